@@ -1,1 +1,1 @@
-"""The engine under immutable and mutable files: requests, plans, the speed of servers, lateness, hedging, and memory of servers."""
+"""The engine under immutable and mutable files: requests, plans, server speed, lateness, hedging, and the memory of servers."""

@@ -1,7 +1,7 @@
-"""The shares of one file that are verified: a few at once, each step by step. Pure.
+"""The queue of shares to verify for one file: a few run at once, each one step at a time. Pure.
 
-It owns which share goes on and what observers hear of it. What a step is, and what follows from a verdict, is decided by the
-plan of each kind of file.
+It decides which share takes its next step and what observers see. The plan of each kind of file decides what a step is, and
+what follows from a verdict.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ AUDITS = 6
 
 
 class Audit(Protocol):
-    """The way of one share to its verdict."""
+    """The verification of one share, step by step, until it has a verdict."""
 
     @property
     def verdict(self) -> object | None:
-        """None as long as there is more to read or compute."""
+        """The verdict; None while there is more to read or compute."""
 
     @property
     def size(self) -> int:
-        """Bytes to read; 0 while that is unknown."""
+        """Bytes to read; 0 while unknown."""
 
     @property
     def bytes_done(self) -> int:
-        """How many of them need no more reading: all once there is a verdict."""
+        """Bytes that need no more reading; all of them once there is a verdict."""
 
 
 A = TypeVar("A", bound=Audit)
 
 
 class AuditQueue(Generic[A]):
-    """Audits that wait, those that are under way, and in `done` those with a verdict."""
+    """Audits that wait, audits that run, and in `done` the audits that have a verdict."""
 
     def __init__(self) -> None:
         self._waiting: deque[A] = deque()
@@ -48,17 +48,17 @@ class AuditQueue(Generic[A]):
         return bool(self._waiting or self._active)
 
     def add(self, audits: Iterable[A]) -> None:
-        """Have these shares verified."""
+        """Queue these shares for verification."""
         self._waiting.extend(audits)
 
     def take_waiting(self, is_wanted: Callable[[A], bool]) -> list[A]:
-        """Audits that have not begun, taken out of the queue."""
+        """Remove and return the waiting audits that the predicate selects."""
         taken = [audit for audit in self._waiting if is_wanted(audit)]
         self._waiting = deque(audit for audit in self._waiting if audit not in taken)
         return taken
 
     def to_step(self) -> list[A]:
-        """The audits that take their next step now. Report the end of each step to `stepped`."""
+        """Return the audits that must take a step now. Report the end of each step to `stepped`."""
         while self._waiting and len(self._active) < AUDITS:
             self._active.append(self._waiting.popleft())
             self._idle.append(self._active[-1])
@@ -66,7 +66,7 @@ class AuditQueue(Generic[A]):
         return idle
 
     def stepped(self, audit: A, now: float) -> list[Event]:
-        """A step has ended, or an audit that has not begun was given up. Returns what observers should hear."""
+        """Note that a step has ended, or that a waiting audit was dropped. Returns events for observers."""
         events: list[Event] = []
         if audit.verdict is None:
             self._idle.append(audit)

@@ -1,6 +1,6 @@
-"""Runs of segments on their way from the servers to the consumer, and how many bytes go together. Pure.
+"""Batches of segments on their way from the servers to the consumer, and how many bytes a batch has. Pure.
 
-It owns what batches of immutable and of mutable files have in common: their sizes, states, and order. It knows nothing of shares.
+It owns what immutable and mutable reads share: the sizes, states, and order of batches. It knows nothing of shares.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ DEFAULT_MAX_SEGMENT_SIZE = 2**20
 """Bytes of text in a segment of a new immutable file; what 1.20 writes with. [spec immutable 2]"""
 
 READ_BYTES = 8 * 2**20
-"""Bytes of text in a full batch of a read: nearly three megabytes from each server of 3, and one message."""
+"""Bytes of text in a full batch of a read: with k = 3, nearly 3 MB from each server, in one message."""
 
 WIDE_READ_BYTES = 2 * READ_BYTES
-"""The same where more than WIDE_SHARES are needed: more servers are asked, and each for less."""
+"""The same if more than WIDE_SHARES shares are needed: each server sends a smaller part."""
 
 WIDE_SHARES = 10
 
 PART_BYTES = 8 * 2**20
-"""Bytes of one share that are asked for in one range."""
+"""Largest range of one share that a read requests."""
 
 
 def full_read_bytes(k: int) -> int:
-    """Bytes of text in a full batch of a file of which k shares are needed."""
+    """Bytes of text in a full batch of a file that needs k shares."""
     return WIDE_READ_BYTES if k > WIDE_SHARES else READ_BYTES
 
 
@@ -45,10 +45,10 @@ class BatchState(Enum):
 
 @define(kw_only=True, eq=False)
 class SegmentBatch:
-    """Segments first .. first + count: what one message per server fetches and one call on the processor pool opens.
+    """Segments first .. first + count: fetched with one message per server, and opened with one call on the processor pool.
 
-    share_bytes: of one share; text_bytes: of the file. settled: everything is asked for, and was in time when that was looked at
-    last. text: once the batch is READY. is_delivering: the consumer is taking it.
+    share_bytes: of one share; text_bytes: of the file. settled: everything was requested and nothing was late at the last check.
+    text: set once the batch is READY. is_delivering: the consumer is taking it.
     """
 
     first: int
@@ -65,7 +65,7 @@ B = TypeVar("B", bound=SegmentBatch)
 
 
 class BatchQueue(Generic[B]):
-    """The batches of one read in the file's order; the first is the one that the consumer waits for."""
+    """The batches of one read in file order. The consumer waits for the first."""
 
     def __init__(self) -> None:
         self._batches: deque[B] = deque()
@@ -79,7 +79,7 @@ class BatchQueue(Generic[B]):
 
     @property
     def head(self) -> B | None:
-        """The batch that is delivered next."""
+        """The batch to deliver next."""
         return self._batches[0] if self._batches else None
 
     @property
@@ -88,30 +88,30 @@ class BatchQueue(Generic[B]):
         return sum(batch.text_bytes for batch in self._batches)
 
     def append(self, batch: B) -> None:
-        """Have one more batch fetched."""
+        """Add a batch to fetch."""
         self._batches.append(batch)
 
     def fetching(self) -> list[B]:
-        """The batches that still lack something."""
+        """The batches that still miss blocks."""
         return [batch for batch in self._batches if batch.state is BatchState.FETCHING]
 
     def unsettle(self) -> None:
-        """Look at every batch again: what it was promised may not come."""
+        """Check every batch again, because an expected answer may not come."""
         for batch in self._batches:
             batch.settled = False
 
     def opening(self, batch: B, request: Request) -> Request:
-        """The request, which opens this batch."""
+        """Note that this request opens the batch, and return the request."""
         batch.state = BatchState.OPENING
         self._opening[request] = batch
         return request
 
     def opened(self, request: Request) -> B:
-        """The batch that the request has opened."""
+        """The batch that this request has opened."""
         return self._opening.pop(request)
 
     def next_ready(self) -> B | None:
-        """The head, once it is ready, to be delivered now; each is returned once."""
+        """The first batch if it is ready to deliver; each batch is returned once."""
         head = self.head
         if head is None or head.state is not BatchState.READY or head.is_delivering:
             return None
@@ -119,7 +119,7 @@ class BatchQueue(Generic[B]):
         return head
 
     def delivered(self) -> None:
-        """The consumer has taken the head."""
+        """Remove the first batch: the consumer has taken it."""
         self._batches.popleft()
 
 
@@ -133,17 +133,17 @@ class TextRange:
 
     @property
     def size(self) -> int:
-        """How many bytes are wanted."""
+        """Bytes in the range."""
         return self.end - self.offset
 
     def cut(self, batch: SegmentBatch, segment_size: int) -> memoryview:
-        """The bytes of a ready batch that are wanted."""
+        """The part of a ready batch that lies in the range."""
         start = batch.first * segment_size
         return memoryview(batch.text)[max(0, self.offset - start) : self.end - start]
 
 
 def split_range(whole: Range, size: int) -> list[Range]:
-    """Consecutive ranges of at most `size` bytes; at least one, even of nothing."""
+    """Cut a range into consecutive ranges of at most `size` bytes. An empty range gives one empty range."""
     offset, length = whole
     starts = range(offset, offset + max(1, length), size)
     return [(start, min(size, offset + length - start)) for start in starts]

@@ -1,6 +1,7 @@
-"""Choosing which shares to read next: the ones expected soonest, at one price for both kinds of files. Pure.
+"""Chooses which shares to read next: those expected soonest, by one cost function for both kinds of files. Pure.
 
-It compares offers, and knows nothing of what a share is; why the prices are what they are: docs/decisions/0201-one-price-of-shares.md.
+It compares offers and knows nothing of shares. For the reasons behind the costs, see
+docs/decisions/0201-one-price-of-shares.md.
 """
 
 from __future__ import annotations
@@ -15,28 +16,28 @@ from grid.ports import ShareNumber
 
 PARITY_COST = 1.22
 PARITY_COST_OF_EACH = 0.01
-"""How much dearer a parity block is, and how much more so for each share needed: it must be decoded, of as many blocks.
+"""Extra cost of a parity block: a fixed part, and a part for each needed share, because decoding combines that many blocks.
 
-At 60-of-120 that takes the client half as long as all else that it does with a block."""
+With 60-of-120 encoding, decoding takes a client half as long as all its other work on a block."""
 
 FAMILIAR_COST = 0.6
-"""How much cheaper a share is on a server whose blocks were read before: long runs from few servers."""
+"""Factor for a server that this read has used before: it favors long runs from few servers."""
 
 SLOW_COST = 20.0
-"""How much dearer a share is on a server whose last answer is late, or that was silent lately."""
+"""Factor for a server whose last answer is late, or that was silent lately."""
 
 FALSE_COST = 10.0
-"""How much dearer a share is where something proved false before: the rest may be no better."""
+"""Factor for a server or share that has sent false bytes before: the rest may be false too."""
 
 S = TypeVar("S")
 
 
 @define(eq=False)
 class Offer(Generic[S]):
-    """A share that could be read. load: its server's. order: decides between equal prices, the lower one wins.
+    """A share that could be read. load: its server's load. order: breaks ties; the lower order wins.
 
-    is_doubtful: the server was silent lately. is_false: the share, or its server, has given false bytes. is_familiar: the server's
-    blocks were read before. is_at_hand: the bytes have come already.
+    is_doubtful: the server was silent lately. is_false: the share, or its server, has sent false bytes. is_familiar: this read has
+    used the server before. is_at_hand: the bytes have already come.
     """
 
     share: S
@@ -49,7 +50,7 @@ class Offer(Generic[S]):
     is_at_hand: bool = False
 
     def cost(self, k: int, ahead: int, size: int) -> float:
-        """Seconds until `size` bytes should have come, behind `ahead` bytes of other shares, times what else speaks against it."""
+        """Expected seconds until `size` bytes arrive after `ahead` bytes of other shares, times the penalties of this offer."""
         if self.is_at_hand:
             return 0.0
         cost = self.load.expected_s(ahead + size)
@@ -63,9 +64,9 @@ class Offer(Generic[S]):
 
 
 def choose(offers: Iterable[Offer[S]], *, wanted: int, k: int, size: int) -> list[S]:
-    """At most `wanted` shares of distinct numbers, the ones expected soonest. size: bytes to read of each.
+    """At most `wanted` shares with distinct numbers, those expected soonest. size: bytes to read from each.
 
-    Each further share on one server counts as queued behind its others, in the order of the offers.
+    Each further share on one server counts as queued behind the ones before it, in the order of the offers.
     """
     queued: dict[int, int] = {}
     priced: list[tuple[float, int, Offer[S]]] = []

@@ -1,6 +1,6 @@
-"""A grid as one client uses it: its servers, the client's secrets and choices, and what the client remembers.
+"""A grid as one client uses it: its servers, the client's secrets and settings, and what the client remembers.
 
-One value that every operation takes. It owns which things belong together; it asks no server anything and decides nothing.
+Every operation takes one such value. It holds things together; it sends no requests and decides nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @frozen(kw_only=True)
 class Encoding:
-    """k: shares needed. n: shares made. happy: servers that must each hold one of their own for success."""
+    """k: shares needed. n: shares made. happy: how many servers must each hold a share of their own for a write to succeed."""
 
     k: int = 3
     n: int = 10
@@ -29,7 +29,7 @@ class Encoding:
     max_segment_size: int = DEFAULT_MAX_SEGMENT_SIZE
 
     def __attrs_post_init__(self) -> None:
-        """FormatError if this is no encoding, or asks for more happiness than there are shares."""
+        """Raise FormatError if this is no encoding, or if happy is larger than n."""
         if not 1 <= self.k <= self.n <= 256:
             raise FormatError(f"{self.k}-of-{self.n} is not an encoding: 1 <= needed <= total <= 256 must hold")
         if not 0 <= self.happy <= self.n:
@@ -37,7 +37,7 @@ class Encoding:
 
 
 class Remembered:
-    """What the engines remember of files between operations: one object of each class, made when it is first used."""
+    """What the engines remember about files between operations: one object of each class, created on first use."""
 
     def __init__(self) -> None:
         self._objects: dict[type[Any], Any] = {}
@@ -54,10 +54,10 @@ class Remembered:
 class Grid:
     """One client's view of a grid.
 
-    servers: in any order, and possibly a live sequence that grows. leases: not needed for reads. convergence: the secret that makes equal immutable
-    files equal capabilities; None draws a random key for each file. preferred: servers that immutable files go to
-    first. memory: how servers answered lately. remembered: what is known of files. Both are shared by all values
-    made of this one with `evolve`.
+    servers: in any order, possibly a live sequence that grows. leases: not needed for reads. convergence: the secret that gives equal
+    files equal capabilities; None draws a random key for each file. preferred: servers that receive immutable files
+    first. memory: how the servers answered lately. remembered: what is known of files. All values made of this one with
+    `evolve` share both.
     """
 
     servers: Sequence[StorageServer] = field(repr=False)
@@ -71,5 +71,5 @@ class Grid:
     remembered: Remembered = field(factory=Remembered, repr=False)
 
     def observed_by(self, observer: Observer) -> Grid:
-        """The same grid with another observer."""
+        """The same grid with a different observer."""
         return evolve(self, observer=observer)

@@ -1,8 +1,8 @@
-"""When a read may ask for more than it needs: the budget of hedges. Pure.
+"""When a read may request more than it needs: the budget for hedges. Pure.
 
-A late answer may be doubled within a small share of the read's bytes. Beyond that, only a server that has
-fallen silent is: the read must not wait for it, but neither must a network on which everything is slow carry
-everything twice.
+A read may hedge late answers within a small share of its bytes. Beyond that, it hedges only silent servers:
+a read must not wait for a silent server, but a network on which everything is slow must not carry everything
+twice.
 """
 
 from __future__ import annotations
@@ -11,39 +11,39 @@ from collections.abc import Iterable
 from typing import Protocol
 
 HEDGE_SHARE = 0.05
-"""Bytes asked for in vain, for each byte read, of servers that are merely late."""
+"""Bytes that hedges may waste on servers that are merely late, for each byte read."""
 
 
 class Overdue(Protocol):
-    """One outstanding request."""
+    """An outstanding request that can be late."""
 
     @property
     def late(self) -> bool:
-        """Whether its answer has taken longer than it should."""
+        """Whether the answer has taken longer than it should."""
 
     @property
     def silent(self) -> bool:
-        """Whether nothing at all has come from its server for too long."""
+        """Whether the server has sent nothing at all for too long."""
 
 
 class HedgeBudget:
-    """What one read may spend on answers that are late. wasted_bytes: what came twice."""
+    """What one read may spend on late answers. wasted_bytes: bytes that came twice."""
 
     def __init__(self, block_bytes: int) -> None:
-        """block_bytes: what the read needs of all shares together."""
+        """block_bytes: bytes that the read needs from all shares together."""
         self._left = HEDGE_SHARE * block_bytes
         self._informed = False
         self.wasted_bytes = 0
 
     def learn(self) -> None:
-        """Some server has sent blocks: from now on it is known what speed to expect."""
+        """Note that some server has sent blocks, so the read knows what speed to expect."""
         self._informed = True
 
     def permits(self, watches: Iterable[Overdue], size: int, *, head: bool) -> bool:
-        """Whether `size` bytes that these watches wait for may be asked of another share as well.
+        """Whether the read may request these `size` bytes, for which these watches wait, from another share as well.
 
-        head: nothing can be delivered before they come. While no server has sent any block, silence may be the
-        network's; only what holds up everything is worth doubling then.
+        head: nothing can be delivered before they come. Until some server has sent a block, the network itself may be
+        silent; until then only a request that holds up everything is worth hedging.
         """
         watches = list(watches)
         if not any(watch.late for watch in watches):

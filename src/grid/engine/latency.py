@@ -1,6 +1,6 @@
-"""One model of a server's speed: a fixed cost for each answer, and a cost for each byte of it.
+"""A model of one server's speed: a fixed cost per answer, and a cost per byte.
 
-Pure: time enters as seconds that passed. It decides nothing; plans compare what it expects with what they see.
+Pure: elapsed time is an argument. It decides nothing; plans compare its predictions with what happens.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from attrs import define
 
 FIRST_LATENCY_S = 0.1
 FIRST_BYTE_S = 1 / 10e6
-"""What an answer and a byte of it are taken to cost of a server that has not answered yet."""
+"""Assumed cost of an answer, and of each byte of it, from a server that has not answered yet."""
 
 SMALL_ANSWER = 32768
-"""Bytes below which an answer's time tells of the latency, above which of the rate."""
+"""An answer of fewer bytes updates the latency, a longer one the rate."""
 
 LEAST_ELAPSED_S = 1e-4
 FIRST_WEIGHT = 1.0
 NEXT_WEIGHT = 0.2
-"""How much one answer counts against those before it."""
+"""Weight of the newest answer in the running average."""
 
 
 @define(kw_only=True, eq=False)
 class Latency:
-    """What one server's answers cost, in seconds. The flags say whether an answer has taught either number."""
+    """What one server's answers cost, in seconds. The flags say whether each number has been measured."""
 
     latency_s: float = FIRST_LATENCY_S
     byte_s: float = FIRST_BYTE_S
@@ -30,11 +30,11 @@ class Latency:
     rate_known: bool = False
 
     def time_of(self, size: int) -> float:
-        """Seconds for an answer of `size` bytes when nothing else is asked for."""
+        """Expected seconds for an answer of `size` bytes when the server has nothing else to do."""
         return self.latency_s + size * self.byte_s
 
     def learn(self, size: int, queued: int, elapsed_s: float) -> None:
-        """An answer of `size` bytes came after elapsed_s; `queued` bytes were asked for by then, itself among them."""
+        """Learn from an answer of `size` bytes that took elapsed_s. queued: bytes outstanding when it was requested, its own included."""
         elapsed_s = max(elapsed_s, LEAST_ELAPSED_S)
         if size < SMALL_ANSWER:
             weight = NEXT_WEIGHT if self.latency_known else FIRST_WEIGHT

@@ -1,8 +1,8 @@
-"""When an answer is late, when its server is silent, and when it is hopeless: one rule for reads and one for writes. Pure.
+"""When an answer is late, when its server is silent, and when waiting is hopeless: one rule for reads, one for writes. Pure.
 
-A read compares a server with what it is known to take, because another share can be read instead. A write compares it with
-the other servers of the same write, because its share was meant for just that server. What to do about a late answer is for
-the plan to decide. Why each number is what it is: docs/decisions/0200-one-rule-of-lateness.md.
+A read compares a server with its own past, because it can read another share instead. A write compares it with the other
+servers of the same write, because the share was meant for that server. The plan decides what to do about a late answer.
+For the reason behind each number, see docs/decisions/0200-one-rule-of-lateness.md.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ L = TypeVar("L", bound="ServerLoad")
 Q = TypeVar("Q")
 
 LATE_FLOOR_S = 0.5
-"""No answer to a read is late before this: a busy machine's scheduling alone costs tenths of a second."""
+"""No read is late before this: scheduling on a busy machine alone costs tenths of a second."""
 
 LATE_FACTOR = 4.0
-"""An answer is late when it takes this many times what was expected."""
+"""An answer is late when it takes this many times as long as expected."""
 
 SILENCE_FLOOR_S = 1.5
 COMPARED_SILENCE_FLOOR_S = 0.85
 SILENCE_FACTOR = 8.0
-"""A server is silent when nothing at all has come from it for this long, though an answer is due; sooner once the rate of
-another server is known, because then it is not the line that is slow."""
+"""A server is silent if it has sent nothing at all for this long although an answer is due. It counts as silent sooner if the
+rate of another server is known, because then the line is not what is slow."""
 
 HOPELESS_S = 20.0
 HOPELESS_FACTOR = 20.0
 SLOWEST_RATE = 10e3
-"""A silent server is given up after this long, plus its bytes at this rate a second: where every server is that slow, only
+"""Give up on a silent server after this long, plus its bytes at this rate per second. If every server is that slow, only
 patience helps."""
 
 RETRY_S = 4.0
 RETRY_RATE = 100e3
-"""The same where the operation looks for shares again when a read fails, and other servers have answered meanwhile."""
+"""The same if the operation looks for shares again after a failed read, and other servers have answered meanwhile."""
 
 DOUBTFUL_S = 0.9
-"""How long a server that was silent lately is waited for by work that can do without it."""
+"""How long work that can do without a server waits for it if the server was silent lately."""
 
 
 @define(kw_only=True)
 class Answers:
-    """What the servers of one file have shown together.
+    """What the answers from all servers of one file show.
 
-    heard_at: when any of them answered last. rate_known: whether the rate of any is known. is_retried: whether the operation
+    heard_at: when any of them last answered. rate_known: whether the rate of any is known. is_retried: whether the operation
     looks for shares again when a read fails.
     """
 
@@ -59,10 +59,10 @@ class Answers:
 
 @define(kw_only=True, eq=False)
 class ServerLoad:
-    """One server's speed, and what is asked of it, as seen by the reads of one file.
+    """One server's speed and its outstanding requests, as the reads of one file see them.
 
-    latency: what its answers cost, as the client remembers it. is_doubtful: whether it was silent lately, and has not answered
-    since. is_slow: whether its last answer is late. heard_at: when it last answered anything.
+    latency: the cost of its answers, shared with the client's memory. is_doubtful: it was silent lately and has not answered
+    since. is_slow: its last answer is late. heard_at: when it last answered anything.
     """
 
     latency: Latency = field(factory=Latency)
@@ -73,11 +73,11 @@ class ServerLoad:
     heard_at: float = float("-inf")
 
     def expected_s(self, size: int) -> float:
-        """Seconds until `size` more bytes should have come."""
+        """Seconds until `size` more bytes should arrive."""
         return self.latency.time_of(self.outstanding_bytes + size)
 
     def sent(self, size: int, now: float, *, is_doubtful: bool | None = None) -> PendingRead[Self]:
-        """PendingRead a request for `size` bytes. is_doubtful: for this kind of request, where that is known apart."""
+        """Track a request for `size` bytes. is_doubtful: overrides the server's flag, if doubt about this kind of request is known."""
         self.outstanding_bytes += size
         doubtful = self.is_doubtful if is_doubtful is None else is_doubtful
         return PendingRead(load=self, size=size, queued=self.outstanding_bytes, sent_at=now, was_doubtful=doubtful)
@@ -85,9 +85,9 @@ class ServerLoad:
 
 @define(kw_only=True, eq=False)
 class PendingRead(Generic[L]):
-    """One outstanding read. queued: its bytes, and those asked for before that had not come by then.
+    """One outstanding read. queued: its bytes, plus those requested earlier and still outstanding at that time.
 
-    late, silent: what the last check has noted. All times follow what is learned of the server meanwhile.
+    late, silent: results of the last check. All times move as the client learns more about the server.
     """
 
     load: L
@@ -100,12 +100,12 @@ class PendingRead(Generic[L]):
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the server was in doubt when it was asked, and has not answered anything since."""
+        """Whether the server was in doubt when the request was sent, and has not answered anything since."""
         return self.was_doubtful and self.load.heard_at <= self.sent_at
 
     @property
     def late_at(self) -> float:
-        """When the answer has taken longer than it should, as far as is known."""
+        """When the answer becomes late, as far as is known now."""
         if self.is_doubtful:
             return self.sent_at + SHORT_PATIENCE_S
         return self.sent_at + max(LATE_FLOOR_S, LATE_FACTOR * self.load.latency.time_of(self.queued))
@@ -120,7 +120,7 @@ class PendingRead(Generic[L]):
 
     @property
     def hopeless_at(self) -> float:
-        """When the answer is given up although no other server may have what was asked for."""
+        """When to give up on the answer even if no other server may have the data."""
         answers = self.load.answers
         if answers.is_retried and answers.heard_at > self.sent_at:
             expected_s = SILENCE_FACTOR * self.load.latency.time_of(self.queued)
@@ -130,25 +130,25 @@ class PendingRead(Generic[L]):
 
     @property
     def dispensable_until(self) -> float:
-        """When the answer is given up by work that can do without it."""
+        """When work that can do without the answer gives up on it."""
         return self.sent_at + DOUBTFUL_S if self.is_doubtful else self.hopeless_at
 
     @property
     def wake_at(self) -> float:
-        """When to check it next, after the last check."""
+        """When to check again."""
         times = [] if self.late else [self.late_at]
         times += [] if self.silent else [self.silent_at]
         return min(times, default=self.hopeless_at)
 
     def check(self, now: float) -> bool:
-        """Note whether the answer is late now, and the server silent; whether the answer is hopeless."""
+        """Update `late` and `silent`. Returns whether waiting is hopeless."""
         self.late = now >= self.late_at
         self.silent = now >= self.silent_at
         self.load.is_slow = self.load.is_slow or self.late
         return now >= self.hopeless_at
 
     def answered(self, now: float) -> None:
-        """The answer came: learn from it how fast the server is."""
+        """The answer has come: learn the server's speed from it."""
         load = self.load
         load.latency.learn(self.size, self.queued, now - self.sent_at)
         self.ended()
@@ -157,7 +157,7 @@ class PendingRead(Generic[L]):
         load.answers.rate_known = load.answers.rate_known or load.latency.rate_known
 
     def ended(self) -> None:
-        """The request is over, with or without an answer."""
+        """The request has ended, with or without an answer."""
         self.load.outstanding_bytes -= self.size
         self.size = 0
 
@@ -168,14 +168,14 @@ class PendingRead(Generic[L]):
 
 @define
 class ServerLoads:
-    """The loads of all servers of one file, kept from one operation to the next."""
+    """The loads of all servers of one file, kept between operations."""
 
     memory: ServerMemory = field(factory=ServerMemory)
     answers: Answers = field(factory=lambda: Answers(is_retried=True))
     _loads: dict[ServerId, ServerLoad] = field(factory=dict)
 
     def of(self, server_id: ServerId) -> ServerLoad:
-        """That server's load."""
+        """The load of that server."""
         load = self._loads.get(server_id)
         if load is None:
             latency = self.memory.latency(server_id)
@@ -183,20 +183,20 @@ class ServerLoads:
         return load
 
     def is_doubtful(self, server_id: ServerId, kind: type) -> bool:
-        """Whether that server was silent on requests of that class lately."""
+        """Whether that server was silent lately on this kind of request."""
         return self.memory.is_doubtful(server_id, kind.__name__)
 
     def ask(self, server_id: ServerId, size: int, now: float, kind: type) -> PendingRead[ServerLoad]:
-        """PendingRead a request of that class, whose answer has `size` bytes."""
+        """Track a request of this kind whose answer has `size` bytes."""
         return self.of(server_id).sent(size, now, is_doubtful=self.is_doubtful(server_id, kind))
 
 
 @define(eq=False)
 class Outstanding(Generic[Q]):
-    """The questions of one round, for plans that compare the silent with those that have answered.
+    """The requests of one round, for plans that compare silent servers with those that have answered.
 
-    sent_at: when each unanswered question was asked. slowest_s: the slowest answer. last_at: when the last answer came, or when
-    the last question was asked.
+    sent_at: when each unanswered request was sent. slowest_s: the slowest answer. last_at: when the last answer came, or the last
+    request was sent.
     """
 
     sent_at: dict[Q, float] = field(factory=dict)
@@ -217,36 +217,36 @@ class Outstanding(Generic[Q]):
         self.last_at = now
 
     def grace_ends(self, floor_s: float, factor: float) -> float:
-        """When the silent have been waited for long enough after the last answer."""
+        """When the plan has waited long enough for silent servers after the last answer."""
         return self.last_at + max(floor_s, factor * self.slowest_s)
 
 
 WRITE_FLOOR_S = 0.2
 WRITE_FACTOR = 4.0
-"""Once enough servers have a version, another one gets this long, or this many times the slowest answer of the plan."""
+"""Once enough servers hold a version, each other server gets this long, or this many times the plan's slowest answer."""
 
 KNOWN_FACTOR = 2.0
-"""A trusted server gets at least this many times what its answers usually take: one that is far away is not left out."""
+"""A trusted server gets at least this many times its usual time, so that distant servers are not left out."""
 
 DOUBT_FACTOR = 2.0
 """A server in doubt gets this many times the slowest answer of the others."""
 
 OTHER_WRITER_PATIENCE_S = 2.0
-"""A trusted server gets this long if it and other late ones could hold enough of another writer's version to be read."""
+"""A trusted server gets this long if it and other late ones may together hold a readable version of another writer."""
 
 UNANSWERED_S = 2.0
-"""Before any server has answered, none is late sooner: the line is slow, or the messages are large."""
+"""Before the first answer, no server is late sooner: the line may be slow, or the messages large."""
 
 WRITE_HOPELESS_S = 60.0
 WRITE_SLOWEST_RATE = 20e3
-"""No write is waited for longer than this, plus its bytes at this rate a second."""
+"""No write waits longer than this, plus its bytes at this rate per second."""
 
 
 @define(kw_only=True, eq=False)
 class WriteLateness:
-    """When a write to one server is late, judged by the answers of the others and by what the client remembers.
+    """When a write to one server is late, compared with the other servers' answers and with what the client remembers.
 
-    memory: None where every server has just answered. slowest_s, largest: of the answers so far; heard: there were any.
+    memory: None if every server has just answered. slowest_s, largest: maxima of the answers so far; heard: there was one.
     """
 
     memory: ServerMemory | None = None
@@ -259,17 +259,17 @@ class WriteLateness:
     heard: bool = False
 
     def learn(self, size: int, elapsed_s: float) -> None:
-        """A request of `size` bytes was answered."""
+        """Note that a request of `size` bytes was answered."""
         self.heard = True
         self.slowest_s = max(self.slowest_s, elapsed_s)
         self.largest = max(self.largest, size)
 
     def is_doubtful(self, server_id: ServerId, kind: str) -> bool:
-        """Whether the server is known to keep silent."""
+        """Whether the server was silent lately on this kind of request."""
         return self.memory is not None and self.memory.is_doubtful(server_id, kind)
 
     def late_at(self, server_id: ServerId, kind: str, size: int, sent_at: float) -> float:
-        """When others need not wait for it any longer."""
+        """When others need no longer wait for it."""
         usual_s = self.slowest_s * max(1.0, size / max(1, self.largest))
         if self.is_doubtful(server_id, kind):
             return sent_at + max(SHORT_PATIENCE_S, DOUBT_FACTOR * usual_s)
@@ -282,5 +282,5 @@ class WriteLateness:
         return sent_at + max(self.floor_s, self.factor * usual_s, known_s)
 
     def hopeless_at(self, size: int, sent_at: float) -> float:
-        """When it is given up, although it is needed."""
+        """When to give up on it although it is needed."""
         return sent_at + WRITE_HOPELESS_S + size / WRITE_SLOWEST_RATE

@@ -1,4 +1,4 @@
-"""Carries out the requests that all kinds of files share, through the ports; it decides nothing."""
+"""Carries out, through the ports, the requests that all kinds of files share. It decides nothing."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 class BasePerformer:
-    """The servers and the data of one operation. Subclasses carry out what is particular to a kind of file."""
+    """The servers and data of one operation. Subclasses add the requests of one kind of file."""
 
     kind: Literal["immutable", "mutable"]
-    """What servers call the shares of such a file."""
+    """How corruption reports to servers name the kind of share."""
 
     def __init__(
         self,
@@ -37,13 +37,13 @@ class BasePerformer:
         self._source = source
 
     async def __call__(self, request: Request) -> object:
-        """Carry one request out and return its answer."""
+        """Carry out one request and return its answer."""
         if isinstance(request, ServerRequest):
             return await self._ask(self._servers[request.server_id], request)
         return await self._work(request)
 
     async def _ask(self, server: StorageServer, request: ServerRequest) -> object:
-        """Send a request to its server."""
+        """Send a request to its server and return the answer."""
         index = self._storage_index
         match request:
             case AddLease():
@@ -55,7 +55,7 @@ class BasePerformer:
         return None
 
     async def _work(self, request: Request) -> object:
-        """Do local work."""
+        """Do local work and return its result."""
         match request:
             case OpenRun():
                 return await self._runtime.cpu.run(request.run.open)

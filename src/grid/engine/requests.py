@@ -1,6 +1,6 @@
-"""The requests that plans of every kind of file make: each class is one kind of work, and its docstring names the answer.
+"""The requests that plans of every kind of file make. Each class is one kind of work; its docstring names the answer.
 
-It owns the kinds that immutable and mutable files share, and the base of all others. It never carries anything out.
+It owns the requests that immutable and mutable files share, and the base class of all others. It carries nothing out.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from grid.engine.server_memory import MANY_BYTES
 from grid.ports import Buffer, ServerId, ShareNumber
 
 LARGE_REQUEST = 1 << 16
-"""A server that answers requests for fewer bytes may still stall on those for more."""
+"""A server may answer requests for fewer bytes and still stall on larger ones."""
 
 
 @define(kw_only=True, eq=False)
 class Request:
-    """One thing that a plan wants done; subclasses say what.
+    """One piece of work that a plan wants done; subclasses say which.
 
-    server_id: the server that answers, None for local work. parting: still carried out (for LINGER_S) after the plan has
-    ended. size: bytes moved, for observers.
+    server_id: the server that answers; None for local work. parting: still carried out (for LINGER_S) after the plan has
+    ended. size: bytes to move, for observers.
     """
 
     server_id: ServerId | None = None
@@ -41,12 +41,12 @@ class ServerRequest(Request):
 
 @define(kw_only=True, eq=False)
 class AddLease(ServerRequest):
-    """Answer: None."""
+    """Add or renew our lease. Answer: None."""
 
 
 @define(kw_only=True, eq=False)
 class AdviseCorrupt(ServerRequest):
-    """Tells a server that a share of its failed; the answer does not matter."""
+    """Report to a server that its share is corrupt. Answer: ignored."""
 
     share_number: ShareNumber
     reason: str
@@ -54,7 +54,7 @@ class AdviseCorrupt(ServerRequest):
 
 
 def memory_kind(request: Request) -> str:
-    """What the memory of servers calls this kind of request: its class, and apart from that requests of many bytes."""
+    """The name under which the memory of servers keeps this kind of request: its class, with large requests kept apart."""
     name = type(request).__name__
     return name + MANY_BYTES if request.size >= LARGE_REQUEST else name
 
@@ -63,33 +63,33 @@ class Openable(Protocol):
     """A run of segments, ready to be checked, decoded and decrypted."""
 
     def open(self) -> object:
-        """The text of the segments, or which shares are bad; safe on pool threads."""
+        """The text of the segments, or which shares are bad. Safe on pool threads."""
 
 
 @define(kw_only=True, eq=False)
 class OpenRun(Request):
-    """Answer: what opening the run returns, from the processor pool."""
+    """Answer: the result of opening the run, from the processor pool."""
 
     run: Openable = field(repr=False)
 
 
 @define(kw_only=True, eq=False)
 class Compute(Request):
-    """Answer: what the job returns, from the processor pool."""
+    """Answer: the job's result, from the processor pool."""
 
     job: Callable[[], object] = field(repr=False)
 
 
 @define(kw_only=True, eq=False)
 class Deliver(Request):
-    """Answer: None, when the consumer has taken the bytes."""
+    """Answer: None, once the consumer has taken the bytes."""
 
     data: Buffer = field(repr=False)
 
 
 @define(kw_only=True, eq=False)
 class ReadSource(Request):
-    """Answer: exactly these bytes of what is stored."""
+    """Answer: exactly these bytes of the file to store."""
 
     offset: int
     length: int

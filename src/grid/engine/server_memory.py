@@ -1,11 +1,11 @@
-"""What a client remembers of its servers from one operation to the next: speed, silence, failures.
+"""What a client remembers about its servers between operations: speed, silence, failures.
 
-The first operation that meets a silent server may pay for it; the next ones know. A server in doubt is asked last, serves
-as a spare, and is waited for no longer than SHORT_PATIENCE_S. One answer clears it. Doubt is kept for each kind
-of request, because a server may take reads and stall on writes; until it has answered anything, it is in doubt for all of
-them. It never decides what a share is worth: a server in doubt is slow or away, not a liar.
+The first operation that meets a silent server may lose time; later ones do not. A server in doubt is asked last, serves
+as a spare, and is waited for no longer than SHORT_PATIENCE_S. One answer clears the doubt. Doubt is kept per kind
+of request, because a server may answer reads and stall on writes. Until it has answered anything, it is in doubt for every
+kind. Doubt says nothing about the shares: such a server is slow or away, not a liar.
 
-Pure: time enters as `now`. Cost: memory: a few hundred bytes a server, for MOST_SERVERS at most.
+Pure: `now` is an argument. Memory: a few hundred bytes per server, for at most MOST_SERVERS servers.
 See docs/decisions/0170-memory-of-servers.md.
 """
 
@@ -20,43 +20,43 @@ from grid.engine.latency import Latency
 from grid.ports import ServerId
 
 SHORT_PATIENCE_S = 0.1
-"""How long a server in doubt may keep anybody waiting."""
+"""How long to wait for a server in doubt."""
 
 SILENCE_FLOOR_S = 0.15
 SILENCE_FACTOR = 4.0
-"""An abandoned request marks its server as silent if it is older than this, and this many times as old as the slowest answer
-of its operation, and as the answer that was expected."""
+"""An abandoned request marks its server as silent if it waited at least this long, and this many times as long as the slowest
+answer of its operation and as the answer was expected to take."""
 
 PROBATION_S = 15.0
 MOST_PROBATION_S = 600.0
-"""A server that falls silent on the same kind of request again and again stays in doubt for that kind so long, doubled
-each time, although it answers other questions."""
+"""A server that keeps falling silent on one kind of request stays in doubt for that kind this long, doubled each time, although it
+answers other requests."""
 
 MOST_RESTORED_S = 300.0
-"""A doubt that is older than this when a process begins is forgotten."""
+"""A new process ignores saved doubts that are older than this."""
 
 MOST_SERVERS = 4096
 MOST_KINDS = 16
-"""More servers, or kinds of request of one server, are not remembered: those longest known go first."""
+"""Limits on servers, and on kinds of request per server. Beyond them the oldest entry is dropped."""
 
 Kind = str
-"""The name of a request's class."""
+"""The name of a request class."""
 
 CONNECTING: Kind = "Connecting"
-"""Stands for the requests of a server to which no connection could be made so far."""
+"""Stands for all requests to a server that the client has not been able to connect to."""
 
 MANY_BYTES = " of many bytes"
-"""Ends the kind of requests that move many bytes: an answer to a small one says nothing of them."""
+"""Suffix for requests that move many bytes: an answer to a small one says nothing about them."""
 
 FORMAT = 1
 
 
 @define(kw_only=True)
 class _Doubt:
-    """since: when the server was silent or away last. count: how often, with answers to other questions alone in between.
+    """since: when the server was last silent or away. count: how many times in a row, with only other kinds answered in between.
 
-    is_away: it could not be reached at all. is_active: no probe has lifted it since. A doubt that was lifted is remembered: if
-    the server falls silent again, it counts on.
+    is_away: it could not be reached at all. is_active: no probe has cleared it since. A cleared doubt is kept: if the server
+    falls silent again, the count goes on.
     """
 
     since: float
@@ -65,7 +65,7 @@ class _Doubt:
     is_active: bool = True
 
     def outlasts_probe(self, now: float) -> bool:
-        """Whether an answer to another question leaves this doubt as it is."""
+        """Whether this doubt stays when the server answers another kind of request."""
         if self.is_away or self.count == 1:
             return False
         return now - self.since < min(MOST_PROBATION_S, PROBATION_S * (1 << min(self.count - 2, 10)))
@@ -80,11 +80,11 @@ class _Record:
 
     @property
     def has_doubts(self) -> bool:
-        """In doubt for anything at all."""
+        """Whether the server is in doubt for any kind of request."""
         return any(doubt.is_active for doubt in self.doubts.values())
 
     def is_doubtful(self, kind: Kind | None) -> bool:
-        """In doubt for that kind of request; None: for any that it was not silent on."""
+        """Whether the server is in doubt for this kind of request; None: a kind it has never been silent on."""
         kinds = () if kind is None else (kind, kind + MANY_BYTES)
         if any(doubt.is_active for doubt in map(self.doubts.get, kinds) if doubt is not None):
             return True
@@ -92,11 +92,11 @@ class _Record:
 
 
 def _ignore(server_id: ServerId) -> None:
-    """Nobody probes servers in doubt."""
+    """Do nothing: nobody probes servers in doubt."""
 
 
 class ServerMemory:
-    """The servers of one client, as their answers have shown them."""
+    """What a client knows of each server's speed and silence."""
 
     def __init__(self) -> None:
         self._records: dict[ServerId, _Record] = {}
@@ -104,39 +104,39 @@ class ServerMemory:
         self.revision = 0
 
     def latency(self, server_id: ServerId) -> Latency:
-        """How fast that server is; shared by all operations, which teach it."""
+        """The speed of that server. All operations share and update this object."""
         return self._record(server_id).latency
 
     def is_doubtful(self, server_id: ServerId, kind: Kind | None = None) -> bool:
-        """Whether the server was silent or away, and has not answered such a request since."""
+        """Whether the server was silent or away, and has not answered this kind of request since."""
         record = self._records.get(server_id)
         return record is not None and record.is_doubtful(kind)
 
     def is_doubtful_for_any(self, server_id: ServerId, kinds: Iterable[Kind]) -> bool:
-        """Whether the server is in doubt for one of those kinds: for work that takes them all."""
+        """Whether the server is in doubt for any of these kinds. For work that needs all of them."""
         return any(self.is_doubtful(server_id, kind) for kind in kinds)
 
     def trusted_first(self, server_ids: Iterable[ServerId], kinds: Iterable[Kind]) -> list[ServerId]:
-        """The servers in their order, those in doubt for one of these kinds after all others."""
+        """The servers in the given order, but with those in doubt for one of these kinds last."""
         kinds = tuple(kinds)
         return sorted(server_ids, key=lambda server_id: self.is_doubtful_for_any(server_id, kinds))
 
     def has_doubts(self, server_id: ServerId) -> bool:
-        """Whether there is anything at all that the server is in doubt for."""
+        """Whether the server is in doubt for any kind of request."""
         record = self._records.get(server_id)
         return record is not None and record.has_doubts
 
     def in_doubt(self) -> list[ServerId]:
-        """The servers that are in doubt for anything."""
+        """The servers in doubt for any kind of request."""
         return [server_id for server_id, record in self._records.items() if record.has_doubts]
 
     def heard_at(self, server_id: ServerId, kind: Kind) -> float:
-        """When the server last answered such a request; -inf if never."""
+        """When the server last answered this kind of request; -inf if never."""
         record = self._records.get(server_id)
         return record.heard_of.get(kind, float("-inf")) if record is not None else float("-inf")
 
     def answered(self, server_id: ServerId, kind: Kind, now: float) -> None:
-        """The server has answered such a request, were it with a refusal."""
+        """Note that the server has answered this kind of request, even with a refusal."""
         record = self._record(server_id)
         record.heard_at = now
         record.heard_of[kind] = now
@@ -148,15 +148,15 @@ class ServerMemory:
             del record.heard_of[next(iter(record.heard_of))]
 
     def silent_on(self, server_id: ServerId) -> frozenset[Kind]:
-        """The kinds of request that the server did not answer, although it could be reached."""
+        """The kinds of request that the server left unanswered although it could be reached."""
         record = self._records.get(server_id)
         doubts = {} if record is None else record.doubts
         return frozenset(kind for kind, doubt in doubts.items() if doubt.is_active and not doubt.is_away)
 
     def heard(self, server_id: ServerId, now: float, asked_apart: Collection[Kind] = ()) -> None:
-        """The server has answered a probe, or was announced again: trust it, but for what it keeps failing at.
+        """Trust the server again, because it answered a probe or was announced again, except for kinds that it keeps failing at.
 
-        asked_apart: kinds of which it is also asked a question, whose answer decides about them.
+        asked_apart: kinds that a request of their own is testing; its answer decides about them.
         """
         record = self._record(server_id)
         record.heard_at = now
@@ -168,25 +168,25 @@ class ServerMemory:
                 self.revision += 1
 
     def silent(self, server_id: ServerId, kind: Kind, now: float, sent_at: float | None = None) -> None:
-        """A request of that kind is no longer waited for, although its answer is overdue.
+        """Note that the client stopped waiting for an overdue request of this kind.
 
-        sent_at: when it was sent. A server that answered other questions while this one waited stalls on this kind
-        in particular, and a probe will not lift the doubt.
+        sent_at: when it was sent. If the server answered other requests meanwhile, it stalls on this kind
+        in particular, and a probe will not clear the doubt.
         """
         stalls = sent_at is not None and self._record(server_id).heard_at > (sent_at + now) / 2
         self._doubt(server_id, kind, now, is_away=False, stalls=stalls)
 
     def failed(self, server_id: ServerId, kind: Kind, now: float) -> None:
-        """The server could not be reached, or was lost before it answered."""
+        """Note that the server could not be reached, or was lost before it answered."""
         self._doubt(server_id, kind, now, is_away=True)
 
     def unreached(self, server_id: ServerId, since: float, now: float) -> None:
-        """Nothing has come of an attempt to connect, begun then, for longer than from any honest server; it goes on."""
+        """Note that an attempt to connect, begun at `since` and still running, has had no sign of life for too long."""
         if self._record(server_id).heard_at < since:
             self._doubt(server_id, CONNECTING, now, is_away=True)
 
     def is_unreached(self, server_id: ServerId) -> bool:
-        """Whether the last that is known of the server is that nothing came of connecting to it."""
+        """Whether the last known fact about the server is that connecting to it brought no sign of life."""
         record = self._records.get(server_id)
         doubt = record.doubts.get(CONNECTING) if record is not None else None
         return doubt is not None and doubt.is_active
@@ -194,9 +194,9 @@ class ServerMemory:
     def is_overdue(
         self, server_id: ServerId, kind: Kind, size: int, sent_at: float, slowest_s: float, now: float
     ) -> bool:
-        """Whether a request that nobody waits for any more tells of a silent server, and not of a quicker one beside it.
+        """Whether an abandoned request shows that its server is silent, rather than that another server was faster.
 
-        size: bytes to move. slowest_s: the slowest answer that the same operation has had.
+        size: bytes to move. slowest_s: the slowest answer to the same operation.
         """
         waited_s = now - max(sent_at, self.heard_at(server_id, kind))
         latency = self._record(server_id).latency
@@ -204,7 +204,7 @@ class ServerMemory:
         return waited_s >= max(SILENCE_FLOOR_S, SILENCE_FACTOR * max(slowest_s, expected_s))
 
     def export(self, now: float) -> dict[str, Any]:
-        """What a later process may begin with, as plain values; see restore."""
+        """What a later process can start with, as plain values; see restore."""
         servers = {}
         for server_id, record in self._records.items():
             doubts = {
@@ -222,9 +222,9 @@ class ServerMemory:
         return {"format": FORMAT, "servers": servers}
 
     def restore(self, document: object, age_s: float, now: float) -> None:
-        """Begin with what an earlier process exported age_s ago. What is not of the right form is left out.
+        """Start with what an earlier process exported age_s ago. Malformed entries are ignored.
 
-        Nothing that is known already is replaced.
+        What this process knows already is kept.
         """
         if not isinstance(document, Mapping) or document.get("format") != FORMAT or age_s < 0:
             return
@@ -262,7 +262,7 @@ class ServerMemory:
             if len(record.doubts) > MOST_KINDS:
                 del record.doubts[next(iter(record.doubts))]
         elif now > old.since:
-            # A server that has said nothing at all since is not known to stall on this kind of request in particular.
+            # If it has not answered anything since, it is not known to stall on this kind of request in particular.
             old.count = min(old.count + (record.heard_at > old.since), 63)
             old.since, old.is_away, old.is_active = now, is_away, True
         self.revision += 1
@@ -270,7 +270,7 @@ class ServerMemory:
             self.on_doubt(server_id)
 
     def _clear_away(self, record: _Record) -> None:
-        """An answer shows that the server is there, whatever it could not be reached for."""
+        """Drop the doubts about reaching the server: an answer shows that it is there."""
         kept = {kind: doubt for kind, doubt in record.doubts.items() if not doubt.is_away}
         self.revision += len(kept) != len(record.doubts)
         record.doubts = kept

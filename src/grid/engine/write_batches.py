@@ -1,9 +1,9 @@
 """Batches of segments on their way from the source to the servers. Pure.
 
-It owns what every write of a large file has in common: when the next batch is read, which batches are sent, and when
-a batch is forgotten. It knows nothing of shares, and never sends anything itself.
+It owns what all writes of large files share: when to read the next batch, which batches to send, and when to
+forget a batch. It knows nothing of shares and sends nothing itself.
 
-Cost: memory: live_bytes of shares that are read, encoded, and not yet taken by all servers.
+Memory: live_bytes of shares that were read and encoded, and that some server has not taken yet.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ R = TypeVar("R", bound=Request)
 class WriteBatch(Generic[E]):
     """Segments first .. first + count.
 
-    source_offset, source_bytes: where they lie in the source. share_bytes: of all their shares together. encoded: their shares,
-    once they are encoded. absorbed: their hashes are in the file's trees. waiting_for: servers that have yet to take them.
+    source_offset, source_bytes: their range in the source. share_bytes: of all their shares together. encoded: their shares,
+    once encoded. absorbed: their hashes are in the file's trees. waiting_for: servers that still have to take them.
     """
 
     first: int
@@ -41,7 +41,7 @@ class WriteBatch(Generic[E]):
 
 
 class WriteBatches(Generic[E]):
-    """The batches of one write, in the order of the file. One is read at a time; several may be encoded at once."""
+    """The batches of one write, in file order. One is read at a time; several may be encoded at once."""
 
     def __init__(self, segment_count: int, live_bytes: int, cut: Callable[[int], WriteBatch[E]]) -> None:
         """cut: makes the batch that begins with a given segment."""
@@ -68,7 +68,7 @@ class WriteBatches(Generic[E]):
 
     @property
     def last(self) -> WriteBatch[E] | None:
-        """The batch with the last segment, once it is cut and while it is not forgotten."""
+        """The batch with the last segment, from when it is cut until it is forgotten."""
         return self._batches[-1] if self._batches and self.is_last(self._batches[-1]) else None
 
     def is_last(self, batch: WriteBatch[E]) -> bool:
@@ -76,7 +76,7 @@ class WriteBatches(Generic[E]):
         return batch.first + batch.count >= self._segment_count
 
     def read_on(self) -> Sequence[ReadSource]:
-        """A request for the next batch, if it is time for one."""
+        """A request that reads the next batch, if it is time for one."""
         if self._reading is not None or self.all_read:
             return []
         batch = self._cut(self._next_segment)
@@ -89,29 +89,29 @@ class WriteBatches(Generic[E]):
         return [ReadSource(offset=batch.source_offset, length=batch.source_bytes, size=batch.source_bytes)]
 
     def read(self) -> WriteBatch[E]:
-        """The batch that was being read."""
+        """Return the batch that was being read."""
         assert self._reading is not None
         batch, self._reading = self._reading, None
         return batch
 
     def encoding(self, batch: WriteBatch[E], request: R) -> R:
-        """The request, which encodes this batch."""
+        """Note that this request encodes the batch, and return the request."""
         self._encoding[request] = batch
         return request
 
     def encoded(self, request: Request, encoded: E) -> WriteBatch[E]:
-        """The batch that the request has encoded."""
+        """Store the result of the request in its batch, and return the batch."""
         batch = self._encoding.pop(request)
         batch.encoded = encoded
         return batch
 
     def to_absorb(self) -> WriteBatch[E] | None:
-        """The first batch whose hashes are missing from the trees, once it is encoded."""
+        """The first batch whose hashes are not in the trees yet, if it is encoded."""
         batch = next((batch for batch in self._batches if not batch.absorbed), None)
         return batch if batch is not None and batch.encoded is not None else None
 
     def to_send(self, servers: Iterable[ServerId]) -> list[WriteBatch[E]]:
-        """The batches to queue for these servers now; each is returned once, the last batch never."""
+        """The batches to queue for these servers now. Each is returned once, the last batch never."""
         ready = []
         for batch in self._batches:
             if batch.encoded is None or self.is_last(batch):
@@ -125,12 +125,12 @@ class WriteBatches(Generic[E]):
         return ready
 
     def lose(self, server_id: ServerId) -> None:
-        """Wait no longer for a server."""
+        """Stop waiting for a server."""
         for batch in self._batches:
             batch.waiting_for.discard(server_id)
 
     def retire(self) -> Iterator[WriteBatch[E]]:
-        """Forget the batches that all servers have taken, and return them."""
+        """Remove and return the batches that all servers have taken."""
         while self._batches:
             batch = self._batches[0]
             if not batch.queued or not batch.absorbed or batch.waiting_for:

@@ -1,6 +1,6 @@
-"""Checking an immutable file: which shares exist, and on demand whether every byte of them is right.
+"""Checks an immutable file: which shares exist and, on request, whether every byte of them is right.
 
-The driver around the check plan, and the result as users and programs see it. [spec placement 9.1]
+The driver of the check plan, and the result as users and programs see it. [spec placement 9.1]
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class CheckResult:
     """What a check found. storage_index: base32, empty for a literal file.
 
     sharemap: share number to the servers with a good one. corrupt: (server, share number) that failed
-    verification, with reasons. incompatible: of a version this code does not know. responding: servers that
-    answered. silent: servers that were not waited for any longer; what they hold is not known. verified: whether the
-    shares were read. happy: how many servers with a share of their own make a file safe.
+    verification, with reasons. incompatible: shares of a version that this code does not know. responding: servers that
+    answered. silent: servers that the check gave up on; it does not know what they hold. verified: whether all bytes of
+    the shares were read. happy: how many servers must each hold a share of their own for the file to be safe.
     """
 
     storage_index: str
@@ -49,12 +49,12 @@ class CheckResult:
 
     @property
     def literal(self) -> bool:
-        """Whether the file is in its cap and has no shares."""
+        """Whether the capability itself contains the file, so that there are no shares."""
         return not self.storage_index
 
     @property
     def healthy(self) -> bool:
-        """Whether there is a good share of every number."""
+        """Whether a good share of every number exists."""
         return self.literal or len(self.sharemap) == self.expected
 
     @property
@@ -64,17 +64,17 @@ class CheckResult:
 
     @property
     def happiness(self) -> int:
-        """Servers that each hold a good share of their own."""
+        """How many servers each hold a good share of their own."""
         return happiness({share: set(holders) for share, holders in self.sharemap.items()})
 
     @property
     def crowded(self) -> bool:
-        """Whether fewer servers have a share of their own than make a file safe."""
+        """Whether too few servers hold a share of their own for the file to be safe."""
         return not self.literal and self.happiness < min(self.happy, self.expected)
 
     @property
     def summary(self) -> str:
-        """One line of words."""
+        """A one-line summary for people."""
         if self.literal:
             return "Healthy (LIT)"
         if self.healthy:
@@ -82,11 +82,11 @@ class CheckResult:
         return f"Not Healthy: {len(self.sharemap)} shares (enc {self.needed}-of-{self.expected})"
 
     def to_json(self) -> dict[str, object]:
-        """The shape that 1.20's web API gives. [spec placement 9.1]"""
+        """The result in the JSON form of 1.20's web API. [spec placement 9.1]"""
         if self.literal:
             return {"storage-index": "", "results": {"healthy": True}}
         hosts = {server_id for holders in self.sharemap.values() for server_id in holders}
-        # A key of our own, and only where there is something to tell: programs for 1.20 see what they know.
+        # A key that 1.20 does not have, present only if there is something to report. Programs written for 1.20 see the keys they know.
         silent = {"servers-silent": sorted(self.silent)} if self.silent else {}
         return {
             "storage-index": self.storage_index,
@@ -118,9 +118,10 @@ async def check(
     verify: bool = False,
     add_lease: bool = False,
 ) -> CheckResult:
-    """The health of a file; verify: read every byte of every share; add_lease: add or renew our lease everywhere.
+    """Check a file's health. verify: read every byte of every share; add_lease: add or renew our lease on every server.
 
-    NoServersError if no server answered. CapError if the cap's numbers cannot be those of a file. DamagedFileError if it was damaged when it was uploaded.
+    NoServersError if no server answered. CapError if no file can have the capability's numbers. DamagedFileError if the file was
+    damaged when it was uploaded.
     """
     if isinstance(cap, LitCap):
         return CheckResult(storage_index="")

@@ -1,6 +1,6 @@
-"""Reading an immutable file: the driver around the get plan. [spec immutable 12]
+"""Reads an immutable file: the driver of the get plan. [spec immutable 12]
 
-An open file keeps what is proven between reads, so that a second range costs only its blocks.
+An open file keeps what it has proven, so that a second range costs only its blocks.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from grid.ports import Observer, Sink, StorageServer
 
 
 class ImmutableFile:
-    """One immutable file, open for reading any number of ranges, one after the other or at once.
+    """An immutable file, open for reading any number of ranges, in sequence or concurrently.
 
-    With a verify cap the text read is the ciphertext. CapError if the cap's numbers cannot be those of a file.
+    With a verify cap, reads return the ciphertext. CapError if no file can have the capability's numbers.
     """
 
     def __init__(self, cap: ChkCap | ChkVerifyCap | LitCap, grid: Grid) -> None:
@@ -38,21 +38,21 @@ class ImmutableFile:
 
     @property
     def size(self) -> int:
-        """Bytes of the file."""
+        """Size of the file in bytes."""
         return len(self._cap.data) if isinstance(self._cap, LitCap) else self._cap.size
 
     @property
     def verifier(self) -> FileVerifier | None:
-        """What is proven of the file; None if it is literal."""
+        """What is proven of the file; None for a literal file."""
         return self._verifier
 
     async def read(
         self, sink: Sink, offset: int = 0, length: int | None = None, observer: Observer | None = None
     ) -> GetResult:
-        """Write bytes offset .. offset + length (None: to the end; cut at the end) to the sink, in order, all proven.
+        """Write bytes offset .. offset + length to the sink, in order, all proven. length None: to the end; ranges are cut at the end.
 
-        observer: of this read, instead of the grid's.
-        NotEnoughSharesError, NoServersError, DamagedFileError; what was written before the error is right.
+        observer: for this read, instead of the grid's.
+        NotEnoughSharesError, NoServersError, DamagedFileError; every byte written before the error is right.
         """
         if offset < 0 or (length is not None and length < 0):
             raise ValueError("a range starts at 0 or later, and has no negative length")
@@ -71,7 +71,7 @@ class ImmutableFile:
         geometry = self._verifier.geometry or self._guess.geometry
         first_segment = offset // geometry.segment_size
         segment_count = (offset + length - 1) // geometry.segment_size - first_segment + 1
-        # What one read learns serves the next; while a read runs, the finder is its own.
+        # Later reads use what this one learns. While it runs, no other read uses its finder.
         finder, self._finder = self._finder, None
         if finder is not None:
             finder.peers.resume()

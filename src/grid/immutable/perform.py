@@ -1,6 +1,6 @@
-"""Carries out the requests of the immutable plans through the ports; it decides nothing.
+"""Carries out, through the ports, the requests of the immutable plans. It decides nothing.
 
-It owns the uploads that servers have granted to one operation, and aborts what the operation leaves behind.
+It owns the uploads that servers granted to one operation, and aborts those that are left over.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from grid.ports import (
 from grid.runtime import Tasks
 
 ABORT_LIMIT_S = 5.0
-"""How long a failed upload waits for its servers to hear of it."""
+"""How long a failed upload tries to abort what it left on servers."""
 
 
 class Performer(BasePerformer):
-    """The servers and the data of one operation, and the uploads granted to it."""
+    """The servers and data of one operation, and the uploads granted to it."""
 
     kind = "immutable"
 
@@ -60,7 +60,7 @@ class Performer(BasePerformer):
         self._allocations = Tasks()
 
     def share_size(self, encoder: Encoder) -> int:
-        """Bytes of every share, whether its extension block is a new one or the original."""
+        """Bytes of every share. A repair keeps the size of the original extension block."""
         if self._original_ueb is None:
             return encoder.share_size
         return share_size(encoder.layout, len(self._original_ueb))
@@ -118,7 +118,7 @@ class Performer(BasePerformer):
                 return await super()._work(request)
 
     async def _allocate(self, server: StorageServer, request: r.Allocate) -> Allocation:
-        """The allocation; if the plan gives up waiting, what is granted later is aborted."""
+        """Allocate shares. If the plan stops waiting, whatever the server grants later is aborted."""
         secrets = self._lease(server)
         given_up: list[bool] = []
         answered: Deferred[Allocation] = Deferred(lambda _: given_up.append(True))
@@ -140,7 +140,7 @@ class Performer(BasePerformer):
         return await answered
 
     async def _write(self, request: r.WriteShares) -> None:
-        """One write per upload that the shares belong to; nearly always one."""
+        """Write to the uploads that the shares belong to: one write each, and nearly always one upload."""
         groups: dict[int, tuple[Upload, list[ShareWrite]]] = {}
         for write in request.writes:
             upload = self._upload(request.server_id, write.share_number)
@@ -155,7 +155,7 @@ class Performer(BasePerformer):
                 self._uploads.pop((request.server_id, write.share_number), None)
 
     async def _abort_server(self, server_id: ServerId) -> None:
-        """Send all at once, so that the server has each of them even if the caller stops waiting."""
+        """Send all aborts at once, so that the server gets each of them even if the caller stops waiting."""
         tasks = Tasks()
         errors: list[BaseException] = []
         for upload, shares in self._take_uploads([key for key in self._uploads if key[0] == server_id]):
@@ -165,7 +165,7 @@ class Performer(BasePerformer):
             raise errors[0]
 
     def _take_uploads(self, keys: Sequence[tuple[ServerId, ShareNumber]]) -> list[tuple[Upload, list[ShareNumber]]]:
-        """These shares by upload; they are not ours to write to any more."""
+        """Remove and return these shares, grouped by upload. Nothing may be written to them afterwards."""
         groups: dict[int, tuple[Upload, list[ShareNumber]]] = {}
         for key in keys:
             upload = self._uploads.pop(key)

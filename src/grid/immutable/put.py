@@ -1,11 +1,11 @@
-"""Putting an immutable file: the driver around the store, select and put plans. [spec immutable 2, 3, 11]
+"""Puts an immutable file: the driver of the store, select and put plans. [spec immutable 2, 3, 11]
 
-It owns the order of the steps and nothing else: key, placement, pushing. A put that fails leaves nothing
-behind on servers that can be reached, but for whole shares of a small file, which the next put of it counts.
+It owns only the order of the steps: key, placement, pushing. A failed put leaves nothing behind on
+reachable servers, except whole shares of a small file, which the next put of that file counts.
 
-Cost: round trips: version and share lists, allocation, writes that close behind them. A small file that nobody holds takes one round
-trip and one message to each server, once the servers are known. CPU: with a
-convergent key one more hash pass over the file, on the pool. Disk: the source is read twice then, once otherwise.
+Cost: round trips: version and share lists, allocation, and writes whose last one also closes. A small file that nobody holds
+takes one round trip and one message per server, once the servers are known. CPU: a convergent key takes
+one more hash pass over the file, on the pool. Disk: the source is then read twice, otherwise once.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from grid.placement.order import permute
 from grid.ports import Event, ServerId, ShareNumber, Source, StorageServer
 
 LIT_SIZE = 55
-"""Files up to this size are put into their cap. [spec immutable 2]"""
+"""Files of up to this many bytes are stored in their capability. [spec immutable 2]"""
 
 KEY_CHUNK = 4 * 2**20
-"""Bytes hashed per pool call while the convergent key is made."""
+"""Bytes hashed per pool call to make a convergent key."""
 
 INLINE_SIZE = 4096
-"""Bytes of a file that is encoded on the spot: under a millisecond of work, less than it costs to call a thread."""
+"""Files of up to this many bytes are encoded without the pool: the work takes under a millisecond, less than a thread call."""
 
 
 @frozen(kw_only=True)
 class PutResult:
-    """cap: the only key to the file. pushed: shares stored now. found: shares that were there already.
+    """cap: the only key to the file. pushed: shares stored now. found: shares that existed before.
 
     sharemap: which servers hold which share.
     """
@@ -65,15 +65,15 @@ class PutResult:
 
 
 class _SparesLeftError(NotHappyError):
-    """Servers were lost while they were sent shares, and there are others that have not been asked yet."""
+    """Servers were lost while receiving shares, and other servers have not been asked yet."""
 
 
 async def put(source: Source, grid: Grid, *, key: bytes | None = None) -> PutResult:
-    """Store a file and return its cap, once at least `happy` servers and k distinct shares are durable.
+    """Store a file and return its capability, once at least `happy` servers and k distinct shares are durable.
 
-    key: the key that the grid's convergence secret makes of this file, from a caller who knows it; the source is read
-    only once then, as it is with a random key.
-    NotHappyError or NoServersError when it cannot be stored, GridError when the source fails.
+    key: the convergent key of this file under the grid's secret, if the caller knows it. The source is then read
+    only once, as with a random key.
+    NotHappyError or NoServersError if the file cannot be stored, GridError if the source fails.
     """
     if source.size <= LIT_SIZE:
         data = bytes(await source.read_at(0, source.size))
@@ -99,7 +99,7 @@ async def _put_small(
     allowed: Sequence[StorageServer],
     grid: Grid,
 ) -> PutResult:
-    """One message with whole shares to each trusted server; if that does not suffice, the way of a large file."""
+    """Send whole shares to each trusted server, one message each. If that is not enough, continue as for a large file."""
     whole = await _read_whole(source, geometry, key, grid)
     ordered = permute(trusted, whole.storage_index, grid.preferred)
     placed = place_whole(ordered, whole.cap.total, whole.share_size)
@@ -126,7 +126,7 @@ async def _put_large(
     grid: Grid,
     before: Stored | None = None,
 ) -> PutResult:
-    """Ask servers for room, and push the shares segment by segment. before: what was stored of the file a moment ago."""
+    """Ask servers for room, and push the shares segment by segment. before: shares of the file that this put has stored already."""
     if key is None:
         key = await _convergent_key(source, geometry, grid)
     storage_index = storage_index_of(key)
@@ -138,9 +138,9 @@ async def _put_large(
         return await push(encoder, performer, ordered, grid.encoding.happy, grid)
 
     done: tuple[Selection, Pushed] | None = None
-    with suppress(_SparesLeftError):  # Not tried again in a handler: the failure's frames hold what was being sent.
+    with suppress(_SparesLeftError):  # Retry outside the handler, because the failure's frames hold the data that was being sent.
         done = await try_push()
-    # The servers lost on the way are in doubt by now, so that those in doubt before are asked as well.
+    # The servers that were lost are in doubt now, so the second round also asks those that were in doubt before.
     selection, pushed = done or await try_push()
     found: dict[ShareNumber, set[ServerId]] = {}
     for server_id, shares in selection.existing.items():
@@ -157,7 +157,7 @@ def _result(
     found: Mapping[ShareNumber, Collection[ServerId]],
     pushed: int = 0,
 ) -> PutResult:
-    """found: what servers said they hold, among it what the attempt stored there a moment ago."""
+    """found: shares that servers said they hold, including those that this put stored earlier."""
     stored = {(server_id, share) for server_id, shares in attempt.stored.items() for share in shares}
     return PutResult(
         cap=cap,
@@ -184,9 +184,9 @@ async def push(
     grid: Grid,
     existing: Mapping[ServerId, Collection[ShareNumber]] | None = None,
 ) -> tuple[Selection, Pushed]:
-    """Place and push the shares of an encoder's file; when that fails, everything allocated is aborted.
+    """Place and push the shares of an encoder's file. On failure, everything allocated is aborted.
 
-    The NotHappyError is a _SparesLeftError if servers in doubt were never asked.
+    Raises _SparesLeftError, a NotHappyError, if servers in doubt were never asked.
     """
     geometry = encoder.geometry
     ids = [server.identity.server_id for server in ordered]
@@ -215,25 +215,25 @@ async def push(
 
 
 def _in_doubt(server_ids: Sequence[ServerId], memory: ServerMemory) -> frozenset[ServerId]:
-    """Those that were silent lately on something that an upload takes."""
+    """Servers that were silent lately on any request that an upload needs."""
     return frozenset(server_id for server_id in server_ids if memory.is_doubtful_for_any(server_id, UPLOAD_KINDS))
 
 
 def _trusted(servers: Sequence[StorageServer], n: int, grid: Grid) -> list[StorageServer]:
-    """The servers to store n whole shares on at once; in their order."""
+    """The servers that get n whole shares at once, in their order."""
     ids = [server.identity.server_id for server in servers]
     trusted, _ = split_trusted(ids, _in_doubt(ids, grid.memory), n=n, happy=grid.encoding.happy)
     return [server for server in servers if server.identity.server_id in set(trusted)]
 
 
 def permitted(grid: Grid) -> list[StorageServer]:
-    """The servers on which new shares may be placed now. [spec wire 11]"""
+    """The servers that may receive new shares now. [spec wire 11]"""
     now = grid.runtime.clock.unix_time()
     return [server for server in grid.servers if server.identity.upload_permit_expires > now]
 
 
 async def _convergent_key(source: Source, geometry: Geometry, grid: Grid) -> bytes:
-    """One pass over the plaintext: the next chunk is read while the last one is hashed."""
+    """Hash the plaintext into its convergent key, reading the next chunk while the last one is hashed."""
     clock, observer, convergence = grid.runtime.clock, grid.observer, grid.convergence
     assert convergence is not None
     observer(Event(at=clock.now(), what="phase", detail="hashing", total=source.size))

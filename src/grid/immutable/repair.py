@@ -1,9 +1,9 @@
-"""Repairing an immutable file: the shares that are missing or corrupt are made again and stored elsewhere.
+"""Repairs an immutable file: recreates missing and corrupt shares and stores them on other servers.
 
-Needs only the verify cap: ciphertext is read, encoded again and compared with the original's roots before
-a new share is finished; the original extension block is stored byte for byte. [spec immutable 15; placement 10]
+It needs only the verify cap. It reads ciphertext, encodes it again, and compares the result with the original's roots before
+it finishes a new share. The original extension block is stored byte for byte. [spec immutable 15; placement 10]
 
-Cost: a verify, a read of the file, and a put of the missing shares; memory as of both together.
+Cost: a verification, a read of the file, and a put of the missing shares. Memory: that of the read and the put together.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class CiphertextSource:
 
 
 async def repair(cap: ChkCap | ChkVerifyCap | LitCap, grid: Grid) -> RepairResult:
-    """Verify a file, and if it is not healthy but recoverable make it whole.
+    """Verify a file and, if it is not healthy but recoverable, restore its missing and corrupt shares.
 
-    Where fewer servers than the encoding's `happy` have a share of their own, others get some as well.
-
-    Every byte of every share is verified first, so that a share which a server only claims, or holds
+    If fewer than `happy` servers hold a share of their own, other servers get shares as well.
+Every byte of every share is verified first, so that a share that a server only claims to hold, or holds
+    corrupt, is replaced too. NoServersError, DamagedFileError as in check. An unrecoverable file is a result, not an error.
     corrupt, is replaced too. NoServersError, DamagedFileError as from check; an unrecoverable file is a result.
     """
     before = await check(cap, grid, verify=True)
@@ -69,13 +69,13 @@ async def repair(cap: ChkCap | ChkVerifyCap | LitCap, grid: Grid) -> RepairResul
 
 
 def _may_spread(before: CheckResult, grid: Grid) -> bool:
-    """Whether shares crowd on too few servers, and there are others that may take some."""
+    """Whether too few servers hold the shares, and other servers may receive some."""
     able = {server.identity.server_id for server in permitted(grid)}
     return before.crowded and len(able & set(before.responding)) > before.happiness
 
 
 async def _replace(cap: ChkVerifyCap, before: CheckResult, grid: Grid) -> dict[ServerId, frozenset[ShareNumber]]:
-    """Store the missing shares; what each server has newly taken."""
+    """Store the missing shares. Returns the new shares of each server."""
     file = ImmutableFile(cap, grid.observed_by(ignore_events))
     source = CiphertextSource(file)
     await source.read_at(0, 1)

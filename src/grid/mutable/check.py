@@ -1,7 +1,7 @@
-"""Checking and repairing a mutable file. [spec mutable 18]
+"""Checks and repairs a mutable file. [spec mutable 18]
 
-Repair stores missing and damaged shares of the newest version again, byte for byte, where no other version could be
-newer; only where versions compete, and with force, it makes a new one. Shares that crowd on too few servers get second locations.
+If no other version can be newer, repair stores missing and damaged shares of the newest version again, byte for byte.
+Only if versions compete, and with force, it makes a new version. If shares crowd on too few servers, it stores second copies.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from grid.plural import counted
 from grid.ports import ShareNumber
 
 MOST_ROUNDS = 8
-"""How often a repair looks for other servers: each time, those that have failed until then are left out."""
+"""How often a repair looks for other servers. Each round leaves out the servers that have failed so far."""
 
 
 async def check(session: Session, *, verify: bool = False, add_lease: bool = False) -> CheckResult:
-    """The health of the file; with verify, every byte of every share of the best version is checked.
+    """Check a file's health. verify: check every byte of every share of the best version.
 
-    NoServersError if no server answers.
+    NoServersError if no server answered.
     """
     found = await session.find(MapMode.CHECK, add_lease=add_lease, anew=verify)
     _require_answers(session, found)
@@ -42,7 +42,7 @@ async def check(session: Session, *, verify: bool = False, add_lease: bool = Fal
 
 
 async def _without_pretended(session: Session, found: VersionMap) -> VersionMap:
-    """The map whose best version can be read. Where versions compete, a share of each kind may be one server's claim."""
+    """The map, with a best version that can be read. If versions compete, one server may have made up a share of each."""
     while (
         len(found.versions()) > 1 and found.best is not None and found.best.size and session.keys.read_key is not None
     ):
@@ -58,10 +58,10 @@ async def _without_pretended(session: Session, found: VersionMap) -> VersionMap:
 
 
 async def repair(session: Session, *, force: bool = False, private_key: PrivateKey | None = None) -> RepairResult:
-    """Verify the file, and if it is not healthy but some version can be read, make it whole.
+    """Verify the file and, if it is not healthy but some version can be read, restore its shares.
 
-    AuthorityError without the write cap; MustForceRepairError if a version would be given up; an unrecoverable file is a
-    result. The errors of a read and a publish.
+    AuthorityError without the write cap; MustForceRepairError if a version would be lost. An unrecoverable file is a
+    result, not an error. Also raises the errors of a read and a publish.
     """
     session.keys.require_write_key()
     found = await find_for_write(session, MapMode.REPAIR, private_key)
@@ -89,9 +89,9 @@ async def repair(session: Session, *, force: bool = False, private_key: PrivateK
 
 
 async def _examine(session: Session, found: VersionMap, *, verify: bool) -> tuple[CheckResult, VersionMap]:
-    """The result, and the map without the shares that proved bad (or that were not to be read).
+    """The result, and the map without the shares that proved bad (or were not meant to be read).
 
-    Where too few shares of the best version are good, the next one is examined as well.
+    If too few shares of the best version are good, the next version is examined as well.
     """
     name = storage_index_text(session.keys.storage_index)
     corrupt: dict[ShareLocation, str] = {}
@@ -106,7 +106,7 @@ async def _examine(session: Session, found: VersionMap, *, verify: bool) -> tupl
 
 
 def _without(found: VersionMap, report: AuditReport) -> VersionMap:
-    """The map whose good shares are those that passed."""
+    """The map with only those shares that passed."""
     locations = {share.location: share for share in found.sightings}
     bad = [_as_bad(locations[location], reason) for location, reason in report.corrupt.items()]
     gone = report.corrupt.keys() | report.unread
@@ -123,7 +123,7 @@ def _as_bad(share: Sighting, reason: str) -> BadShare:
 
 
 async def _publish_anew(session: Session, found: VersionMap, key: PrivateKey) -> VersionMap:
-    """A new version with the contents of the best one, over everything."""
+    """Publish a new version with the contents of the best one, replacing all others."""
     best = found.best
     if best is None:
         return found
@@ -140,7 +140,7 @@ async def _publish_anew(session: Session, found: VersionMap, key: PrivateKey) ->
 
 
 async def _store_everywhere(session: Session, found: VersionMap, best: Prefix, key: PrivateKey) -> VersionMap:
-    """The same version again, and what servers did not take on others, until nothing is missing or nobody is left."""
+    """Store the same version again, moving shares that servers refused to other servers, until none is missing or no server is left."""
     for _ in range(MOST_ROUNDS):
         before, found = found, await _store_again(session, found, best, key)
         numbers = {share.number for share in found.shares_of(best)}
@@ -151,7 +151,7 @@ async def _store_everywhere(session: Session, found: VersionMap, best: Prefix, k
 
 
 async def _store_again(session: Session, found: VersionMap, best: Prefix, key: PrivateKey) -> VersionMap:
-    """The same version, wherever a share of it is missing, damaged, or of an older version."""
+    """Store the same version wherever its share is missing, damaged, or of an older version."""
     good = found.shares_of(best)
     held = frozenset(share.location for share in good)
     goal: Goal = {
@@ -187,7 +187,7 @@ async def _store_again(session: Session, found: VersionMap, best: Prefix, key: P
 def _second_locations(
     session: Session, found: VersionMap, best: Prefix, goal: Collection[ShareLocation] = ()
 ) -> list[ShareLocation]:
-    """Where shares that crowd on fewer servers than make a write safe are to be stored as well."""
+    """Additional locations for shares, if they crowd on fewer servers than a safe write needs."""
     held = [share.location for share in found.shares_of(best)]
     usable = [server_id for server_id in session.permitted if server_id not in found.failed]
     return spread(

@@ -1,6 +1,6 @@
-"""Making a new mutable file: its key, and its first version. [spec mutable 3, 15]
+"""Creates a mutable file: its key and its first version. [spec mutable 3, 15]
 
-It owns when a key is made; where the shares go is goal.py's, how they get there publish.py's.
+It owns when a key is made. goal.py decides where the shares go, and publish.py puts them there.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ async def create_mutable(
 ) -> WriteCap:
     """Store a new mutable file and return its write cap, once `happy` servers and k distinct shares have it.
 
-    key: its private key, None for a new one. ConflictError if the key has a file already; NotHappyError,
-    NoServersError, FormatError for an encoding that mutable files cannot have.
+    key: its private key; None for a new one. ConflictError if a file with this key exists; NotHappyError;
+    NoServersError; FormatError for an encoding that mutable files cannot have.
     """
     source, encoding = as_source(contents), grid.encoding
     version = MDMF_VERSION if format == "mdmf" else SDMF_VERSION

@@ -1,8 +1,8 @@
-"""New private keys, made before they are asked for where many files are made one after the other.
+"""New private keys, made in advance while many files are created one after the other.
 
-Finding a key takes longer than all else about a new directory. Who asks for a second one within SOON_S will ask for more:
-from then on the next one is made while the last one's file is on its way; where that is a large file, which has a use for
-every processor, after it. A process that makes one file makes one key.
+Finding a key takes longer than everything else about a new directory. A caller that asks for a second key within SOON_S will
+probably ask for more. From then on the next key is made while the last one's file is uploaded or, if that file is large and
+needs every processor, after it. A process that creates one file makes one key.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from grid.ports import Runtime
 from grid.runtime import Tasks
 
 SOON_S = 600.0
-"""Who asks again within this time will go on asking; a key costs some 50 ms, and a kilobyte or two to keep."""
+"""A caller that asks again within this time probably continues. A key takes some 50 ms to make, and 1 or 2 kB to keep."""
 
 
 class KeySupply:
-    """Makes keys on the processor pool; `take` gives each of them once."""
+    """Makes keys on the processor pool. `take` returns each key once."""
 
     def __init__(self) -> None:
         self._tasks = Tasks()
@@ -32,7 +32,7 @@ class KeySupply:
         self._is_asked_often = False
 
     async def take(self, runtime: Runtime, *, ahead: bool = True) -> PrivateKey:
-        """A key that nobody else gets; the errors of the pool. ahead: the next one may be begun now."""
+        """Return a key that no other caller gets; raises the errors of the pool. ahead: whether the next key may be started now."""
         now = runtime.clock.now()
         self._is_asked_often = self._asked_at is not None and now - self._asked_at < SOON_S
         self._asked_at = now
@@ -43,11 +43,11 @@ class KeySupply:
         return await wanted
 
     def make_ahead(self, runtime: Runtime) -> None:
-        """Begin the next key, if it is likely to be asked for and not there."""
+        """Start making the next key, if it is likely to be needed and does not exist yet."""
         self._make_enough(runtime, ahead=True)
 
     def _make_enough(self, runtime: Runtime, *, ahead: bool) -> None:
-        # One thread of the pool is left to whatever else there is to do.
+        # Leave one thread of the pool for other work.
         more = 1 if ahead and self._is_asked_often and runtime.cpu.width > 1 else 0
         while len(self._ready) + self._being_made < len(self._waiting) + more:
             self._being_made += 1
@@ -57,7 +57,7 @@ class KeySupply:
         return await runtime.cpu.run(generate_key)
 
     def _made(self, key: PrivateKey) -> None:
-        # Counted first: who gets the key may ask for the next one at once.
+        # Count first, because the caller that gets this key may ask for the next one at once.
         self._being_made -= 1
         self._ready.append(key)
         self._hand_out()
@@ -73,10 +73,10 @@ class KeySupply:
 
 
 async def new_key(grid: Grid, *, ahead: bool = True) -> PrivateKey:
-    """A new private key, from the supply of this grid; see KeySupply.take."""
+    """Return a new private key from the supply of this grid; see KeySupply.take."""
     return await grid.remembered.of(KeySupply).take(grid.runtime, ahead=ahead)
 
 
 def make_key_ahead(grid: Grid) -> None:
-    """Begin the key that new_key left for later."""
+    """Start making the key that new_key left for later."""
     grid.remembered.of(KeySupply).make_ahead(grid.runtime)

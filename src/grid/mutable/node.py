@@ -1,10 +1,10 @@
-"""A mutable file, as its users see it: read, overwrite, modify, update, check, repair.
+"""A mutable file as its users see it: read, overwrite, modify, update, check, repair.
 
-It owns the order of the steps, what is remembered from one to the next, and the retries. Writers of one file in one
-process take turns; between processes test-and-set decides. [spec mutable 13-18]
+It owns the order of the steps, what is remembered between steps, and the retries. Within a process, writers of one file
+take turns; between processes, test-and-set decides. [spec mutable 13-18]
 
-Cost: a small file, or one that was met before and is read in part: one round trip to read it, two to write it or a part
-of it, one to modify it right after reading it. Of other files each takes one more.
+Cost, for a small file, or one that was used before and is read in part: one round trip to read it, two to write all or part
+of it, one to modify it right after a read. Other files take one more for each.
 """
 
 from __future__ import annotations
@@ -49,32 +49,32 @@ from grid.sinks import CountingSink, FrozenBytesSink
 T = TypeVar("T")
 
 KEPT_TEXT = 2**20
-"""Bytes of a file that are remembered after a read, for a modify."""
+"""Files of up to this many bytes are remembered after a read, for a modify."""
 
 MOST_MISSES = 16
-"""How often a change starts over because shares proved false or out of reach: each time, fewer of them are believed."""
+"""How often a change restarts because shares were false or unreachable. Each time, it trusts fewer of them."""
 
 Modifier = Callable[[bytes, bool], bytes | Awaitable[bytes | None] | None]
-"""(the contents, whether this is the first attempt) -> the new contents, None for no change, or one who will know. May be called again."""
+"""(contents, whether this is the first attempt) -> new contents, or None for no change, or an awaitable of either. May be called again."""
 
 
 @frozen(kw_only=True)
 class _Memory:
-    """What is known of the file: the map, and the contents of its best version if they are small."""
+    """What is known of the file: the map and, if they are small, the contents of its best version."""
 
     found: VersionMap = field(repr=False)
     text: bytes | None = field(repr=False)
 
 
 class MutableFile:
-    """One mutable file, open for what its cap permits. CapError if the cap is not that of a mutable file."""
+    """A mutable file, open for what its capability permits. CapError if the capability is not that of a mutable file."""
 
     def __init__(
         self,
         cap: KnownCap,
         grid: Grid,
     ) -> None:
-        """The `happy` of the grid's encoding makes a write safe; k and n are the file's own, the grid's a guess at first."""
+        """The grid's encoding supplies `happy`. k and n are the file's own; the grid's values are only a first guess."""
         self._keys = FileKeys.of_cap(cap)
         self._session = Session.open(self._keys, grid)
         self._grid = grid
@@ -82,28 +82,28 @@ class MutableFile:
         self._rest: RestOfMap | None = None
         self._key: PrivateKey | None = None
         self.warning: str | None = None
-        """What the user of the last read or write should know: that it was of an older version than one that is known."""
+        """A warning for the user of the last read or write: its version was older than one that is known to exist."""
 
     @property
     def is_writable(self) -> bool:
-        """Whether the cap permits changes."""
+        """Whether the capability permits changes."""
         return self._keys.write_key is not None
 
     @property
     def recalled(self) -> bytes | None:
-        """The contents as they were read or written last, if they are small; others may have written since."""
+        """The contents as last read or written, if they are small. Others may have written since."""
         return None if self._memory is None else self._memory.text
 
     async def size(self) -> int:
-        """Bytes of the newest version that can be read; NotEnoughSharesError, NoServersError."""
+        """Bytes of the newest readable version; NotEnoughSharesError, NoServersError."""
         found = await self._find(MapMode.READ, KnownFile.speculate_nothing)
         self.warning = warn_if_outdated(self._session, found)
         return require_best(found).size
 
     async def read(self, sink: Sink, offset: int = 0, length: int | None = None, *, largest: int | None = None) -> int:
-        """Write bytes offset .. offset + length (None: to the end; cut at the end) to the sink; how many they were.
+        """Write bytes offset .. offset + length to the sink. length None: to the end; ranges are cut at the end. Returns the byte count.
 
-        All are proven and of one version. AuthorityError with a verify cap; NotEnoughSharesError, NoServersError;
+        All bytes are proven and of one version. AuthorityError with a verify cap; NotEnoughSharesError, NoServersError;
         ConflictError if the file changed after some of them were written. FormatError if the file has more than
         `largest` bytes.
         """
@@ -118,10 +118,10 @@ class MutableFile:
     async def read_chosen(
         self, sink: Sink, choose: Choice, *, likely: Guess | None = None, largest: int | None = None
     ) -> int:
-        """As `read`, of bytes that are chosen when the size is known: one round trip less than asking for it first.
+        """Like `read`, but the range is chosen when the size is known. Saves the round trip of asking for the size first.
 
-        What `choose` raises ends the read. It is called again if the file changed before any byte was written.
-        likely: what it would choose of a file of the size that is remembered; another round trip less where it is right.
+        If `choose` raises, the read ends. It is called again if the file changed before any byte was written.
+        likely: what it would choose for a file of the remembered size; if right, this saves another round trip.
         """
 
         def speculate(known: KnownFile) -> Speculation:
@@ -146,7 +146,7 @@ class MutableFile:
         return size
 
     async def read_all(self, largest: int | None = None) -> bytes:
-        """The contents; the errors of `read`. What is small is remembered for a `modify`."""
+        """Return the contents; raises the errors of `read`. Small contents are remembered for a `modify`."""
         sink = FrozenBytesSink()
         await self.read(sink, largest=largest)
         text = sink.take()
@@ -157,9 +157,9 @@ class MutableFile:
     async def overwrite(self, contents: Buffer | Source, *, force: bool = False) -> None:
         """Replace the contents. AuthorityError without the write cap; NotEnoughSharesError if no version can be read.
 
-        force: write then too, as long as one share is left that tells the encoding: what can still come back is given up.
-
-        ConflictError if somebody else writes at the same time: nothing is retried, their contents and these are left
+        force: write even then, if one share is left that shows the encoding. Versions that might still come back are lost.
+ConflictError if another client writes at the same time. Nothing is retried; the caller must choose between the other
+        contents and these. NotHappyError if too few servers took the new version.
         to the caller to choose from. NotHappyError if too few servers took it.
         """
         self._keys.require_write_key()
@@ -167,17 +167,17 @@ class MutableFile:
         await in_turn(self._grid, self._keys.storage_index, lambda: self._overwrite(source, force))
 
     async def modify(self, function: Modifier, largest: int | None = None) -> None:
-        """Replace the contents by what the function makes of them, again and again until nobody else wrote meanwhile.
+        """Replace the contents with the function's result. If another client writes meanwhile, read again and retry.
 
-        ConflictError after RETRIES retries; the errors of `overwrite`, and what the function raises.
+        ConflictError after RETRIES retries. Also raises the errors of `overwrite` and of the function.
         """
         self._keys.require_write_key()
         await in_turn(self._grid, self._keys.storage_index, lambda: self._modify(function, largest))
 
     async def update(self, offset: int, data: Buffer) -> None:
-        """Replace bytes from `offset` on, or append if it is the size; of MDMF only what changes is moved.
+        """Replace bytes from `offset` on, or append if `offset` is the size. With MDMF, only what changes is sent.
 
-        HoleError if `offset` lies beyond the end; the errors of `modify`.
+        HoleError if `offset` is beyond the end; also raises the errors of `modify`.
         """
         self._keys.require_write_key()
         if offset < 0:
@@ -187,13 +187,13 @@ class MutableFile:
         await in_turn(self._grid, self._keys.storage_index, lambda: self._update(offset, data))
 
     async def check(self, *, verify: bool = False, add_lease: bool = False) -> CheckResult:
-        """The file's health; any cap will do. NoServersError."""
+        """Check the file's health with any kind of capability. NoServersError."""
         return await check(self._session, verify=verify, add_lease=add_lease)
 
     async def repair(self, *, force: bool = False) -> RepairResult:
-        """Verify the file, and make it whole where that is needed and possible. AuthorityError without the write cap.
+        """Verify the file, and restore its shares if necessary and possible. AuthorityError without the write cap.
 
-        MustForceRepairError; the errors of a publish.
+        MustForceRepairError; also raises the errors of a publish.
         """
         self._keys.require_write_key()
 
@@ -213,7 +213,7 @@ class MutableFile:
         return found
 
     def _complete(self, rest: RestOfMap, found: VersionMap | None) -> None:
-        """Remember the whole of the map of which a read has used a part; the contents too, if they are still the newest."""
+        """Remember the complete map after a read has used a part of it. Keep the contents if they are still the newest."""
         memory = self._memory
         if found is not None and memory is not None and self._rest is rest:
             self._remember(found, memory.text if memory.found.best == found.best else None)
@@ -225,7 +225,7 @@ class MutableFile:
         self._session.note(found)
 
     async def _recall(self) -> _Memory | None:
-        """What is remembered, if everybody's shares are in it: then a write by it is as good as by a new map."""
+        """What is remembered, if the map has the shares of every server: then it is as good for a write as a new map."""
         if self._rest is not None:
             await self._rest.wait()
         memory = self._memory
@@ -243,7 +243,7 @@ class MutableFile:
         return found
 
     def _settle_on(self, found: VersionMap, first: VersionMap) -> None:
-        """The file is as this map has it, by which it was read; `first` is remembered already."""
+        """Remember `found`, the map of a successful read, unless it is `first`, which is remembered already."""
         if found is not first:
             self._remember(found, None)
         self.warning = warn_if_outdated(self._session, found)
@@ -255,7 +255,7 @@ class MutableFile:
         return known.speculate_read(0, None, and_key=self._key is None)
 
     async def _publish(self, found: VersionMap, prefix: Prefix, source: Source, text: bytes | None) -> None:
-        """A new version over `prefix`, whose k and N it keeps."""
+        """Publish a new version over `prefix`, with the same k and N."""
         require_same_format(self._keys, prefix)
         release = Release(
             geometry=Geometry.of_file(prefix.version, source.size, prefix.k, prefix.n),
@@ -274,7 +274,7 @@ class MutableFile:
             try:
                 return await self._publish(memory.found, require_best(memory.found), source, None)
             except ConflictError:
-                pass  # Somebody wrote since the file was looked at: that is no collision yet.
+                pass  # Another client has written since the file was looked at. That does not count as a collision yet.
         found = await self._find_for_write(0, self._speculate_key)
         if force and found.best is None and found.unrecoverable():
             return await self._publish(found, found.unrecoverable()[0], source, None)
@@ -284,8 +284,8 @@ class MutableFile:
         except ConflictError as error:
             if not error.shown:
                 raise
-            conflict = error.with_traceback(None)  # Its frames hold all shares of the version.
-        # Where nobody else has finished a newer version, nobody's contents are lost by writing again.
+            conflict = error.with_traceback(None)  # The exception's frames hold all shares of the version.
+        # If nobody else has finished a newer version, writing again destroys nobody's contents.
         found = await self._find_for_write(1, self._speculate_key)
         best = found.best
         if best is None or (best.order > prefix.order and best.order != conflict.ours):
@@ -310,7 +310,7 @@ class MutableFile:
             new = made if made is None or isinstance(made, bytes) else await made
             if new is None or new == text:
                 if memory is not None:
-                    return "again"  # That nothing is to be done is said of the present contents only.
+                    return "again"  # "Nothing to do" holds only for the contents that the function saw.
                 if not wrote:
                     self._remember(found, text)
                     return "done"
@@ -324,7 +324,7 @@ class MutableFile:
     async def _read_for_write(
         self, found: VersionMap, last: tuple[Prefix, bytes] | None, largest: int | None
     ) -> tuple[VersionMap, Prefix, bytes]:
-        """The best version that reads, and its contents; if none is left, what it was before this process wrote."""
+        """Read the best readable version and its contents; if none is left, what the file was before this process wrote."""
         if found.best is None and last is not None:
             return found, *last
         text = b""
@@ -370,14 +370,14 @@ class MutableFile:
         await self._publish(found, prefix, source, None)
 
     async def _retry(self, attempt: Callable[[int, _Memory | None], Awaitable[Literal["done", "again"]]]) -> None:
-        """Attempt with what is remembered, then with a new map, until no other writer interferes."""
+        """Attempt with what is remembered, then with new maps until no other writer interferes."""
         memory = await self._recall()
         if memory is not None:
             try:
                 if await attempt(0, memory) == "done":
                     return
             except (ConflictError, NotEnoughSharesError):
-                pass  # The file is not any more as it is remembered: that is no collision yet.
+                pass  # The file is no longer as remembered. That does not count as a collision yet.
         delay_s = FIRST_DELAY_S
         collisions = misses = 0
         while True:
@@ -393,6 +393,6 @@ class MutableFile:
                 misses += 1
                 if misses > MOST_MISSES or self._session.refutations.count == learned:
                     raise
-                continue  # Another version may be the best one that can be read.
+                continue  # The best readable version may be a different one now.
             delay_s = next_delay(self._grid.runtime.entropy, delay_s)
             await self._grid.runtime.clock.sleep(delay_s)

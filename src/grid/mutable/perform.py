@@ -1,7 +1,7 @@
-"""Carries out the requests of the mutable plans through the ports; it decides nothing.
+"""Carries out, through the ports, the requests of the mutable plans. It decides nothing.
 
-It also owns whose turn it is: operations that write to one file run one after the other in a process, and after the last
-answers to what was read of it before.
+It also owns the write locks: within a process, writes to one file run one after the other, and after the last
+answers to earlier reads of it have come.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class WriteLocks:
         self._locks: WeakValueDictionary[StorageIndex, DeferredLock] = WeakValueDictionary()
 
     def of(self, storage_index: StorageIndex) -> DeferredLock:
-        """The file's lock, while anybody holds it or waits for it."""
+        """The file's lock, which exists while anyone holds it or waits for it."""
         return self._locks.setdefault(storage_index, DeferredLock())
 
 
 async def in_turn(grid: Grid, storage_index: StorageIndex, body: Callable[[], Awaitable[T]]) -> T:
-    """What the body returns, which runs alone among all those of this grid and storage index."""
+    """Run the body alone among all bodies for this grid and storage index, and return its result."""
     lock = grid.remembered.of(WriteLocks).of(storage_index)
     await lock.acquire()
     try:
@@ -47,14 +47,14 @@ async def in_turn(grid: Grid, storage_index: StorageIndex, body: Callable[[], Aw
 
 
 class RestOfMap:
-    """The part of a map that a read did not wait for, and those who wait for it because they write."""
+    """The part of a map that a read did not wait for, and the writers that do wait for it."""
 
     def __init__(self) -> None:
         self._waiting: list[Deferred[None]] = []
         self.is_over = False
 
     async def wait(self) -> None:
-        """Return when it has come, or is not to be had."""
+        """Return once the rest of the map has come or has failed to come."""
         if self.is_over:
             return
         waiting: Deferred[None] = Deferred(self._waiting.remove)
@@ -62,7 +62,7 @@ class RestOfMap:
         await waiting
 
     def end(self) -> None:
-        """Let all of them go on."""
+        """Let all waiting writers continue."""
         self.is_over = True
         waiting, self._waiting = self._waiting, []
         for one in waiting:
@@ -70,7 +70,7 @@ class RestOfMap:
 
 
 class Performer(BasePerformer):
-    """The servers, the keys and the data of one operation."""
+    """The servers, keys and data of one operation."""
 
     kind = "mutable"
 

@@ -1,10 +1,10 @@
-"""Publishing: a new version is encoded, signed, and put at its locations. [spec mutable 5, 15]
+"""Publishes a version: encodes it, signs it, and writes it to its locations. [spec mutable 5, 15]
 
-It owns the order of the steps. What is small goes out as one message a server, whole. What is large goes out in pieces
-which no reader sees until the headers are written; over an old version they are written after it, and moved into place
-when the new one is safe. See docs/decisions/0030-large-mutable-files.md.
+It owns the order of the steps. A small version goes out whole, in one message per server. A large one goes out in pieces
+that no reader sees until the headers are written. Over an old version, the pieces are written after it, and moved into place
+once the new version is safe. See docs/decisions/0030-large-mutable-files.md.
 
-Cost: round trips: one for a small version; for a large one, one per batch and one for the headers, twice over an old
+Cost: round trips: one for a small version. For a large one, one per batch plus one for the headers, twice if it replaces an old
 version. Memory: WHOLE_BYTES of shares, or STREAMED batches.
 """
 
@@ -40,21 +40,21 @@ from grid.placement.happiness import happiness
 from grid.ports import Buffer, ServerId, ShareNumber, Source
 
 WHOLE_BYTES = 24 * 2**20
-"""Bytes of all shares of a version that is held in memory and sent whole; an SDMF version always is."""
+"""Up to this many bytes of shares in all, a version is held in memory and sent whole; an SDMF version always is."""
 
 RUN_BYTES = 4 * 2**20
 """Bytes of text encoded by one pool call."""
 
 ALIGNMENT = 64
-"""What the offset of blocks after an old version is a multiple of."""
+"""The offset of blocks after an old version is a multiple of this."""
 
 
 @frozen(kw_only=True)
 class Release:
-    """A version to be published.
+    """A version to publish.
 
-    original: a share of the version that is to be stored again byte for byte; then source is its SealedSource.
-    goal: where it goes. happy: servers with a share of their own that make it safe. held: locations that have it.
+    original: a share of the version, if it must be stored again byte for byte; then source is its SealedSource.
+    goal: where it goes. happy: how many servers must each hold a share of their own. held: locations that have it already.
     """
 
     geometry: Geometry
@@ -68,9 +68,9 @@ class Release:
 
 
 async def publish(session: Session, found: VersionMap, release: Release) -> VersionMap:
-    """Put the release at its locations; the map of what is there now.
+    """Write the release to its locations. Returns the map afterwards.
 
-    ConflictError if somebody else wrote; NotHappyError if too few servers have it, or (nothing written) would have it.
+    ConflictError if another client wrote; NotHappyError if too few servers have it, or (with nothing written) would have it.
     """
     try:
         return await _publish(session, found, release)
@@ -96,9 +96,9 @@ async def _publish(session: Session, found: VersionMap, release: Release) -> Ver
 
 
 async def move_into_place(session: Session, found: VersionMap, key: PrivateKey) -> VersionMap:
-    """Move the best version's blocks to where every writer expects them, if they are elsewhere; the map afterwards.
+    """Move the best version's blocks to where every writer expects them, if they are elsewhere. Returns the map afterwards.
 
-    The version is as safe and as readable as before at every moment; so what goes wrong here is no error.
+    The version stays as safe and readable as before at every moment, so failures here are not errors.
     """
     prefix = found.best
     if prefix is None:
@@ -124,13 +124,13 @@ async def move_into_place(session: Session, found: VersionMap, key: PrivateKey) 
 
 
 def tests_of_header(share: Sighting) -> Tests:
-    """That a share is of this version, and that its fields lie where they were seen."""
+    """The tests that a share is of this version and that its fields are where they were seen."""
     header = pack_header(share.prefix, share.table)
     return ((0, len(header), header),)
 
 
 def _require_room(release: Release) -> None:
-    """NotHappyError, before anything is written, if even success everywhere would not be enough."""
+    """Raise NotHappyError, before anything is written, if even complete success would not be enough."""
     hosts = hosts_of([*release.goal, *release.held])
     reached = happiness(hosts)
     if reached < release.happy or len(hosts) < release.geometry.k:
@@ -151,7 +151,7 @@ def _share_bytes(release: Release) -> int:
 
 
 def _overwrites(release: Release, found: VersionMap) -> bool:
-    """Whether a version that can be read now has shares where the release goes."""
+    """Whether a readable version has shares where the release goes."""
     if release.original is not None:
         return False
     readable = set(found.recoverable())
@@ -192,7 +192,7 @@ async def _publish_streamed(session: Session, found: VersionMap, release: Releas
     if claim is ClaimKind.BEHIND:
         standard = mdmf.plan_table(geometry, len(release.key.public_key.der), len(release.key.der))
         ends = [share.table.eof for share in found.sightings if share.location in release.goal]
-        # All who write over one version put their tokens at one offset, however long their own versions are.
+        # All writers that replace one version put their tokens at the same offset, whatever the sizes of their own versions.
         claim_offset = round_up(max(_ends_of_best(found), default=0), ALIGNMENT)
         data_offset = round_up(max([claim_offset + TOKEN_SIZE, standard.eof, *ends]), ALIGNMENT)
     job = StreamJob(
@@ -227,12 +227,12 @@ async def _publish_streamed(session: Session, found: VersionMap, release: Releas
 
 
 def _ends_of_best(found: VersionMap) -> list[int]:
-    """Where the shares of the version that is written over end."""
+    """Where the shares of the version that is replaced end."""
     return [] if found.best is None else [share.table.eof for share in found.shares_of(found.best)]
 
 
 def _iv(session: Session, release: Release) -> bytes:
-    """The salt of an SDMF version's one segment."""
+    """The salt of the one segment of an SDMF version."""
     if release.geometry.version != SDMF_VERSION:
         return b""
     return (
@@ -270,7 +270,7 @@ async def _next_run(session: Session, release: Release, first: int, count: int, 
 async def _sign(
     session: Session, release: Release, hashes: VersionHashes, iv: bytes, data_offset: int | None
 ) -> VersionFields:
-    """The fields of the finished version; IntegrityError if the shares made again are not the original's."""
+    """The fields of the finished version; IntegrityError if the recreated shares are not the original's."""
     root_hash = await session.compute(hashes.finish)
     original, key = release.original, release.key
     public_key = key.public_key.der
@@ -339,9 +339,9 @@ def updated(
     lost: Collection[ShareLocation] = (),
     held: Collection[ShareLocation] = (),
 ) -> VersionMap:
-    """The map after a write: its locations have the new version, and what is in doubt counts as failed.
+    """The map after a write: its locations have the new version, and doubtful ones count as failed.
 
-    chain: the packed share hash chain of one share. held: shares that were not to be written, which nothing has touched.
+    chain: the packed share hash chain of one share. held: shares that the write was to leave alone.
     """
     sightings = [share for share in found.sightings if share.location not in written.locations | written.removed]
     sightings += [

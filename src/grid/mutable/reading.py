@@ -1,6 +1,6 @@
-"""Reading the best version that reads: what proves false leaves the map, and the best is chosen again.
+"""Reads the best readable version: shares that prove false leave the map, and the best version is chosen again.
 
-It owns the order of the attempts, and the warning about a version that is older than one known before. [spec mutable 10, 14]
+It owns the order of the attempts, and the warning about a version older than a known one. [spec mutable 10, 14]
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from grid.mutable.writing import require_best
 from grid.ports import Event
 
 REMAPS = 2
-"""How often a read begins with a new map because the file changed under it, or shares were false or missing."""
+"""How often a read starts with a new map because the file changed meanwhile, or shares were false or missing."""
 
 Choice = Callable[[int], tuple[int, int]]
-"""(bytes of the version that is read) -> the first byte that is wanted of it, and the first that is not any more."""
+"""(size of the version in bytes) -> (first byte to read, end of the range)."""
 
 Guess = Callable[[int], tuple[int, int | None] | None]
-"""(bytes that the file had) -> the first byte that is wanted, and how many (None: to the end); None if not known."""
+"""(last known size in bytes) -> (first byte to read, byte count or None for the rest of the file), or None if unknown."""
 
 Attempt = Callable[[VersionMap], Awaitable[None]]
 """Reads the best version of a map."""
@@ -35,10 +35,10 @@ async def read_best(
     find: Callable[[], Awaitable[VersionMap]],
     may_retry: Callable[[], bool] = lambda: True,
 ) -> VersionMap:
-    """The map of whose best version `attempt` has made something.
+    """Call `attempt` on the best version. Returns the map whose best version succeeded.
 
-    Where it fails, everybody is asked again (`find`), REMAPS times; then shares that prove false are left out of the map
-    until a version reads, or none is left. NotEnoughSharesError; the errors of `attempt`.
+    If it fails, ask all servers again with `find`, up to REMAPS times. After that, leave shares that prove false out of the map
+    until a version reads or none is left. NotEnoughSharesError; also raises the errors of `attempt`.
     """
     require_best(found)
     for failures in count():
@@ -48,7 +48,7 @@ async def read_best(
         except (ConflictError, NotEnoughSharesError) as error:
             if not may_retry():
                 raise
-            failure = error.with_traceback(None)  # Its frames hold what the attempt had read.
+            failure = error.with_traceback(None)  # The exception's frames hold what the attempt had read.
         before = found
         found = await find() if failures < REMAPS else session.without_refuted(found)
         is_new = failures < REMAPS or len(found.sightings) < len(before.sightings)
@@ -58,13 +58,13 @@ async def read_best(
 
 
 def warning_of(found: VersionMap) -> str | None:
-    """What the user should know who is given the best version of this map, or builds upon it."""
+    """A warning for the user who gets the best version of this map or builds upon it; None if there is none."""
     best = found.best
     return outdated_text(found, best) if best is not None and found.is_outdated else None
 
 
 def warn_if_outdated(session: Session, found: VersionMap) -> str | None:
-    """As warning_of; observers hear it too."""
+    """Like warning_of, but also notifies observers."""
     text = warning_of(found)
     if text is not None:
         session.grid.observer(Event(at=session.grid.runtime.clock.now(), what="warning", detail=text))

@@ -1,6 +1,6 @@
-"""The operations on one mutable file's shares, each one run of a plan: find, read, write, stream, verify.
+"""The operations on one mutable file's shares: find, read, write, stream and verify, each the run of one plan.
 
-It owns the servers, the keys and the tools of one cap; it keeps how fast servers answer, and nothing of the file but
+It owns the servers, keys and tools of one capability. It keeps how fast servers answer, and nothing of the file except
 what layout_cache.py remembers.
 """
 
@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 @frozen(kw_only=True, eq=False)
 class Session:
-    """servers: in the file's order. grid: its encoding says how many servers make a write safe."""
+    """servers: in the file's order. grid: its encoding says how many servers a safe write needs."""
 
     keys: FileKeys
     servers: Sequence[StorageServer] = field(repr=False)
@@ -60,7 +60,7 @@ class Session:
 
     @classmethod
     def open(cls, keys: FileKeys, grid: Grid) -> Session:
-        """The session of a cap's keys with the servers of a grid as they are now."""
+        """Open a session with a capability's keys and the servers that the grid has now."""
         ordered = permute(grid.servers, keys.storage_index)
         return cls(keys=keys, servers=ordered, grid=grid, loads=ServerLoads(memory=grid.memory))
 
@@ -71,14 +71,14 @@ class Session:
 
     @property
     def permitted(self) -> list[ServerId]:
-        """Those on which new shares may be placed now, those in doubt last. [spec wire 11]"""
+        """The servers that may receive new shares now, those in doubt last. [spec wire 11]"""
         now = self.grid.runtime.clock.unix_time()
         permitted = [s.identity.server_id for s in self.servers if s.identity.upload_permit_expires > now]
         return self.loads.memory.trusted_first(permitted, WRITE_KIND)
 
     @property
     def doubtful(self) -> frozenset[ServerId]:
-        """Those that may not answer a write."""
+        """The servers that may not answer a write."""
         memory = self.loads.memory
         return frozenset(server_id for server_id in self.server_ids if memory.is_doubtful(server_id, WRITE_KIND))
 
@@ -96,11 +96,11 @@ class Session:
         anew: bool = False,
         on_rest: Callable[[VersionMap | None], None] | None = None,
     ) -> VersionMap:
-        """What is where now; never fails, however little is found.
+        """Find what is where now. Never fails, however little is found.
 
-        speculate: what to ask for early, if the file is known. anew: shares that reads have refuted are in it as well.
-        on_rest: have the map as soon as it is good enough for a read. It is called once nobody is waited for any longer, with the
-        whole map if the first one was not that, else with None.
+        speculate: what to request early if the file is known. anew: include shares that reads have refuted.
+        on_rest: return the map as soon as it is good enough for a read. `on_rest` is called once no server is waited for, with the
+        whole map if the first one was not whole, otherwise with None.
         """
         if anew:
             self.refutations.clear()
@@ -132,7 +132,7 @@ class Session:
         return noted(await drive_until_settled(plan, self._performer(), self.grid, take_rest))
 
     def without_refuted(self, found: VersionMap) -> VersionMap:
-        """The map without the shares that reads have shown to be false or out of reach."""
+        """The map without shares that reads have shown to be false or unreachable."""
         return self.refutations.apply(found, self.grid.runtime.clock.now())
 
     def note(self, found: VersionMap) -> None:
@@ -147,9 +147,9 @@ class Session:
     async def read(
         self, found: VersionMap, prefix: Prefix, sink: Sink, offset: int, length: int, *, raw: bool = False
     ) -> ReadResult:
-        """Write bytes of a version to the sink; see ReadPlan. Nothing if length is 0.
+        """Write bytes of a version to the sink; see ReadPlan. Does nothing if length is 0.
 
-        What proves false is not in the maps that follow.
+        Shares that prove false are not in later maps.
         """
         if not length:
             return ReadResult(size=0, bad={})
@@ -163,7 +163,7 @@ class Session:
     async def gather(
         self, found: VersionMap, prefix: Prefix, offset: int, length: int, *, raw: bool = False
     ) -> bytearray:
-        """Bytes of a version, in memory."""
+        """Read bytes of a version into memory."""
         sink = BytesSink()
         await self.read(found, prefix, sink, offset, length, raw=raw)
         return sink.data
@@ -171,12 +171,12 @@ class Session:
     async def fetch_rows(
         self, found: VersionMap, prefix: Prefix, wants: RowWants, besides: Mapping[ShareLocation, Sequence[Range]]
     ) -> dict[ShareNumber, ShareRows]:
-        """Proven hashes of every share of a version; see RowPlan."""
+        """Fetch proven hashes of every share of a version; see RowPlan."""
         plan = RowPlan(prefix, found.shares_of(prefix), wants, self.loads, besides)
         return await drive(plan, self._performer(), self.grid)
 
     async def write(self, job: WriteJob, goal: Goal) -> Written:
-        """Put a version at its locations; see WritePlan."""
+        """Write a version to its locations; see WritePlan."""
         plan = WritePlan(job, goal, self.keys, self.loads.memory)
         try:
             written = await drive(plan, self._performer(), self.grid)
@@ -189,7 +189,7 @@ class Session:
         return written
 
     async def stream(self, job: StreamJob, goal: Goal, source: Source) -> Streamed:
-        """Bring the blocks of a large version to its locations; see StreamPlan."""
+        """Write the blocks of a large version to its locations; see StreamPlan."""
         plan = StreamPlan(job, goal, self.loads.memory)
         return await drive(plan, self._performer(source=source), self.grid)
 
@@ -199,7 +199,7 @@ class Session:
         return await drive(plan, self._performer(), self.grid)
 
     async def compute(self, function: Callable[..., T], *arguments: object) -> T:
-        """What the function returns, from the processor pool."""
+        """Run the function on the processor pool and return its result."""
         return await self.grid.runtime.cpu.run(function, *arguments)
 
     def _performer(self, sink: Sink | None = None, source: Source | None = None) -> Performer:

@@ -1,6 +1,6 @@
-"""What a publish reads: bytes at hand, a version on the grid, or such a version with a part of it changed.
+"""Sources of a publish: bytes in memory, a version on the grid, or such a version with a part of it changed.
 
-Every byte that comes from the grid is proven. None holds more than one piece of a file in memory.
+Every byte from the grid is proven. No source holds more than one piece of a file in memory.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from grid.ports import Buffer, Source
 
 @frozen
 class MemorySource:
-    """Bytes at hand."""
+    """Bytes in memory."""
 
     data: Buffer = field(repr=False)
 
     @property
     def size(self) -> int:
-        """Bytes in all."""
+        """Size in bytes."""
         return len(self.data)
 
     async def read_at(self, offset: int, length: int) -> Buffer:
@@ -31,7 +31,7 @@ class MemorySource:
 
 @frozen(kw_only=True)
 class OverlaySource:
-    """A version with `data` in place of the bytes from `offset` on, or past its end; without holes."""
+    """A version with `data` in place of its bytes from `offset` on, or appended to it; there are no holes."""
 
     session: Session
     found: VersionMap
@@ -41,11 +41,11 @@ class OverlaySource:
 
     @property
     def size(self) -> int:
-        """Bytes in all."""
+        """Size in bytes."""
         return max(self.prefix.size, self.offset + len(self.data))
 
     async def read_at(self, offset: int, length: int) -> Buffer:
-        """Exactly those bytes; the errors of a read."""
+        """Exactly those bytes; raises the errors of a read."""
         stop = offset + length
         first, last = self.offset, self.offset + len(self.data)
         before = await self._old(offset, min(stop, first))
@@ -61,7 +61,7 @@ class OverlaySource:
 
 @frozen(kw_only=True)
 class SealedSource:
-    """The segments of a version as they are encrypted, each with its salt before it (SDMF: without)."""
+    """The encrypted segments of a version, each after its salt (SDMF: without it)."""
 
     session: Session
     found: VersionMap
@@ -69,12 +69,12 @@ class SealedSource:
 
     @property
     def size(self) -> int:
-        """Bytes in all."""
+        """Size in bytes."""
         geometry = self.prefix.geometry
         return geometry.size + geometry.salt_size * geometry.segment_count
 
     async def read_at(self, offset: int, length: int) -> Buffer:
-        """Exactly those bytes, which are whole segments with their salts; the errors of a read."""
+        """Exactly those bytes, which must be whole segments with their salts; raises the errors of a read."""
         geometry = self.prefix.geometry
         first = offset // (geometry.segment_size + geometry.salt_size)
         start = first * geometry.segment_size
@@ -84,7 +84,7 @@ class SealedSource:
 
 
 def as_source(contents: Buffer | Source) -> Source:
-    """What to read contents from, whichever they are."""
+    """Wrap bytes as a source; return a source unchanged."""
     if isinstance(contents, bytes | bytearray | memoryview):
         return MemorySource(contents)
     return contents

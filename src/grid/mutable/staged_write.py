@@ -1,9 +1,9 @@
-"""Writing over a version in two stages: the new one beside it first, then where that was. staging.py says why, and where.
+"""Replaces a version in two stages: writes the new one beside the old one, then into its place. See staging.py for why and where.
 
 It owns the order of the stages. At every instant one of the two versions has k shares. A failure after the first stage leaves
-old shares behind, which the next write or repair removes.
+old shares behind, and the next write or repair removes them.
 
-Cost: round trips: one more. Network: no more than otherwise, as the old shares are only taken away.
+Cost: round trips: one more. Network: no more than otherwise, because the old shares are only removed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from grid.mutable.write.write_job import NOTHING, SparedShares, WriteJob
 
 
 def stage_of(session: Session, found: VersionMap) -> Stage | None:
-    """Where a new version goes first, if writing over what is there could leave no whole version."""
+    """Where a new version goes first if writing over the old one could leave neither whole; None if it could not."""
     best = found.best
     if best is None or not needs_stage(found, best):
         return None
@@ -30,7 +30,7 @@ def stage_of(session: Session, found: VersionMap) -> Stage | None:
 async def write_staged(
     session: Session, found: VersionMap, job: WriteJob, stage: Stage, update: Callable[..., VersionMap]
 ) -> VersionMap:
-    """Place the version beside the old one; when it is safe there, put it where that was, or take the old shares away."""
+    """Write the version beside the old one. Once it is safe there, write it into the old one's place, or remove the old shares."""
     best = found.best
     assert best is not None
     first = evolve(
@@ -55,7 +55,7 @@ async def write_staged(
 
 
 async def remove_old(session: Session, before: VersionMap, staged: VersionMap, stage: Stage) -> VersionMap:
-    """Take the old shares away once a version that was streamed beside them is safe."""
+    """Remove the old shares once a version that was streamed beside them is safe."""
     best = staged.best
     if before.best is None or best is None:
         return staged

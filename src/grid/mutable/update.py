@@ -1,10 +1,11 @@
-"""Changing a part of an MDMF file where it lies, or adding to its end. [spec mutable 17]
+"""Changes part of an MDMF file in place, or appends to it. [spec mutable 17]
 
 It owns the choice between that and writing the whole file. Every byte that it reads is proven before anything is signed
-again; shares of any other version are never touched by halves.
+again. It never changes a share of another version.
 
-Cost: round trips: one to read, one to write; only that where what is to be read has come with the map. Network: the segments that hold the range, once or twice at their ends, and
-their hashes of every share; all hashes of every share where the file grows.
+Cost: round trips: one to read and one to write; only the second if the bytes to read came with the map. Network: the segments of
+the range, once, or twice at its ends, and
+the hashes for them from every share; all hashes of every share if the file grows.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ from grid.mutable.write.write_job import ShareContents, WriteJob
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Range, ShareNumber
 
-NEIGHBOURS = 2
-"""Segments of which all is read at once, though what lies in the middle is not needed."""
+NEIGHBORS = 2
+"""If a change reaches no more segments than this, all of them are read at once, although their middle is not needed."""
 
 
 @frozen(kw_only=True)
 class _Change:
-    """Segments first .. stop are encoded again; old and new sizes of the file."""
+    """Segments first .. stop are encoded again; the old and new sizes of the file."""
 
     old: Geometry
     new: Geometry
@@ -50,18 +51,18 @@ class _Change:
 
     @property
     def grows(self) -> bool:
-        """Whether the hash tree has to be somewhere else, or of another size."""
+        """Whether the hash tree moves or changes its size."""
         return self.old.data_size != self.new.data_size
 
     @property
     def wants(self) -> RowWants:
-        """What must be known of the hashes of each share."""
+        """The hashes that must be known of each share."""
         first, stop = (0, self.old.segment_count) if self.grows else (self.first, self.stop)
         return RowWants(geometry=self.old, first=first, stop=stop)
 
     @property
     def is_small(self) -> bool:
-        """Whether so little changes that it is not better written in pieces."""
+        """Whether the change is small enough not to be written in pieces."""
         share_bytes, _ = self.new.run_sizes(self.first, self.stop - self.first)
         return share_bytes * self.new.n <= WHOLE_BYTES and self.new.segment_count <= MAX_UPDATE_SEGMENTS
 
@@ -74,10 +75,10 @@ def _plan_change(old: Geometry, offset: int, length: int) -> _Change:
 
 
 def may_update_in_place(found: VersionMap, prefix: Prefix, offset: int, length: int, happy: int) -> bool:
-    """Whether all is there that an update in place needs: every share of this version, where it should be, and no other.
+    """Whether an update in place is possible: every share is of this version and where it should be, and there are no others.
 
-    False also where so much changes that it is better written in pieces, and where fewer than `happy` servers have a share
-    of their own: an update places no new shares.
+    Also False if the change is large enough to be written in pieces, or if fewer than `happy` servers have a share
+    of their own, because an update places no new shares.
     """
     if needs_stage(found, prefix) or happiness(hosts_of(share.location for share in found.sightings)) < happy:
         return False
@@ -94,7 +95,7 @@ def may_update_in_place(found: VersionMap, prefix: Prefix, offset: int, length: 
 
 
 def speculate_update(known: KnownFile, offset: int, length: int) -> Speculation:
-    """What an update of the file would read if it is still as it is known."""
+    """What an update would read if the file is still as known."""
     geometry, table = known.geometry, known.table
     if offset > geometry.size or geometry != Geometry.of_file(MDMF_VERSION, geometry.size, geometry.k, geometry.n):
         return known.speculate_nothing()
@@ -110,9 +111,9 @@ def speculate_update(known: KnownFile, offset: int, length: int) -> Speculation:
 async def update_in_place(
     session: Session, found: VersionMap, prefix: Prefix, key: PrivateKey, offset: int, data: Buffer, happy: int
 ) -> VersionMap | None:
-    """Publish the version that has `data` at `offset`; the map after it. None if some share proved bad or silent.
+    """Publish the version that has `data` at `offset`. Returns the map afterwards, or None if some share was bad or silent.
 
-    ConflictError, NotHappyError as of a publish; NotEnoughSharesError if the ends of the range cannot be read.
+    ConflictError, NotHappyError as in publish; NotEnoughSharesError if the ends of the range cannot be read.
     """
     change = _plan_change(prefix.geometry, offset, len(data))
     reads = _reads(change, offset, len(data))
@@ -142,14 +143,14 @@ async def update_in_place(
 
 
 def _reads(change: _Change, offset: int, length: int) -> list[tuple[int, int]]:
-    """(offset, bytes) of what must be known of the old text: the ends of the segments to be encoded again.
+    """(offset, bytes) of the old text that must be read: the ends of the segments to encode again.
 
-    One read where the range begins and ends in neighbouring segments, with what lies between.
+    This is one read if the range begins and ends in neighboring segments; it then includes what lies between.
     """
     start = change.first * change.new.segment_size
     _, size = change.new.run_sizes(change.first, change.stop - change.first)
     end, stop = offset + length, min(start + size, change.old.size)
-    if start < offset and end < stop and change.stop - change.first <= NEIGHBOURS:
+    if start < offset and end < stop and change.stop - change.first <= NEIGHBORS:
         return [(start, stop - start)]
     return [(first, last - first) for first, last in ((start, offset), (end, stop)) if first < last]
 
@@ -157,12 +158,12 @@ def _reads(change: _Change, offset: int, length: int) -> list[tuple[int, int]]:
 def _blocks_wanted(
     session: Session, found: VersionMap, prefix: Prefix, reads: Sequence[tuple[int, int]]
 ) -> dict[ShareLocation, list[Range]]:
-    """What k shares are asked for together with their hashes, so that the reads need nothing more.
+    """What k shares should send along with their hashes, so that the reads need no further requests.
 
-    Those of which all of it has come with the map count first, and are asked for nothing.
+    Shares that came completely with the map are chosen first, and are asked for nothing.
     """
     held = found.shares_of(prefix)
-    # may_update_in_place has seen that the fields lie at the same offsets in all of them.
+    # may_update_in_place has checked that the fields are at the same offsets in all of them.
     wanted = [piece for read in reads for piece in ranges_of_read(prefix.geometry, held[0].table, *read)]
     missing = {share: [piece for piece in wanted if share.at_hand(piece) is None] for share in held}
     shares: dict[ShareNumber, Sighting] = {}
@@ -181,7 +182,7 @@ async def _new_text(
     offset: int,
     data: Buffer,
 ) -> Buffer:
-    """The plaintext of the segments to be encoded; every byte of it that comes from the grid is proven by a read."""
+    """The plaintext of the segments to encode; a read proves every byte of it that comes from the grid."""
     start = change.first * change.new.segment_size
     if len(reads) == 1 and reads[0][0] == start and start + reads[0][1] > offset + len(data):
         text = await session.gather(found, prefix, *reads[0])
@@ -193,11 +194,11 @@ async def _new_text(
 
 
 Nodes = list[tuple[int, bytes]]
-"""(number of the first, hashes joined) of runs of nodes, ascending."""
+"""Runs of nodes, ascending: (number of the first, joined hashes)."""
 
 
 def _new_trees(change: _Change, rows: dict[ShareNumber, ShareRows], encoded: EncodedRun) -> dict[ShareNumber, Nodes]:
-    """What changes in each share's block hash tree; the first run starts with the root."""
+    """The changes in each share's block hash tree; the first run starts with the root."""
     trees: dict[ShareNumber, Nodes] = {}
     for number, share in rows.items():
         row = encoded.leaves[number]

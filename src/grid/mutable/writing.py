@@ -1,6 +1,6 @@
-"""What every write to a mutable file begins with: a map that is good enough, the private key, and patience. [spec mutable 13, 16]
+"""What every write to a mutable file starts with: a good enough map, the private key, and the waits. [spec mutable 13, 16]
 
-It owns the waits: for a writer that seems to be at work, and before a retry.
+It owns the waits: for a writer that seems to be active, and before a retry.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from grid.plural import counted
 from grid.ports import Entropy
 
 UNFINISHED_WAITS_S = (1.0, 3.0)
-"""A version of which too few shares are there may be one that is just being written: it is given this time."""
+"""A version with too few shares may be one that is being written: it gets this long."""
 
 RETRIES = 3
 FIRST_DELAY_S = 1.0
 DELAY_DEVIATION = 0.11962656492
-"""Collisions are waited out for about 2.7, 7.4 and 20 s, as 1.20 does. [spec mutable 16]"""
+"""After collisions, wait for about 2.7, 7.4 and 20 s, as 1.20 does. [spec mutable 16]"""
 
 
 async def find_for_write(
     session: Session, mode: MapMode, private_key: PrivateKey | None, speculate: Speculate | None = None
 ) -> VersionMap:
-    """A map to write by; if there is a version newer than what can be read, only after its writer had time to end.
+    """Find a map to write by. If a version exists that is newer than all readable ones, give its writer time to finish first.
 
-    Where a write could only fail because servers kept silent, everybody is asked once more.
+    If a write could fail only because servers were silent, ask all servers once more.
     """
     found = await session.find(mode, private_key=private_key, speculate=speculate)
     if len(found.servers) - len(found.failed) < session.grid.encoding.happy <= len(found.servers) and found.silent:
@@ -40,14 +40,14 @@ async def find_for_write(
     for wait_s in UNFINISHED_WAITS_S:
         enough = min([session.grid.encoding.happy, *(prefix.n for prefix in found.newer_unrecoverable)])
         if not found.newer_unrecoverable or len(found.answered) < enough:
-            break  # Where too few servers answer, no write succeeds, however long its writer waits.
+            break  # If too few servers answer, no write succeeds, however long this waits for the other writer.
         await session.grid.runtime.clock.sleep(wait_s)
         found = await session.find(mode, private_key=found.private_key, speculate=speculate)
     return found
 
 
 def require_best(found: VersionMap) -> Prefix:
-    """The newest version that can be read; NotEnoughSharesError, or NoServersError if nobody answered."""
+    """The newest readable version; NotEnoughSharesError, or NoServersError if no server answered."""
     best = found.best
     if best is not None:
         return best
@@ -72,14 +72,14 @@ def require_best(found: VersionMap) -> Prefix:
 
 
 def require_size(prefix: Prefix, largest: int | None) -> Prefix:
-    """The version, if it is no longer than that; FormatError."""
+    """Return the version if it has at most that many bytes; FormatError otherwise."""
     if largest is not None and prefix.size > largest:
         raise FormatError(f"the file has {prefix.size} bytes, and {largest} is the most there may be here")
     return prefix
 
 
 def require_key(found: VersionMap, private_key: PrivateKey | None) -> PrivateKey:
-    """The file's private key; IntegrityError if no share has given it."""
+    """The file's private key; IntegrityError if no share supplied it."""
     key = found.private_key or private_key
     if key is None:
         raise IntegrityError("no share that could be read holds the file's private key, so it cannot be written")
@@ -87,7 +87,7 @@ def require_key(found: VersionMap, private_key: PrivateKey | None) -> PrivateKey
 
 
 def require_same_format(keys: FileKeys, prefix: Prefix) -> None:
-    """CapError if the cap is that of the other format. [spec mutable 1]"""
+    """Raise CapError if the capability is for the other format. [spec mutable 1]"""
     if keys.version != prefix.version:
         names = ("SDMF", "MDMF")
         raise CapError(
@@ -97,9 +97,9 @@ def require_same_format(keys: FileKeys, prefix: Prefix) -> None:
 
 
 def next_delay(entropy: Entropy, delay_s: float) -> float:
-    """Seconds to wait after having waited delay_s, or FIRST_DELAY_S before the first: longer, and never the same twice."""
+    """The next wait in seconds: longer than the last one, delay_s (FIRST_DELAY_S before the first), and randomized."""
     mean = delay_s * math.e
-    # Twelve uniform numbers add up to a normal one, near enough.
+    # The sum of twelve uniform numbers is close enough to a normal one.
     data = entropy.random_bytes(48)
     uniform = [int.from_bytes(data[index : index + 4]) / 2**32 for index in range(0, 48, 4)]
     return max(0.1, mean + DELAY_DEVIATION * mean * (sum(uniform) - 6.0))

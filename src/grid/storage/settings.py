@@ -1,4 +1,4 @@
-"""How a storage server is set up: what it may use of its disk, how durable an answer is, when leases end. Pure."""
+"""Settings of a storage server: how much disk it may use, how durable an answer is, and when leases expire. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ ExpiryMode = Literal["age", "cutoff-date"]
 
 @frozen(kw_only=True)
 class ExpirySettings:
-    """When leases end. override_s: seconds that replace a lease's own duration; cutoff: Unix time.
+    """When leases expire. override_s: seconds that replace a lease's own duration; cutoff: Unix time.
 
-    Nothing is removed unless `enabled`; a kind that is switched off never expires. ConfigError if the mode
+    Nothing is removed unless `enabled`, and shares of a disabled kind never expire. ConfigError if the mode
     needs a cutoff and there is none. [spec storage-server 10.2]
     """
 
@@ -34,10 +34,10 @@ class ExpirySettings:
 
 @frozen(kw_only=True)
 class StorageSettings:
-    """What a server may do. reserved_space: bytes of the disk it leaves alone.
+    """Limits and durability of a server. reserved_space: bytes of the disk that it leaves free.
 
     durability `full`: an answer means that the change survives a loss of power; `none`: that it survives the
-    end of the process. open_files: how many share files it may have open at once, about.
+    end of the process. open_files: about how many share files may be open at once.
     """
 
     reserved_space: int = field(default=0, validator=validators.ge(0))

@@ -1,1 +1,1 @@
-"""Reading an immutable file: finding its shares, choosing among them, fetching and checking them. Plans only."""
+"""Reads an immutable file: finds its shares, chooses among them, and fetches and checks them. Plans only."""

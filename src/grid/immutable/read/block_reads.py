@@ -1,4 +1,4 @@
-"""The requests of a read that are outstanding for blocks and hash rows, and what each part of them is for. Pure."""
+"""The outstanding requests of a read for blocks and hash rows, and what each part of them is for. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from grid.ports import Range, ShareNumber
 
 @define(kw_only=True, eq=False)
 class Part:
-    """What one stretch of ranges in a request is for."""
+    """What consecutive ranges in a request are for."""
 
     share: HeldShare
     ranges: Sequence[Range]
@@ -26,7 +26,7 @@ class Part:
 
 
 class BlockReads:
-    """Outstanding requests, each with its watch and its parts in the order of their ranges."""
+    """Outstanding requests, each with its watch and with its parts in range order."""
 
     def __init__(self) -> None:
         self._reads: dict[ReadShares, tuple[PendingRead[Peer], list[Part]]] = {}
@@ -35,7 +35,7 @@ class BlockReads:
         return request in self._reads
 
     def send(self, parts: Sequence[Part], now: float) -> list[ReadShares]:
-        """One message per server, or as few as the limits of a message allow."""
+        """Make one message per server, or as few as the message limits allow."""
         by_peer: dict[int, list[list[Part]]] = {}
         sizes: dict[int, tuple[int, int]] = {}
         for part in parts:
@@ -50,19 +50,19 @@ class BlockReads:
         return [self._send_one(group, now) for groups in by_peer.values() for group in groups]
 
     def end(self, request: ReadShares) -> tuple[PendingRead[Peer], list[Part]]:
-        """Forget a request; what it was."""
+        """Forget a request, and return its watch and parts."""
         return self._reads.pop(request)
 
     def of_peer(self, peer: Peer) -> list[ReadShares]:
-        """What is outstanding there."""
+        """The outstanding requests to that server."""
         return [request for request, (watch, _) in self._reads.items() if watch.load is peer]
 
     def peer_of(self, request: ReadShares) -> Peer:
-        """Who was asked."""
+        """The server that the request went to."""
         return self._reads[request][0].load
 
     def check(self, now: float) -> list[ReadShares]:
-        """The requests that are hopeless now; all others know then whether they are late."""
+        """The requests that are hopeless now. Updates whether the others are late."""
         return [request for request, (watch, _) in self._reads.items() if watch.check(now)]
 
     def any_late(self) -> bool:

@@ -1,10 +1,10 @@
-"""The plan of a check: ask every server what it holds, and on demand verify every byte of every share.
+"""The plan of a check: ask every server what it holds and, on request, verify every byte of every share.
 
-Synchronous and pure; drive.py runs it. A server that keeps silent delays a check by about a second, measured by what the
-others take, and is named in what the check finds.
+Synchronous and pure; drive.py runs it. A silent server delays a check by about a second, depending on how long the
+others take, and the result names it.
 [spec placement 9.1; immutable 15]
 
-Cost: round trips: one per server (two with a lease); verifying adds what audit.py says, for a few shares at once.
+Cost: round trips: one per server (two with a lease). Verifying adds the cost in audit.py, for a few shares at once.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from grid.immutable.share.verify import FileVerifier
 from grid.ports import ServerId, ShareNumber
 
 ANSWER_LIMIT_S = 15.0
-"""How long a server may take to say what it holds, whatever the others take."""
+"""How long a server may take to list its shares, however fast the others are."""
 
 GRACE_FLOOR_S = 0.8
 GRACE_FACTOR = 6.0
-"""Once others have answered, a silent server gets this long, or this many times the slowest answer; while shares are
-verified, counted from its own request."""
+"""Once others have answered, a silent server gets this long, or this many times the slowest answer. While shares are
+verified, the time counts from its own request."""
 
 
 @frozen(kw_only=True)
 class Findings:
-    """responding: servers that answered. claimed: what they say they hold. audits: by (server, share) if verified.
+    """responding: servers that answered. claimed: the shares they say they hold. audits: by (server, share), if verified.
 
-    silent: servers that were given up because they did not answer in time, now or while their shares were verified.
+    silent: servers that were given up because they did not answer in time, during the listing or the verification.
     """
 
     responding: frozenset[ServerId]
@@ -51,7 +51,7 @@ class Findings:
 
 @define(kw_only=True, eq=False)
 class _Pending:
-    """One outstanding request, and the share that it verifies, if any."""
+    """One outstanding request, and the share that it helps verify, if any."""
 
     sent_at: float
     limit: float
@@ -59,7 +59,7 @@ class _Pending:
 
 
 class CheckPlan(PlanBase):
-    """verifier None: only ask; otherwise verify against it. in_doubt: servers that were silent lately."""
+    """verifier: what shares are verified against; None: only list shares. in_doubt: servers that were silent lately."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class CheckPlan(PlanBase):
         return not (self._to_ask or self._outstanding or self._audits or well_founded(self._outbox, self._verifier))
 
     def result(self) -> Findings:
-        """What was found; DamagedFileError if the file's proven parts contradict each other."""
+        """The findings; DamagedFileError if the file's proven parts contradict each other."""
         self._raise_error()
         return Findings(
             responding=frozenset(self._claimed),
@@ -99,12 +99,12 @@ class CheckPlan(PlanBase):
         )
 
     def wake_at(self) -> float | None:
-        """When the next unanswered question is given up."""
+        """When to give up on the next unanswered request."""
         times = [self._gives_up_at(request, question) for request, question in self._outstanding.items()]
         return min((at for at in times if at != inf), default=None)
 
     def advance(self, now: float) -> Sequence[Request]:
-        """Questions to ask and bytes to read now."""
+        """The requests to send now."""
         if self._error is not None:
             return []
         self._give_up(now)
@@ -118,7 +118,7 @@ class CheckPlan(PlanBase):
         return requests
 
     def answer(self, request: Request, answer: object, now: float) -> None:
-        """Share lists, bytes, and what the processor says of them."""
+        """Take share lists, bytes, and results of pool jobs."""
         if isinstance(request, AdviseCorrupt):
             return
         audit = self._take(request, now)
@@ -137,7 +137,7 @@ class CheckPlan(PlanBase):
             self._judge(audit, now)
 
     def fail(self, request: Request, error: GridError, now: float) -> None:
-        """A server that fails is noted, and so are its shares."""
+        """Note the failure of a server and of its shares."""
         if isinstance(request, AdviseCorrupt):
             return
         audit = self._outstanding.pop(request).audit
@@ -147,13 +147,13 @@ class CheckPlan(PlanBase):
             self._judge(audit, now)
 
     def _take_outbox(self) -> list[Request]:
-        """The reports to send now: not those for which the capability may be to blame."""
+        """The corruption reports to send now, except those that may be the capability's fault."""
         taken = well_founded(self._outbox, self._verifier)
         self._outbox[:] = [report for report in self._outbox if report not in taken]
         return taken
 
     def _take(self, request: Request, now: float) -> ShareAudit | None:
-        """The share that an answered request verifies, if any; note how long the answer took."""
+        """The share that an answered request helps verify, if any. Notes how long the answer took."""
         question = self._outstanding.pop(request)
         if request.server_id is not None:
             kind, elapsed_s = type(request), now - question.sent_at
@@ -163,7 +163,7 @@ class CheckPlan(PlanBase):
         return question.audit
 
     def _is_slow_read(self, request: Request, question: _Pending) -> bool:
-        """Whether a server in doubt sends bytes of a share: how long it takes is no measure for others."""
+        """Whether a server in doubt is sending share bytes; its time says nothing about others."""
         return question.audit is not None and request.server_id in self._in_doubt
 
     def _sent(self, request: Request, now: float, audit: ShareAudit | None = None) -> Request:
@@ -174,7 +174,7 @@ class CheckPlan(PlanBase):
         return request
 
     def _gives_up_at(self, request: Request, question: _Pending) -> float:
-        """When a question is given up: soon, once others of its kind were answered and nothing else is being waited for."""
+        """When to give up on a request: soon, if others of its kind were answered and nothing else is outstanding."""
         slowest_s = self._slowest_s.get(type(request))
         if slowest_s is None or request.server_id is None:
             return question.limit
@@ -190,7 +190,7 @@ class CheckPlan(PlanBase):
         return min(question.limit, since + max(GRACE_FLOOR_S, GRACE_FACTOR * slowest_s))
 
     def _only_doubtful_left(self) -> bool:
-        """Whether all servers have said what they hold but those in doubt."""
+        """Whether every server except those in doubt has listed its shares."""
         questions = [request for request in self._outstanding if isinstance(request, FindShares | AddLease)]
         return all(request.server_id in self._in_doubt for request in questions)
 
@@ -203,7 +203,7 @@ class CheckPlan(PlanBase):
                 self._leave(request.server_id, now)
 
     def _leave(self, server_id: ServerId, now: float) -> None:
-        """Ask a silent server for nothing more: what it holds stays unread."""
+        """Send a silent server nothing more; its shares stay unverified."""
         self._silent.add(server_id)
         error = PeerTimeoutError(f"server {server_id} did not answer in time")
         for audit in self._audits.take_waiting(lambda audit: audit.server_id == server_id):

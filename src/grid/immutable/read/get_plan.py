@@ -1,11 +1,11 @@
 """The plan of one read of an immutable file: which shares, which ranges, when to hedge, when to give up.
 
-Synchronous and pure; drive.py runs it. Text leaves in order, each byte proven; a late, short or false answer
-costs another share's, a silent server costs a hedge and never the read. [spec immutable 12-14; placement 7]
+Synchronous and pure; drive.py runs it. Text leaves in order, and every byte is proven. A late, short or false answer
+costs a request to another share; a silent server costs a hedge but never fails the read. [spec immutable 12-14; placement 7]
 
-Cost: round trips: one to find and prove the shares (one more where the layout was guessed wrong), then one
-message per server and batch, several batches in flight. Network: k blocks a segment; a spare is asked only when
-an answer is late. Memory: at most WINDOW_BYTES of blocks or text. CPU: one pool call a batch.
+Cost: round trips: one to find and prove the shares (one more if the layout was guessed wrong), then one
+message per server and batch, several batches in flight. Network: k blocks per segment; a spare share is read only when
+an answer is late. Memory: at most WINDOW_BYTES of blocks or text. CPU: one pool call per batch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from grid.ports import Buffer, Event, ShareNumber
 
 @frozen(kw_only=True)
 class GetResult:
-    """size: bytes delivered. share_count: distinct shares read from. hedged_bytes: bytes that came in vain."""
+    """size: bytes delivered. share_count: distinct shares read. hedged_bytes: bytes that came in vain."""
 
     size: int
     share_count: int
@@ -62,13 +62,13 @@ class GetPlan(PlanBase):
         return self._range.delivered == self._range.size
 
     def result(self) -> GetResult:
-        """What was read; NotEnoughSharesError, NoServersError or DamagedFileError if it could not be."""
+        """What was read; raises NotEnoughSharesError, NoServersError or DamagedFileError if the read failed."""
         self._raise_error()
         count = len({share.number for share in self._read_from})
         return GetResult(size=self._range.delivered, share_count=count, hedged_bytes=self._hedge.wasted_bytes)
 
     def withdrawn(self) -> Sequence[Request]:
-        """Requests given up."""
+        """Requests that the read has given up on."""
         taken, self._withdrawn = self._withdrawn, []
         return [*taken, *self._finder.withdrawn()]
 
@@ -78,7 +78,7 @@ class GetPlan(PlanBase):
         return min((at for at in times if at is not None), default=None)
 
     def advance(self, now: float) -> Sequence[Request]:
-        """What to fetch, open and deliver now."""
+        """The requests that fetch, open and deliver now."""
         if self.finished:
             return self._finder.take_reports()
         for hopeless in self._reads.check(now):
@@ -97,14 +97,14 @@ class GetPlan(PlanBase):
         return requests
 
     def answer(self, request: Request, answer: object, now: float) -> None:
-        """Take blocks, rows, shares found, opened windows and the consumer's consent."""
+        """Take blocks, rows, found shares, opened runs, and the consumer's acknowledgments."""
         try:
             self._take(request, answer, now)
         except GridError as error:
             self._stop(error)
 
     def fail(self, request: Request, error: GridError, now: float) -> None:
-        """A server that fails is dropped; a window that cannot be opened, or a consumer's error, ends the read."""
+        """Drop a server that fails. End the read if a run cannot be opened or the consumer fails."""
         if isinstance(request, OpenRun | Deliver):
             self._stop(error)
         elif isinstance(request, FindShares):
@@ -113,17 +113,17 @@ class GetPlan(PlanBase):
             self._fail_read(request, error)
 
     def _wanted(self) -> int:
-        """Distinct share numbers to know: one to spare where more than one answer of each is needed, and what batches lack."""
+        """How many distinct share numbers to find: what the batches lack, and one spare if the read needs several answers from each."""
         least = self._k if self._finder.is_enough else self._k + 1
         deficit = self._deficit()
         return max(least, self._finder.known_count + deficit if deficit else 0)
 
     def _deficit(self) -> int:
-        """How many more shares have to be found."""
+        """How many more shares must be found."""
         return max((batch.deficit for batch in self._batches.fetching()), default=0)
 
     def _fetch_all(self, now: float) -> list[ReadShares]:
-        """Ask for all that the batches lack; again where a share proved false meanwhile."""
+        """Request everything that the batches lack; repeat if a share proves false meanwhile."""
         requests: list[ReadShares] = []
         if self._reads.any_late():
             self._batches.unsettle()
@@ -137,7 +137,7 @@ class GetPlan(PlanBase):
                 return requests
 
     def _fetch(self, batch: Batch, now: float) -> list[ReadShares]:
-        """Ask for the blocks and rows that a batch still lacks."""
+        """Request the blocks and rows that a batch still lacks."""
         parts: list[Part] = []
         geometry = self._verifier.geometry
         assert geometry is not None
@@ -165,7 +165,7 @@ class GetPlan(PlanBase):
         return self._reads.send(parts, now)
 
     def _take_at_hand(self, batch: Batch) -> bool:
-        """Use the blocks that came with the first answers, which cost nothing more; whether there may be any."""
+        """Use the blocks that came with the first answers, at no further cost. Returns whether there may be any."""
         geometry = self._verifier.geometry
         assert geometry is not None
         if not self._finder.may_hold(geometry.block_offset(batch.first), batch.share_bytes):
@@ -183,7 +183,7 @@ class GetPlan(PlanBase):
         return True
 
     def _decide_hedges(self, batch: Batch) -> set[ShareNumber]:
-        """Share numbers whose blocks have come or may be waited for; what is too late is to be doubled."""
+        """Share numbers whose blocks have come or are worth waiting for. Late ones are marked for a second request."""
         head = batch is self._batches.head
         for number in batch.blocks.keys() - batch.doubled:
             watch = self._rows.late_watch(number, batch.chunk)
@@ -314,7 +314,7 @@ class GetPlan(PlanBase):
             self._finder.report(share, f"the block of segment {segments[0]} does not match its hash")
 
     def _fail_read(self, request: ReadShares, error: GridError) -> None:
-        """A server failed: nothing else that it was asked for is waited for."""
+        """Fail everything else that was requested from a failed server."""
         peer = self._reads.peer_of(request)
         for lost in self._reads.of_peer(peer):
             watch, parts = self._reads.end(lost)
@@ -337,7 +337,7 @@ class GetPlan(PlanBase):
         self._batches.unsettle()
 
     def _forget_dropped(self) -> None:
-        """Wait no more for dropped shares; blocks that have come stay where nothing else of the share is needed."""
+        """Stop waiting for dropped shares. Blocks that have come stay if nothing else of the share is needed."""
         for batch in self._batches:
             for share in [share for share in batch.fetches if share.state is ShareState.DROPPED]:
                 del batch.fetches[share]
@@ -349,7 +349,7 @@ class GetPlan(PlanBase):
                         self._batches.unsettle()
 
     def _judge(self) -> None:
-        """Give up when a batch lacks shares and nothing under way could bring them."""
+        """Give up if a batch lacks shares and no outstanding request can supply them."""
         if not self._finder.exhausted:
             return
         stuck = self._verifier.geometry is None or any(

@@ -1,7 +1,7 @@
-"""Fetching and proving the rows of the two per-segment hash trees that a read's batches need.
+"""Fetches and proves the rows of the two per-segment hash trees that a read's batches need.
 
 Part of the get plan. A chunk of a row is fetched once per share number (block hashes) or once per file
-(crypttext hashes), along with the first blocks that need it; a late one is asked of another share too.
+(crypttext hashes), with the first blocks that need it. A late one is also requested from another share.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from grid.ports import Buffer, Range, ShareNumber
 
 @define(kw_only=True, eq=False)
 class RowWant:
-    """One chunk of one tree, as stored in one share. number None: of the crypttext tree."""
+    """One chunk of one tree, as stored in one share. number None: the crypttext tree."""
 
     share: HeldShare
     number: ShareNumber | None
@@ -40,14 +40,14 @@ class RowFetcher:
         return self._rows(number).has(chunk)
 
     def late_watch(self, number: ShareNumber, chunk: int) -> PendingRead[Peer] | None:
-        """The watch of a row that should have come; None if it has, or may still be on time."""
+        """The watch of a row that is overdue; None if it has come or may still be on time."""
         pending = self._pending.get((number, chunk), ())
         if not pending or self.proven(number, chunk) or self._awaited(number, chunk, None):
             return None
         return pending[-1].watch
 
     def wants(self, shares: Sequence[HeldShare], chunk: int) -> tuple[list[RowWant], list[tuple[HeldShare, GridError]]]:
-        """(rows to fetch now, shares whose row at hand is false) so that windows of these shares can be opened."""
+        """What to do before runs of these shares can be opened: (rows to fetch now, shares whose row at hand is false)."""
         wants: list[RowWant] = []
         false: list[tuple[HeldShare, GridError]] = []
         for number, share in [*((share.number, share) for share in shares), *((None, share) for share in shares)]:
@@ -65,7 +65,7 @@ class RowFetcher:
         return wants, false
 
     def accept(self, want: RowWant, pieces: Sequence[Buffer]) -> GridError | None:
-        """Prove a row that was read; the error if it is not what the share's writer stored."""
+        """Prove a row that was read. Returns the error if the share's writer did not store it."""
         self.ended(want)
         try:
             nodes = self._verifier.row_ranges(want.chunk).nodes(list(pieces))
@@ -77,13 +77,13 @@ class RowFetcher:
         return None
 
     def ended(self, want: RowWant) -> None:
-        """A row was answered, or its request failed."""
+        """Note that a row was answered or that its request failed."""
         pending = self._pending.get((want.number, want.chunk), [])
         if want in pending:
             pending.remove(want)
 
     def _awaited(self, number: ShareNumber | None, chunk: int, share: HeldShare | None) -> bool:
-        """Whether the row is on its way from this share, or in time from another."""
+        """Whether the row is on its way from this share, or is on time from another."""
         pending = [
             want for want in self._pending.get((number, chunk), ()) if want.share.state is not ShareState.DROPPED
         ]

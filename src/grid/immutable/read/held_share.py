@@ -1,6 +1,6 @@
-"""One share on one server as a read sees it: what of it is at hand, and how far it is proven.
+"""One share on one server, as a read sees it: which bytes are at hand, and what is proven.
 
-Pure. What is at hand is unproven, and so is everything that a proof does not say. [spec immutable 12, 14]
+Pure. Bytes at hand are unproven unless a proof covers them. [spec immutable 12, 14]
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ R = TypeVar("R", bound=Request)
 
 
 class ShareState(Enum):
-    """How far a share has come: FOUND -> READY -> (at any time) DROPPED."""
+    """How far a share has come: FOUND -> READY. It may become DROPPED at any time."""
 
     FOUND = "found"
     READY = "ready"
@@ -32,7 +32,7 @@ class ShareState(Enum):
 
 @define(kw_only=True, eq=False)
 class Peer(ServerLoad):
-    """A server of one read. order: its place in the file's order. error: why it is not used any more."""
+    """A server of one read. order: its position in the file's order. error: why it is no longer used."""
 
     server_id: ServerId
     order: int
@@ -43,8 +43,8 @@ class Peer(ServerLoad):
 class HeldShare:
     """One share on one server.
 
-    at_hand: (offset, bytes) pieces fetched already. asked: ranges that the server was asked for by themselves.
-    bad_segments: those whose block here is known to be false.
+    at_hand: (offset, bytes) pieces fetched so far. asked: ranges that were requested separately.
+    bad_segments: segments whose block in this share is known to be false.
     """
 
     peer: Peer
@@ -68,15 +68,15 @@ class HeldShare:
         return None if any(piece is None for piece in found) else [piece for piece in found if piece is not None]
 
     def take(self, ranges: Sequence[Range], pieces: Sequence[Buffer]) -> None:
-        """Keep what a server gave for these ranges."""
+        """Keep the bytes that a server sent for these ranges."""
         self.at_hand += [(offset, piece) for (offset, _), piece in zip(ranges, pieces, strict=False) if len(piece) > 0]
 
 
 def prove_share(share: HeldShare, verifier: FileVerifier) -> None:
-    """Prove as much of a share as the bytes at hand allow; it is READY once the root of its blocks is proven.
+    """Prove as much of a share as the bytes at hand allow. It becomes READY once the root of its block tree is proven.
 
-    IntegrityError, FormatError: the share is false or makes no sense. UnknownVersionError: it is neither.
-    DamagedFileError: what is wrong is wrong with the file, on every server.
+    IntegrityError, FormatError: the share is false or malformed. UnknownVersionError: its version is unknown.
+    DamagedFileError: the file itself is damaged, on every server.
     """
     if share.layout is None:
         start = max((len(data) for offset, data in share.at_hand if offset == 0), default=0)
@@ -104,14 +104,14 @@ def _prove_ueb(share: HeldShare, layout: ShareLayout, verifier: FileVerifier) ->
     try:
         verifier.accept_ueb(data)
     except FormatError as error:
-        # Proven bytes that make no sense: they are the same in every share, so no other share helps.
+        # These bytes are proven but malformed. They are the same in every share, so no other share helps.
         raise DamagedFileError(str(error)) from error
 
 
 def well_founded(reports: Sequence[R], verifier: FileVerifier | None) -> list[R]:
-    """The reports that blame a share rightly.
+    """The reports that can be blamed on the share.
 
-    As long as no extension block is proven, one that does not match may just as well be the fault of a mistyped capability.
+    Until some extension block is proven, a mismatch may just as well be the fault of a mistyped capability.
     """
     if verifier is None or verifier.geometry is not None:
         return list(reports)
@@ -123,10 +123,10 @@ def well_founded(reports: Sequence[R], verifier: FileVerifier | None) -> list[R]
 
 
 def missing_ranges(share: HeldShare, verifier: FileVerifier, *, with_ueb: bool) -> list[Range]:
-    """What must be fetched of a share whose layout is known, for its proof to go on.
+    """What to fetch next to prove a share whose layout is known.
 
-    with_ueb: it is to supply the extension block, if that is not proven. FormatError: what is missing was
-    asked for before, and did not come.
+    with_ueb: fetch the extension block from it, unless that is proven. FormatError: the missing bytes were
+    requested before and did not come.
     """
     layout = share.layout
     assert layout is not None

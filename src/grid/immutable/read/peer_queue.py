@@ -1,6 +1,6 @@
-"""The servers of one open file in the order in which they are asked for their shares. Pure.
+"""The servers of one open file, in the order in which a read asks them for shares. Pure.
 
-It owns the order alone: the share finder decides when to ask the next one.
+It owns only the order. The share finder decides when to ask the next one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from grid.ports import ServerId
 
 
 class PeerQueue:
-    """The file's servers: those in doubt come last, and one that failed gets a second chance in the end."""
+    """The file's servers. Servers in doubt come last, and a server that failed gets a second chance at the end."""
 
     def __init__(self, server_ids: Sequence[ServerId], memory: ServerMemory) -> None:
         self._memory = memory
@@ -46,15 +46,15 @@ class PeerQueue:
 
     @property
     def failed_count(self) -> int:
-        """Servers that have failed, and of which nothing has been heard since."""
+        """Servers that have failed and have not answered since."""
         return sum(1 for peer in self._peers if peer.error is not None)
 
     def next_unasked(self) -> Peer | None:
-        """The next server that was not asked yet."""
+        """The next server that has not been asked."""
         return self._unasked.pop(0) if self._unasked else None
 
     def next_second_chance(self) -> Peer | None:
-        """The next server that failed and may be asked once more."""
+        """The next failed server that may be asked once more."""
         return self._second_chances.pop(0) if self._second_chances else None
 
     def failed(self, peer: Peer) -> None:
@@ -63,20 +63,20 @@ class PeerQueue:
             self._second_chances.append(peer)
 
     def resume(self) -> None:
-        """Begin another read with what other operations have learned of the servers since the last one."""
+        """Start another read: apply what other operations have learned about the servers."""
         for peer in self._peers:
             peer.is_doubtful = self._memory.is_doubtful_for_any(peer.server_id, READ_KINDS)
         self._unasked.sort(key=lambda peer: peer.is_doubtful)
 
     def settle(self, in_time: Iterable[Peer], late: Iterable[Peer]) -> None:
-        """End a read that had not heard from these servers yet: the next one asks them again."""
+        """End a read that has not heard from these servers, so that the next read asks them again."""
         self._unasked = [*in_time, *self._unasked, *late]
         for peer in self._peers:
             peer.outstanding_bytes = 0
         self._second_chances = [peer for peer in self._peers if peer.error is not None]
 
     def spread_rate(self) -> None:
-        """Take servers that have sent no blocks yet to be as fast as the others are on average."""
+        """Give servers that have not sent blocks yet the average speed of the others."""
         known = [peer.latency.byte_s for peer in self._peers if peer.latency.rate_known]
         for peer in self._peers:
             if known and not peer.latency.rate_known:

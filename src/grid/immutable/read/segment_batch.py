@@ -1,6 +1,6 @@
-"""A run of consecutive segments on its way from the servers to the consumer, and the plan that cuts a read into runs.
+"""Batches of consecutive segments on their way from the servers to the consumer, and how a read is cut into them.
 
-Pure. A batch is what one message per server fetches and one call on the processor pool opens.
+Pure. One message per server fetches a batch, and one call on the processor pool opens it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from grid.ports import Buffer, Range, ShareNumber
 
 @define(kw_only=True, eq=False)
 class BlockFetch:
-    """One share's blocks of one batch, asked for in one or more ranges. doubled: another share is to come instead."""
+    """The blocks of one share in one batch, requested as one or more ranges. doubled: another share is read instead."""
 
     share: HeldShare
     ranges: list[Range]
@@ -44,8 +44,8 @@ class BlockFetch:
 class Batch(SegmentBatch):
     """A batch whose segments are all in one chunk of the hash trees.
 
-    blocks: share number to (where it came from, its bytes). doubled: numbers of blocks whose hashes are too late.
-    deficit: shares that it lacks and that no known server has, when that was looked at last.
+    blocks: share number to (its source, its bytes). doubled: share numbers of blocks whose hashes are too late.
+    deficit: how many shares it lacked that no known server has, at the last check.
     """
 
     blocks: dict[ShareNumber, tuple[HeldShare, Buffer]] = field(factory=dict, repr=False)
@@ -56,15 +56,15 @@ class Batch(SegmentBatch):
 
     @property
     def chunk(self) -> int:
-        """The chunk of the hash trees that has the leaves."""
+        """The chunk of the hash trees that contains its leaves."""
         return self.first // CHUNK_LEAVES
 
     def block_ranges(self, data_offset: int, geometry: Geometry) -> list[Range]:
-        """Where the blocks lie in a share whose data start at data_offset."""
+        """Where the batch's blocks are in a share whose data section starts at data_offset."""
         return split_range((data_offset + geometry.block_offset(self.first), self.share_bytes), PART_BYTES)
 
     def forget(self, share: HeldShare) -> None:
-        """Count no more on this share."""
+        """Forget what came from this share."""
         self.fetches.pop(share, None)
         held = self.blocks.get(share.number)
         if held is not None and held[0] is share:
@@ -72,7 +72,7 @@ class Batch(SegmentBatch):
 
 
 class BatchCutter:
-    """Cuts the segments of a read into batches: one segment first, so that the first byte comes soon, then more."""
+    """Cuts the segments of a read into batches: first one segment, so that the first byte comes soon, then more."""
 
     def __init__(self, geometry: Geometry, first: int, stop: int) -> None:
         self._geometry = geometry
@@ -82,7 +82,7 @@ class BatchCutter:
         self._cut_count = 0
 
     def may_cut(self, oldest: Batch | None) -> bool:
-        """Whether there is another batch whose hashes can be kept beside those of the oldest one in flight."""
+        """Whether there is another batch whose hashes fit in memory with those of the oldest batch in flight."""
         if self._next >= self._stop:
             return False
         return oldest is None or self._next // CHUNK_LEAVES - oldest.chunk < KEPT_CHUNKS
@@ -102,7 +102,7 @@ class BatchCutter:
 
 
 class BatchFeed:
-    """Cuts a read into batches, and puts into the queue as many of them as its flow window permits."""
+    """Cuts a read into batches, and queues as many of them as the flow window permits."""
 
     def __init__(self, wanted: TextRange, k: int, queue: BatchQueue[Batch]) -> None:
         self._wanted = wanted
@@ -111,7 +111,7 @@ class BatchFeed:
         self._cutter: BatchCutter | None = None
 
     def fill(self, geometry: Geometry, now: float) -> None:
-        """Add the batches that may be asked for now."""
+        """Queue the batches that may be requested now."""
         if self._cutter is None:
             first, stop = geometry.segment_range(self._wanted.offset, self._wanted.size)
             self._cutter = BatchCutter(geometry, first, stop)
@@ -125,7 +125,7 @@ class BatchFeed:
             self._queue.append(batch)
 
     def came(self, batch: Batch, now: float) -> None:
-        """All blocks of a batch have come: the window follows the rate."""
+        """Note that all blocks of a batch have come, and adjust the window to the rate."""
         self._window.came(batch.asked, batch.text_bytes, now)
 
 
@@ -140,9 +140,9 @@ def choose_shares(
     busy: Collection[HeldShare],
     familiar: Collection[HeldShare],
 ) -> list[HeldShare]:
-    """At most `wanted` shares of distinct numbers, the ones expected soonest, without those known bad here.
+    """At most `wanted` shares with distinct numbers, those expected soonest, none known to be bad in this batch.
 
-    size: bytes to read of each. taken: share numbers not needed. busy: shares that are being read already.
+    size: bytes to read from each. taken: share numbers that are not needed. busy: shares that are being read already.
     familiar: shares read before.
     """
     known = {share.peer.order for share in familiar}

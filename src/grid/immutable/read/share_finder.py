@@ -1,12 +1,12 @@
-"""Finding the shares of one file and proving what they claim to be, ready for reading blocks.
+"""Finds the shares of one file and proves what they claim to be, so that their blocks can be read.
 
-Part of the get plan, and like it synchronous: it says which servers to ask next, and turns answers into
-shares whose layout is known and whose block root is proven. The first question to a server also fetches a
+Part of the get plan, and synchronous like it. It says which servers to ask next, and turns answers into
+shares with a known layout and a proven block root. The first request to a server also fetches a
 guessed head and tail of every share it holds, so that a share is usually ready after one round trip.
 [spec immutable 12, 14; placement 7]
 
-Cost: one message per server asked, one more only where the guess was wrong; the first question goes to as
-many servers as shares are needed and one, at most MAX_OUTSTANDING at a time.
+Cost: one message per server, and one more only if the guess was wrong. The first round asks k + 1
+servers, with at most MAX_OUTSTANDING requests at a time.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ from grid.plural import counted
 from grid.ports import Buffer, Range, ServerId, ShareNumber
 
 MAX_OUTSTANDING = 10
-"""Servers asked at once for their shares, as 1.20 does, not counting those whose answer is late."""
+"""Servers asked at once for their shares, as in 1.20, not counting those whose answer is late."""
 
 MAX_LATE = 90
-"""Other late answers waited for: each costs a little memory, and there is hope in them yet."""
+"""How many more late answers to wait for: each costs little memory, and may still come."""
 
 FAILURES_TOGETHER = 2
-"""Servers that have failed, from which on as many more are asked as have failed: else each dead one costs a round trip."""
+"""Once this many servers have failed, ask as many more at once as have failed. Otherwise each dead server costs a round trip."""
 
 UEB_SOURCES = 2
-"""Shares asked at once for the extension block where the guess missed it: one to spare."""
+"""Shares from which to fetch the extension block if the guess missed it: one is a spare."""
 
 
 class ShareFinder:
-    """The servers of one read, what they were asked, and the shares found on them."""
+    """The servers of one read, the requests sent to them, and the shares found on them."""
 
     def __init__(
         self,
@@ -70,7 +70,8 @@ class ShareFinder:
         segment_count: int = 0,
         memory: ServerMemory | None = None,
     ) -> None:
-        """memory: what is known of the servers; those in doubt are asked last. segment_count: how many segments the first read needs, from first_segment on."""
+        """memory: what is known of the servers; those in doubt are asked last. first_segment, segment_count: the segments
+        that the first read needs."""
         self.peers = PeerQueue(server_ids, memory or ServerMemory())
         self.shares: list[HeldShare] = []
         self.errors: list[GridError] = []
@@ -87,16 +88,16 @@ class ShareFinder:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the first answers of k servers may bring all that the first read needs."""
+        """Whether the first answers of k servers may contain everything that the first read needs."""
         return self._speculation.is_enough
 
     @property
     def dropped_count(self) -> int:
-        """Shares and servers dropped so far."""
+        """Number of shares and servers dropped so far."""
         return len(self.errors)
 
     def usable(self) -> dict[ShareNumber, list[HeldShare]]:
-        """Shares ready to be read, by number."""
+        """Shares that are ready to read, by number."""
         found: dict[ShareNumber, list[HeldShare]] = {}
         for share in self.shares:
             if share.state is ShareState.READY:
@@ -105,7 +106,7 @@ class ShareFinder:
 
     @property
     def known_count(self) -> int:
-        """Distinct share numbers found and not dropped, without those that a late answer is needed to prove."""
+        """Number of distinct shares found and not dropped, except those that need a late answer for their proof."""
         late = {share for watch, share, _ in self._examining.values() if watch.late}
         known = {share.number for share in self.shares if share.state is not ShareState.DROPPED and share not in late}
         return len(known)
@@ -115,18 +116,18 @@ class ShareFinder:
         return self._speculation.covers(block_offset, size)
 
     def blocks_coming(self, block_offset: int, size: int) -> int:
-        """How many answers that are to bring these bytes of a share's blocks may still be waited for."""
+        """How many outstanding answers should contain these bytes of a share's blocks and are worth waiting for."""
         if not self._bearing or not self.may_hold(block_offset, size):
             return 0
         return sum(1 for request in self._bearing if request in self._finding and not self._finding[request].silent)
 
     @property
     def exhausted(self) -> bool:
-        """Whether no further share can come to light."""
+        """Whether no further share can be found."""
         return self.peers.is_empty and not (self._finding or self._examining)
 
     def examine(self, now: float) -> list[ReadShares]:
-        """Prove what can be proven of the shares found; what to fetch so that the rest can be."""
+        """Prove what can be proven of the shares found. Returns the reads that the remaining proofs need."""
         self._check_watches(now)
         requests: list[ReadShares] = []
         busy = {share for _, share, _ in self._examining.values()}
@@ -136,7 +137,7 @@ class ShareFinder:
         for share in [share for share in self.shares if share.state is ShareState.FOUND]:
             if share in busy:
                 if share.layout is not None and self._verifier.geometry is not None:
-                    self._examine(share)  # Another share supplied what this one is still asked for.
+                    self._examine(share)  # Another share has supplied what this one was asked for.
                 continue
             wants = self._missing(share, with_ueb=sources < UEB_SOURCES)
             if not wants:
@@ -157,7 +158,7 @@ class ShareFinder:
         distinct = self.known_count
         hoped = sum(1 for watch in self._finding.values() if not watch.late)
         late = len(self._finding) - hoped
-        # Where several have failed, more will: the next ones are asked at once instead of after each other.
+        # If several servers have failed, more will. Ask the next ones at once, not one after the other.
         failed = self.peers.failed_count
         spare = failed if failed >= FAILURES_TOGETHER and distinct < wanted else 0
         while hoped < MAX_OUTSTANDING and late < MAX_LATE:
@@ -167,7 +168,7 @@ class ShareFinder:
             peer = self._next_peer() if lacking > 0 else self.peers.next_unasked()
             if peer is None:
                 break
-            # A server after the first k is asked because another is late: a short answer comes sooner.
+            # A server after the first k is asked because another one is late. A short answer comes sooner.
             with_blocks = self._asked_count < self._geometry.k and bool(self._speculation.blocks)
             self._asked_count += 1
             ranges = [*self._speculation.ranges, *(self._speculation.blocks if with_blocks else [])]
@@ -180,12 +181,12 @@ class ShareFinder:
         return requests
 
     def wake_at(self) -> float | None:
-        """When a question becomes late or hopeless."""
+        """When a request becomes late or hopeless."""
         watches = [*self._finding.values(), *(watch for watch, _, _ in self._examining.values())]
         return min((watch.wake_at for watch in watches), default=None)
 
     def settle(self) -> None:
-        """Forget what is outstanding: the read that asked has ended, and the next one asks again where it must."""
+        """Forget outstanding requests: the read that sent them has ended, and the next one repeats those it needs."""
         in_time = [watch.load for watch in self._finding.values() if not watch.late]
         late = [watch.load for watch in self._finding.values() if watch.late]
         self._finding.clear()
@@ -196,13 +197,13 @@ class ShareFinder:
         self.peers.settle(in_time, late)
 
     def take_reports(self) -> list[AdviseCorrupt]:
-        """Corruption reports not yet sent, without those for which the capability may be to blame."""
+        """Corruption reports not yet sent, except those that may be the capability's fault."""
         taken = well_founded(self._outbox, self._verifier)
         self._outbox = [report for report in self._outbox if report not in taken]
         return taken
 
     def verdict(self) -> GridError:
-        """Why the file cannot be read, once everything was tried."""
+        """Why the file cannot be read, after everything was tried."""
         if self.answered_count == 0:
             return NoServersError(
                 f"none of {counted(len(self.peers), 'server')} could be reached"
@@ -227,14 +228,14 @@ class ShareFinder:
         return NotEnoughSharesError(f"{what} ({hint})", found=found, needed=self._geometry.k, causes=self.errors)
 
     def withdrawn(self) -> list[FindShares | ReadShares]:
-        """Questions given up since the last call."""
+        """Requests withdrawn since the last call."""
         taken, self._withdrawn = self._withdrawn, []
         return taken
 
     def answer(
         self, request: FindShares | ReadShares, answer: Mapping[ShareNumber, Sequence[Buffer]], now: float
     ) -> bool:
-        """Take an answer to one of our questions; False if it is not ours. DamagedFileError ends the read."""
+        """Take an answer to one of our requests. Returns False if it is not ours. DamagedFileError ends the read."""
         if isinstance(request, FindShares):
             self._found(request, answer, now)
             return True
@@ -252,7 +253,7 @@ class ShareFinder:
         return True
 
     def fail(self, request: FindShares | ReadShares, error: GridError) -> bool:
-        """A question failed; False if it is not ours."""
+        """Take a failure of one of our requests. Returns False if it is not ours."""
         if isinstance(request, FindShares):
             watch = self._finding.pop(request)
         else:
@@ -265,7 +266,7 @@ class ShareFinder:
         return True
 
     def drop(self, share: HeldShare, cause: GridError) -> None:
-        """Use this share no more; tell its server where the share is corrupt."""
+        """Stop using this share. If it is corrupt, report that to its server."""
         if share.state is ShareState.DROPPED:
             return
         share.state = ShareState.DROPPED
@@ -275,7 +276,7 @@ class ShareFinder:
             self.report(share, str(cause))
 
     def report(self, share: HeldShare, reason: str) -> None:
-        """Advise the server that a share of its is corrupt."""
+        """Report a corrupt share to its server."""
         self._outbox.append(
             AdviseCorrupt(
                 server_id=share.peer.server_id,
@@ -286,7 +287,7 @@ class ShareFinder:
         )
 
     def drop_peer(self, peer: Peer, error: GridError) -> None:
-        """Use none of this server's shares any more; it is asked once again before the read is given up."""
+        """Stop using this server's shares. It is asked once more before the read gives up."""
         self.errors.append(error)
         for share in self.shares:
             if share.peer is peer and share.state is not ShareState.DROPPED:
@@ -331,7 +332,7 @@ class ShareFinder:
                 self._examine(share)
 
     def _missing(self, share: HeldShare, *, with_ueb: bool) -> list[Range]:
-        """What to ask for; nothing if the share can be proven, or has to wait, or is dropped."""
+        """What to request: nothing if the share can be proven, must wait, or was dropped."""
         if share.layout is None:
             return self._speculation.ranges
         try:
@@ -344,7 +345,7 @@ class ShareFinder:
         return wants
 
     def _examine(self, share: HeldShare) -> None:
-        """Prove as much as the bytes at hand allow; a share that is false is dropped."""
+        """Prove as much as the bytes at hand allow. Drop the share if it is false."""
         try:
             prove_share(share, self._verifier)
         except DamagedFileError:
@@ -356,5 +357,5 @@ class ShareFinder:
 
 
 def _supplies_ueb(share: HeldShare, wants: Sequence[Range]) -> bool:
-    """Whether an examination fetches the extension block."""
+    """Whether an outstanding request also fetches the extension block from this share."""
     return share.layout is None or wants[-1][0] == share.layout.ueb_offset

@@ -1,6 +1,6 @@
-"""The ranges that the first question to a server requests of every share, before anything is known of it. Pure.
+"""The ranges of every share that the first request to a server fetches, before the layout is known. Pure.
 
-It owns the guess alone; the bytes are proven like any others. [spec immutable 14]
+It owns only the guess; the bytes are proven like any others. [spec immutable 14]
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from grid.immutable.share.verify import CHUNK_LEAVES, RowRanges
 from grid.ports import Range
 
 WHOLE_SHARE_SIZE = 65536
-"""Shares up to this size are fetched whole by the first question."""
+"""Shares up to this size are fetched whole by the first request."""
 
 SPECULATED_BLOCK_BYTES = 786432
-"""Bytes of blocks that the first question to a server may fetch of all its shares together: two of 3-of-10."""
+"""Most bytes of blocks that the first request to a server fetches, over all its shares: two blocks of a 3-of-10 file."""
 
 SPECULATED_SEGMENTS = 2
-"""Segments whose blocks the first question fetches where the read needs no more; else those of its first alone."""
+"""The first request fetches the blocks of up to this many segments if the read needs no more; otherwise those of its first."""
 
 TAIL_SLACK = 2048
-"""Bytes asked for beyond the guessed end: an older writer's extension block may be longer."""
+"""Bytes requested beyond the guessed end: an older writer's extension block may be longer."""
 
 
 @frozen(kw_only=True)
 class Speculation:
-    """What the first question requests of each share: ranges, and from the first servers blocks (one range, or none)."""
+    """What the first request fetches of each share: ranges, and from the first servers also blocks (at most one range)."""
 
     guess: Guess
     ranges: list[Range]
@@ -44,13 +44,13 @@ class Speculation:
         return start <= offset and offset + size <= start + length
 
     def answer_size(self, *, with_blocks: bool) -> int:
-        """Bytes to expect of an answer; most servers have a share or none."""
+        """Bytes to expect in an answer; most servers have at most one share."""
         size = 4096 + sum(length for _, length in self.ranges) // 4
         return size + sum(length for _, length in self.blocks) if with_blocks else size
 
 
 def speculate(guess: Guess, first_segment: int, segment_count: int, server_count: int) -> Speculation:
-    """The first question of a read of segment_count segments from first_segment on."""
+    """The first request of a read of segment_count segments, starting at first_segment."""
     blocks = speculate_blocks(guess, first_segment, segment_count, server_count)
     few = bool(blocks and 0 < segment_count <= SPECULATED_SEGMENTS)
     return Speculation(
@@ -62,7 +62,7 @@ def speculate(guess: Guess, first_segment: int, segment_count: int, server_count
 
 
 def speculate_ranges(guess: Guess, first_segment: int) -> list[Range]:
-    """The ranges of a share that are worth fetching at once: all of it, or its head and tail."""
+    """The ranges of a share that are worth fetching at once: the whole share, or its head and tail."""
     if guess.share_size <= WHOLE_SHARE_SIZE:
         return [(0, guess.share_size + TAIL_SLACK)]
     layout = guess.layout
@@ -76,7 +76,7 @@ def speculate_ranges(guess: Guess, first_segment: int) -> list[Range]:
 
 
 def speculate_blocks(guess: Guess, first_segment: int, segment_count: int, server_count: int) -> list[Range]:
-    """The blocks that are worth fetching with them if the shares are spread over all servers: one range or none."""
+    """The blocks worth fetching along with them if the shares are spread over all servers: at most one range."""
     geometry = guess.geometry
     if segment_count < 1 or server_count < 1 or guess.share_size <= WHOLE_SHARE_SIZE:
         return []

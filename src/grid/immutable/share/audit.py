@@ -1,9 +1,9 @@
-"""Verifying every byte of one share on one server: the part of a check that reads.
+"""Verifies every byte of one share on one server: the part of a check that reads.
 
-Synchronous: it names what to read or compute next, and takes the answers. It trusts nothing but the capability, and
+Synchronous: it names what to read or compute next, and takes the answers. It trusts only the capability, and
 keeps no block longer than it takes to hash it. [spec immutable 15]
 
-Cost: round trips: three, and one per AUDIT_BYTES of blocks. Memory: AUDIT_BYTES, and the share's two hash trees.
+Cost: round trips: three, plus one per AUDIT_BYTES of blocks. Memory: AUDIT_BYTES and the share's two hash trees.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from grid.immutable.share.verify import FileVerifier
 from grid.ports import Buffer, Range, ServerId, ShareNumber
 
 AUDIT_BYTES = 2 * 2**20
-"""Bytes of blocks read and hashed at a time; a server's patience is bounded by it on slow lines."""
+"""Bytes of blocks read and hashed at a time, so that each answer is fast even on a slow line."""
 
 TREE_PART = 8 * 2**20
 """Bytes of a hash tree read in one range."""
 
 TREE_PARTS = 2
-"""Such ranges in one message."""
+"""Such ranges per message."""
 
 
 class Verdict(Enum):
-    """What became of a share: whole, false somewhere, of an unknown version, or on a server that failed."""
+    """The result for a share: valid, corrupt, of an unknown version, or on a server that failed."""
 
     GOOD = "good"
     CORRUPT = "corrupt"
@@ -64,7 +64,7 @@ class _Step(Enum):
 
 @frozen(kw_only=True)
 class TreeJob:
-    """Two serialized trees of a share, and the roots that they must have; leaf_count: their real leaves."""
+    """The two serialized trees of a share, and the roots they must have. leaf_count: leaves without padding."""
 
     leaf_count: int
     trees: Sequence[Buffer] = field(repr=False)
@@ -73,7 +73,7 @@ class TreeJob:
 
 @frozen(kw_only=True)
 class BlockJob:
-    """Consecutive blocks of one share, and their proven hashes."""
+    """Consecutive blocks of one share and their proven hashes."""
 
     geometry: Geometry
     first_segment: int
@@ -83,7 +83,7 @@ class BlockJob:
 
 
 def check_trees(job: TreeJob) -> str | None:
-    """Whether every stored node, padding leaves and inner nodes included, is the one that the leaves give."""
+    """Compare every stored node, padding and inner nodes included, with what the leaves give. Returns the problem, or None."""
     for tree, root, name in zip(job.trees, job.roots, ("crypttext", "block"), strict=True):
         first_leaf = 32 * (padded_leaf_count(job.leaf_count) - 1)
         right = build_tree(memoryview(tree)[first_leaf : first_leaf + 32 * job.leaf_count])
@@ -93,7 +93,7 @@ def check_trees(job: TreeJob) -> str | None:
 
 
 def check_blocks(job: BlockJob) -> str | None:
-    """Whether every block matches its proven hash."""
+    """Compare every block with its proven hash. Returns the problem, or None."""
     view, start, blocks = memoryview(job.data), 0, []
     for index in range(job.segment_count):
         stop = start + job.geometry.block_length(job.first_segment + index)
@@ -108,7 +108,7 @@ def check_blocks(job: BlockJob) -> str | None:
 
 
 class ShareAudit:
-    """One share's way to its verdict."""
+    """Verifies one share."""
 
     def __init__(self, server_id: ServerId, number: ShareNumber, verifier: FileVerifier) -> None:
         self.server_id = server_id
@@ -127,7 +127,7 @@ class ShareAudit:
         self._job: Callable[[], str | None] | None = None
 
     def next_request(self) -> ReadShares | Compute:
-        """What to do next; call it once after each answer while there is no verdict."""
+        """What to do next. Call it once after each answer while there is no verdict."""
         if self._job is not None:
             return Compute(job=self._job, size=0)
         self._ranges = self._plan_ranges()
@@ -137,9 +137,9 @@ class ShareAudit:
         )
 
     def read(self, pieces: Sequence[Buffer] | None) -> None:
-        """Take the bytes of the ranges asked for; None: the server has no such share any more.
+        """Take the bytes of the requested ranges; None: the server no longer has the share.
 
-        DamagedFileError: what is wrong is wrong with the file, on every server.
+        DamagedFileError: the file itself is damaged, on every server.
         """
         if pieces is None or len(pieces) != len(self._ranges):
             self._end(Verdict.CORRUPT, "the server no longer has the share")
@@ -154,7 +154,7 @@ class ShareAudit:
             self._end(Verdict.CORRUPT, str(error))
 
     def computed(self, wrong: str | None) -> None:
-        """Take a job's answer."""
+        """Take a job's result."""
         self._job = None
         if wrong is not None:
             self._end(Verdict.CORRUPT, wrong)
@@ -164,7 +164,7 @@ class ShareAudit:
             self._end(Verdict.GOOD, "")
 
     def failed(self, error: GridError) -> None:
-        """The server failed."""
+        """Note that the server failed."""
         self._end(Verdict.UNREADABLE, str(error))
 
     @property
@@ -174,7 +174,7 @@ class ShareAudit:
 
     @property
     def bytes_done(self) -> int:
-        """Bytes of blocks that need no more reading: all of them once there is a verdict."""
+        """Bytes of blocks that need no more reading; all of them once there is a verdict."""
         geometry = self._verifier.geometry
         if geometry is None:
             return 0
@@ -241,12 +241,12 @@ class ShareAudit:
         try:
             geometry = self._verifier.accept_ueb(memoryview(tail)[field_size : field_size + length])
         except FormatError as error:
-            # Proven bytes that make no sense are the uploader's, and no server's, fault.
+            # These bytes are proven but malformed: the uploader's fault, not the server's.
             raise DamagedFileError(str(error)) from error
         if len(chain) != layout.chain_size:
             raise FormatError("the share is cut short")
         self._verifier.accept_chain(self.number, chain)
-        # A node over padding leaves only can be left out of a proof, but not of a sound share.
+        # A proof may lack nodes that are above padding leaves only, but a sound share has them.
         if sorted(parse_chain(chain)) != sorted(chain_order(self.number, geometry.n)):
             raise IntegrityError("the share hash chain has other nodes than it should")
         trees = [layout.plaintext_tree_offset, layout.crypttext_tree_offset, layout.block_tree_offset]

@@ -1,13 +1,13 @@
-"""The encoder: plaintext or ciphertext in, the blocks of all N shares and then their trailers out.
+"""The encoder: takes plaintext or ciphertext, and returns the blocks of all N shares and then their trailers.
 
-Owns encryption, erasure coding and all hashing of a put or a repair. Never asks whose shares are stored
-where: the blocks of all N shares are always made, because the cap's hash covers them all.
+Owns encryption, erasure coding and all hashing of a put or a repair. It never asks which server stores which
+share: it always makes the blocks of all N shares, because the capability's hash covers them all.
 
-Costs of a file of `size` bytes. Round trips, disk: none. CPU: one AES pass, n - k parity blocks and
-n / k + 2 SHA-256 passes per byte, on pool threads, batches in parallel; `absorb` holds two of them, one of
-which has to run in order. Memory: of each batch not yet sent, its padded size times n / k and the input; of the file,
-32 * segment_count * (n + 1) bytes of leaves until `finish` (64 kB * 256 per 2 GiB at N = 256), and as much
-as one block tree more per trailer while it is sent. [spec immutable 4-11]
+Cost for a file of `size` bytes. Round trips, disk: none. CPU: one AES pass, n - k parity blocks and
+n / k + 2 SHA-256 passes per byte, on pool threads, batches in parallel; `absorb` does two of the passes, one of
+which must run in order. Memory: for each batch not yet sent, its padded size times n / k and the input. For the file,
+32 * segment_count * (n + 1) bytes of leaves until `finish` (64 kB * 256 per 2 GiB at N = 256), and one
+more block tree for each trailer while it is sent. [spec immutable 4-11]
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ CONVERGENT_KEY_TAG = b"allmydata_immutable_content_to_key_with_added_secret_v1+"
 
 
 def convergent_hasher(secret: bytes, geometry: Geometry) -> TaggedHasher:
-    """What makes the convergent key: update it with the whole plaintext in order, then take digest(16).
+    """The hasher for a convergent key: update it with the whole plaintext in order, then call digest(16).
 
     secret: the node's convergence secret, of any length. [spec immutable 3]
     """
@@ -58,8 +58,8 @@ def convergent_hasher(secret: bytes, geometry: Geometry) -> TaggedHasher:
 class EncodedBatch:
     """The blocks of a run of segments, and their leaves.
 
-    ciphertext: the segments, unpadded. block_leaves: n rows of segment_count hashes. All buffers are this batch's own (ciphertext may be the caller's, where it gave ciphertext) and must
-    stay as they are until every write of the pieces is answered.
+    ciphertext: the segments, unpadded. block_leaves: n rows of segment_count hashes. The buffers belong to this batch
+    (ciphertext that the caller passed in is not copied) and must not change until every write of the pieces is answered.
     """
 
     geometry: Geometry
@@ -72,7 +72,7 @@ class EncodedBatch:
 
     @property
     def data_offset(self) -> int:
-        """Where the batch's blocks start in the data section of each share."""
+        """Offset of the batch's blocks in the data section of each share."""
         return self.geometry.block_offset(self.first_segment)
 
     @property
@@ -81,7 +81,7 @@ class EncodedBatch:
         return self.geometry.block_offset(self.first_segment + self.segment_count) - self.data_offset
 
     def blocks(self, share_number: int) -> list[memoryview]:
-        """The share's blocks of the batch, one for each segment, as views."""
+        """The share's blocks in the batch, one view per segment."""
         k = self.geometry.k
         blocks = []
         if share_number < k:
@@ -96,9 +96,9 @@ class EncodedBatch:
         return blocks
 
     def pieces(self, share_number: int) -> list[memoryview]:
-        """The share's bytes of the batch, which belong at data_offset of its data section, as few views.
+        """The share's bytes in the batch, for data_offset of its data section, in as few views as possible.
 
-        One view for a parity share, or where one share is the whole file; one for each segment otherwise.
+        One view for a parity share, or if one share is the whole file; otherwise one per segment.
         """
         k, n = self.geometry.k, self.geometry.n
         if not 0 <= share_number < n:
@@ -116,7 +116,7 @@ class EncodedBatch:
 
 @frozen(kw_only=True, eq=False)
 class FinishedEncoding:
-    """What follows the blocks in each share, and what the cap says."""
+    """What follows the blocks in each share, and the values of the capability."""
 
     geometry: Geometry
     layout: ShareLayout
@@ -134,19 +134,19 @@ class FinishedEncoding:
 
     @property
     def trailer_offset(self) -> int:
-        """Where the trailer starts in every share: after its last block."""
+        """Offset of the trailer in every share, right after its last block."""
         return self.layout.plaintext_tree_offset
 
     def read_cap(self, key: bytes) -> ChkCap:
-        """The cap of the file that was encrypted with this key."""
+        """The read capability of the file that was encrypted with this key."""
         geometry = self.geometry
         return ChkCap(key=key, ueb_hash=self.ueb_hash, needed=geometry.k, total=geometry.n, size=geometry.size)
 
     def trailer(self, share_number: int) -> list[bytes]:
-        """The share's bytes from trailer_offset to its end, in pieces; what all shares have in common is one object.
+        """The share's bytes from trailer_offset to its end, in pieces. Pieces common to all shares are one object.
 
-        The share's block tree is made again at every call. What is packed is parsed back and proven first:
-        IntegrityError or FormatError say that this machine's memory does not keep what is written to it.
+        Each call makes the share's block tree again. The packed trailer is parsed and proven before it is returned:
+        IntegrityError or FormatError mean that this machine's memory is faulty.
         """
         geometry, layout = self.geometry, self.layout
         block_tree = build_tree(self._block_leaves[share_number])
@@ -174,10 +174,10 @@ class FinishedEncoding:
 
 
 class Encoder:
-    """Encodes one file, some whole segments at a time.
+    """Encodes one file, a few whole segments at a time.
 
-    key: 16 bytes to encrypt with; None if what is encoded is ciphertext already, as in a repair.
-    `encode_segments` may run on several threads at once; `absorb` takes the batches in order, one at a time.
+    key: the 16-byte encryption key; None if the input is ciphertext already, as in a repair.
+    `encode_segments` may run on several threads at once. `absorb` takes the batches in order, one at a time.
     """
 
     def __init__(self, geometry: Geometry, key: bytes | None) -> None:
@@ -197,13 +197,13 @@ class Encoder:
 
     @property
     def share_size(self) -> int:
-        """Bytes of every share, known before anything is encoded, if the extension block is a new one."""
+        """Bytes of every share, known in advance, if the extension block is a new one."""
         return share_size(self.layout, ueb_size(self.geometry))
 
     def encode_segments(self, first_segment: int, text: Buffer) -> EncodedBatch:
-        """The blocks of consecutive segments; text: exactly those whole segments, without padding.
+        """The blocks of consecutive segments. text: exactly those segments, without padding.
 
-        One pass: each segment is encrypted, erasure-coded and hashed while the processor's caches hold it. Touches
+        One pass: each segment is encrypted, erasure-coded and hashed while it is in the processor's caches. Changes
         nothing that other calls can see. ValueError if the text is not whole segments of the file.
         """
         geometry = self.geometry
@@ -234,9 +234,9 @@ class Encoder:
         )
 
     def absorb(self, batch: EncodedBatch) -> None:
-        """Take over the batch's leaves, and hash its ciphertext: into the hash of the whole, and as segments.
+        """Take over the batch's leaves, and hash its ciphertext, both as part of the file and per segment.
 
-        Costs two hash passes over the batch, side by side. ValueError if the batch is not the one that comes next.
+        Costs two hash passes over the batch, side by side. ValueError if the batch is not the next one.
         """
         if batch.geometry != self.geometry or batch.first_segment != self._absorbed_count:
             raise ValueError(f"segment {batch.first_segment} came where segment {self._absorbed_count} belongs")
@@ -248,10 +248,10 @@ class Encoder:
         self._absorbed_count += batch.segment_count
 
     def finish(self, original_ueb: bytes | None = None) -> FinishedEncoding:
-        """The trailers and the cap's values, once every segment is absorbed; ValueError before.
+        """The trailers and the capability's values, once every segment is absorbed; ValueError before that.
 
-        original_ueb: the proven extension block of the file that is repaired, to be stored byte for byte.
-        IntegrityError if the shares made are not those of that file; FormatError if it is no block of it.
+        original_ueb: in a repair, the proven extension block of the file, to be stored byte for byte.
+        IntegrityError if the new shares are not those of that file; FormatError if the block is not one of it.
         """
         geometry = self.geometry
         if self._absorbed_count != geometry.segment_count:
@@ -297,9 +297,9 @@ class Encoder:
         return count
 
     def _lay_segments(self, first_segment: int, count: int, source: memoryview) -> tuple[memoryview, list[memoryview]]:
-        """Room for the ciphertext, without padding, and for each segment of it, with padding.
+        """Buffers for the ciphertext without padding, and for each segment of it with padding.
 
-        Ciphertext that is given stays where it is, but for a last segment that has to be padded.
+        Ciphertext that is passed in is not copied, except for a last segment that needs padding.
         """
         geometry = self.geometry
         lengths = [geometry.padded_segment_length(index) for index in range(first_segment, first_segment + count)]
@@ -317,7 +317,7 @@ class Encoder:
         return room[: len(source)], segments
 
     def _code_segment(self, segment: memoryview, parity: memoryview, offset: int, run_size: int) -> list[memoryview]:
-        """All n blocks of one padded segment, those of the parity shares written at `offset` of their runs."""
+        """All n blocks of one padded segment. The parity blocks are written at `offset` of their runs."""
         k, n = self.geometry.k, self.geometry.n
         length = len(segment) // k
         primary = [segment[j * length : (j + 1) * length] for j in range(k)]
@@ -327,7 +327,7 @@ class Encoder:
 
 
 def _put_column(rows: memoryview, position: int, row_length: int, hashes: bytes) -> None:
-    """Put one hash into each row of hashes, all at the same position: a word of all of them at a time."""
+    """Write one hash into each row of hashes, at the same position in all: one word of every row at a time."""
     words = HASH_SIZE // 8
     target, source = rows.cast("Q"), memoryview(hashes).cast("Q")
     for word in range(words):
@@ -335,6 +335,6 @@ def _put_column(rows: memoryview, position: int, row_length: int, hashes: bytes)
 
 
 def tree_nodes(tree: Buffer) -> list[bytes]:
-    """The hashes of a flat tree by node number."""
+    """The hashes of a flat tree, by node number."""
     view = memoryview(tree)
     return [bytes(view[start : start + HASH_SIZE]) for start in range(0, len(view), HASH_SIZE)]

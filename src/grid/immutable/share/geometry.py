@@ -1,6 +1,6 @@
-"""The sizes of an immutable file: how it is cut into segments, and segments into blocks.
+"""The sizes of an immutable file: its segments, and their blocks.
 
-Owns all arithmetic on file size, k, N and segment size. Never touches a share's bytes, and allocates
+Owns all arithmetic on file size, k, N and segment size. It never touches a share's bytes and allocates
 nothing: a geometry from a hostile extension block is only numbers. [spec immutable 2, 5, 7, 8]
 """
 
@@ -28,10 +28,10 @@ def power_of_two_at_least(count: int) -> int:
 
 @frozen(kw_only=True)
 class Geometry:
-    """The sizes of one file, in bytes, and its counts; everything follows from the first four attributes.
+    """The sizes of one file in bytes, and its counts. Everything follows from the first four attributes.
 
-    size, k, n come from the cap; segment_size, a multiple of k, from the writer or the proven extension
-    block. It may exceed the file's size. FormatError if the four cannot be those of a file.
+    size, k, n come from the capability; segment_size, a multiple of k, from the writer or the proven extension
+    block. It may exceed the file's size. FormatError if no file can have these four.
     Segments are numbered from 0; the last one, the tail, may be shorter than the others.
     """
 
@@ -47,7 +47,7 @@ class Geometry:
 
     @classmethod
     def of_file(cls, size: int, k: int, n: int, max_segment_size: int = DEFAULT_MAX_SEGMENT_SIZE) -> Geometry:
-        """The geometry a writer gives to a file: segments of max_segment_size, rounded up to a multiple of k.
+        """The geometry that a writer uses: segments of max_segment_size, rounded up to a multiple of k.
 
         FormatError if size, k, n or max_segment_size are out of bounds. [spec immutable 2]
         """
@@ -58,9 +58,9 @@ class Geometry:
         return cls(size=size, k=k, n=n, segment_size=segment_size)
 
     def __attrs_pre_init__(self, *, size: int, k: int, n: int, segment_size: int) -> None:
-        """Refuse what cannot be before anything is divided by it."""
+        """Check the values before anything is divided by them."""
         _require_encoding(size, k, n)
-        # The writer's rounding up to a multiple of k may pass the limit by less than k.
+        # Rounding up to a multiple of k may pass the limit by less than k.
         if not k <= segment_size < limits.MAX_SEGMENT_SIZE + k:
             raise FormatError(f"segment size {segment_size} is not between {k} and {limits.MAX_SEGMENT_SIZE}")
         if segment_size % k:
@@ -88,7 +88,7 @@ class Geometry:
 
     @property
     def padded_tail_size(self) -> int:
-        """Bytes of the last segment as the erasure code sees it, with up to k - 1 zero bytes at its end."""
+        """Bytes of the last segment as the erasure code sees it, with up to k - 1 zero bytes of padding."""
         return self.k * self.tail_block_size
 
     @property
@@ -108,11 +108,11 @@ class Geometry:
 
     @property
     def chain_entry_count(self) -> int:
-        """Entries in the share hash chain that a writer stores: the siblings up to the root, and the leaf."""
+        """Entries in the share hash chain that a writer stores: the siblings on the path to the root, and the leaf."""
         return self.padded_share_count.bit_length()
 
     def segment_offset(self, segment_index: int) -> int:
-        """Where the segment starts in the file."""
+        """Offset of the segment in the file."""
         return segment_index * self.segment_size
 
     def segment_length(self, segment_index: int) -> int:
@@ -124,7 +124,7 @@ class Geometry:
         return self.k * self.block_length(segment_index)
 
     def block_offset(self, segment_index: int) -> int:
-        """Where the segment's block starts in the data section of a share; the section's end for segment_count."""
+        """Offset of the segment's block in the data section of a share. For segment_count: the end of the section."""
         return self.data_size if segment_index == self.segment_count else segment_index * self.block_size
 
     def block_length(self, segment_index: int) -> int:
@@ -132,7 +132,7 @@ class Geometry:
         return self.tail_block_size if segment_index == self.segment_count - 1 else self.block_size
 
     def segment_range(self, offset: int, length: int) -> tuple[int, int]:
-        """The half-open range of segments that hold these bytes of the file; empty if there are none of them."""
+        """The half-open range of segments that contain these bytes of the file; empty if there are none."""
         end = min(offset + length, self.size)
         if offset < 0 or end <= offset:
             return 0, 0

@@ -1,7 +1,7 @@
-"""The sections of an immutable share: where they lie, the header that says so, and the trailer after the blocks.
+"""The layout of an immutable share: its sections, the header that locates them, and the trailer after the blocks.
 
-Owns the share's bytes outside of the blocks. Never reads a value of the header as proven: every offset
-is only a claim of the server's. [spec immutable 8, 10, 14]
+Owns all bytes of a share except the blocks. It never trusts a value of the header: every offset
+is only the server's claim. [spec immutable 8, 10, 14]
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from grid.immutable.share.ueb import ueb_size
 from grid.ports import Buffer
 
 MAX_HEADER_SIZE = 68
-"""Bytes that hold the header of either version."""
+"""Bytes that are enough for the header of either version."""
 CHAIN_ENTRY_SIZE = 34
-"""Bytes: a node number of 2 and a hash of 32."""
+"""Bytes of an entry: a 2-byte node number and a 32-byte hash."""
 MAX_CHAIN_SIZE = CHAIN_ENTRY_SIZE * (2 * limits.MAX_SHARES - 1)
-"""Bytes: every node of the largest share hash tree once. A writer stores at most 9 entries."""
+"""Bytes of a chain that contains every node of the largest share hash tree. Writers store at most 9 entries."""
 
 _HEADERS = {1: struct.Struct(">9L"), 2: struct.Struct(">L8Q")}
 _LENGTH_FIELDS = {1: struct.Struct(">L"), 2: struct.Struct(">Q")}
@@ -36,7 +36,7 @@ _LARGE_TABLE = 32
 
 @frozen(kw_only=True)
 class ShareLayout:
-    """Where the sections of one share start, in bytes from its first one; version is 1 or 2."""
+    """Offsets of the sections of one share, in bytes from its start; version is 1 or 2."""
 
     version: int
     data_offset: int
@@ -48,7 +48,7 @@ class ShareLayout:
 
     @property
     def length_field_size(self) -> int:
-        """Bytes of the number at ueb_offset that says how long the extension block after it is."""
+        """Bytes of the length field at ueb_offset, which precedes the extension block."""
         return _LENGTH_FIELDS[self.version].size
 
     @property
@@ -59,7 +59,7 @@ class ShareLayout:
 
 @frozen(kw_only=True)
 class Guess:
-    """What a share looks like if its writer chose the segment size assumed; exact for nearly every file."""
+    """The layout of a share if its writer used the assumed segment size; exact for nearly every file."""
 
     geometry: Geometry
     layout: ShareLayout
@@ -68,7 +68,7 @@ class Guess:
 
 
 def plan_layout(geometry: Geometry) -> ShareLayout:
-    """Where a writer puts the sections of every share of a file: version 1 unless a number does not fit.
+    """The layout that a writer uses for every share of a file: version 1, unless a number does not fit.
 
     FormatError if the file is too large for either version. [spec immutable 10]
     """
@@ -80,7 +80,7 @@ def plan_layout(geometry: Geometry) -> ShareLayout:
 
 
 def guess(size: int, k: int, n: int, max_segment_size: int = DEFAULT_MAX_SEGMENT_SIZE) -> Guess:
-    """What every share of such a file looks like if it was written with this maximum segment size.
+    """The layout of every share of a file that was written with this maximum segment size.
 
     FormatError if size, k or n are out of bounds. [spec immutable 14]
     """
@@ -91,12 +91,12 @@ def guess(size: int, k: int, n: int, max_segment_size: int = DEFAULT_MAX_SEGMENT
 
 
 def share_size(layout: ShareLayout, ueb_size: int) -> int:
-    """Bytes of the whole share, which is what is allocated on servers: exact, no slack."""
+    """Bytes of a whole share: exactly what a writer allocates on servers."""
     return layout.ueb_offset + layout.length_field_size + ueb_size
 
 
 def pack_header(layout: ShareLayout, geometry: Geometry) -> bytes:
-    """The bytes of every share of the file before its first block."""
+    """The bytes before the first block, the same in every share of the file."""
     return _HEADERS[layout.version].pack(
         layout.version,
         geometry.block_size,
@@ -111,18 +111,18 @@ def pack_header(layout: ShareLayout, geometry: Geometry) -> bytes:
 
 
 def parse_header(data: Buffer) -> ShareLayout:
-    """Where this share says that its sections start; data: its first bytes, MAX_HEADER_SIZE if it has them.
+    """The layout that a share's header claims. data: the first MAX_HEADER_SIZE bytes of the share, or all of it if it is shorter.
 
-    The sections need neither be adjacent nor in order, but for those whose size follows from the offsets.
-    Block size and data size are not looked at. UnknownVersionError if the version may be one that is to come;
-    FormatError if it cannot be, if the header is cut short or its offsets cannot be those of a share.
+    Sections need be neither adjacent nor in order, except where the offsets give a section its size.
+    Block size and data size are ignored. UnknownVersionError if this may be a future version.
+    FormatError if it cannot be one, or if the header is cut short or its offsets cannot be those of a share.
     """
     if len(data) < 4:
         raise FormatError(f"a share of {len(data)} bytes has no header")
     version = int.from_bytes(data[:4], "big")
     header = _HEADERS.get(version)
     if header is None and not 2 < version < 256:
-        # Zeros, or noise: no format to come will have such a number.
+        # All zeros, or noise: no future version will have such a number.
         raise FormatError(f"the share begins with {data[:4].hex()}, which is not a known version")
     if header is None:
         raise UnknownVersionError(f"the share is of version {version}; 1 and 2 are known")
@@ -148,14 +148,14 @@ def parse_header(data: Buffer) -> ShareLayout:
 
 
 def pack_ueb_length(layout: ShareLayout, length: int) -> bytes:
-    """The length_field_size bytes before an extension block of this length."""
+    """The length field before an extension block of this length; length_field_size bytes."""
     return _LENGTH_FIELDS[layout.version].pack(length)
 
 
 def parse_ueb_length(layout: ShareLayout, data: Buffer) -> int:
-    """Bytes of the extension block, from the bytes at ueb_offset; more data than the field may be given.
+    """The length of the extension block, from the bytes at ueb_offset; extra bytes are ignored.
 
-    FormatError if the field is cut short, or an extension block cannot have that length.
+    FormatError if the field is cut short, or if no extension block can have that length.
     """
     field = _LENGTH_FIELDS[layout.version]
     if len(data) < field.size:
@@ -167,17 +167,17 @@ def parse_ueb_length(layout: ShareLayout, data: Buffer) -> int:
 
 
 def pack_chain(share_number: int, share_count: int, nodes: Mapping[int, bytes] | Sequence[bytes]) -> bytes:
-    """The share hash chain of one share, its entries in the order that 1.20 writes.
+    """The share hash chain of one share, with its entries in 1.20's order.
 
-    nodes: the hashes of the share hash tree by node number, at least those of `chain_order`.
+    nodes: hashes of the share hash tree by node number, at least those in `chain_order`.
     """
     return b"".join(_ENTRY.pack(number, nodes[number]) for number in chain_order(share_number, share_count))
 
 
 def parse_chain(data: Buffer) -> dict[int, bytes]:
-    """The hashes of a share hash chain by node number; of a repeated number, the last one.
+    """The hashes of a share hash chain by node number; if a number is repeated, the last one counts.
 
-    Nothing says yet that such nodes exist in the tree or belong to it. FormatError if the bytes are not
+    The nodes are unproven, and may not exist in the tree. FormatError if the bytes are not
     whole entries, or too many.
     """
     if len(data) % CHAIN_ENTRY_SIZE or len(data) > MAX_CHAIN_SIZE:
@@ -186,9 +186,9 @@ def parse_chain(data: Buffer) -> dict[int, bytes]:
 
 
 def chain_order(share_number: int, share_count: int) -> list[int]:
-    """The node numbers of one share's chain in the order that 1.20 writes: that of a small hash set.
+    """The node numbers of one share's chain in 1.20's order, which is the order of a small hash set.
 
-    Readers take any order; only shares equal to the byte need this one. [spec immutable 8]
+    Readers accept any order. Only shares that must be equal byte for byte need this one. [spec immutable 8]
     """
     leaf = 2 ** (share_count - 1).bit_length() - 1 + share_number
     table: list[int | None] = [None] * _SMALL_TABLE
@@ -203,7 +203,7 @@ def chain_order(share_number: int, share_count: int) -> list[int]:
 
 
 def _insert(table: list[int | None], number: int) -> None:
-    """Put the number into the first slot free of those that its probe sequence visits."""
+    """Put the number into the first free slot of its probe sequence."""
     mask = len(table) - 1
     slot = number & mask
     perturbation = number

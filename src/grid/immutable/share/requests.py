@@ -1,4 +1,4 @@
-"""The requests that only plans of immutable files make: one class a kind, carried out by perform.py."""
+"""The requests that only plans of immutable files make, one class per kind. perform.py carries them out."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class FindShares(ServerRequest):
 
 @define(kw_only=True, eq=False)
 class ReadShares(ServerRequest):
-    """Answer: ranges of the shares named."""
+    """Answer: these ranges of the named shares."""
 
     wants: Mapping[ShareNumber, Sequence[Range]]
 
 
 @define(kw_only=True, eq=False)
 class Allocate(ServerRequest):
-    """Answer: Allocation. When withdrawn, what the server still allocates is aborted."""
+    """Answer: Allocation. If withdrawn, whatever the server still allocates is aborted."""
 
     wanted: frozenset[ShareNumber]
     share_size: int
@@ -40,16 +40,16 @@ class Allocate(ServerRequest):
 
 @define(kw_only=True, eq=False)
 class StoreShares(ServerRequest):
-    """Answer: StoreAnswer. When withdrawn, the server may still store the shares."""
+    """Answer: StoreAnswer. If withdrawn, the server may still store the shares."""
 
     shares: Mapping[ShareNumber, Sequence[Buffer]] = field(repr=False)
 
 
 @define(kw_only=True, eq=False)
 class WriteShares(ServerRequest):
-    """Answer: None, when the server has taken all of it.
+    """Answer: None, once the server has taken all of it.
 
-    closing: shares of which these are the last bytes; they are durable by then, with all that was sent of them before.
+    closing: shares that end with these bytes. The answer means that they are durable, with all bytes sent before.
     """
 
     writes: Sequence[ShareWrite] = field(repr=False)
@@ -58,7 +58,7 @@ class WriteShares(ServerRequest):
 
 @define(kw_only=True, eq=False)
 class AbortUpload(ServerRequest):
-    """Give up what one server has allocated; a parting request."""
+    """Abort everything that one server has allocated; a parting request."""
 
     parting: bool = True
 
@@ -73,7 +73,7 @@ class EncodeSegments(Request):
 
 @define(kw_only=True, eq=False)
 class AbsorbBatch(Request):
-    """Answer: None; batches are absorbed one after the other, in order."""
+    """Answer: None. Batches are absorbed in order, one at a time."""
 
     batch: EncodedBatch = field(repr=False)
 
@@ -93,10 +93,10 @@ class MakeTrailers(Request):
 
 
 ASKING_KINDS = (FindShares.__name__, AddLease.__name__)
-"""What a server is asked by a check that reads no shares, by the names that the memory of servers keeps."""
+"""What a check without verification asks of a server, as the memory of servers names requests."""
 
 READ_KINDS = (FindShares.__name__, ReadShares.__name__)
-"""What a server must answer to be read from, by the names that the memory of servers keeps."""
+"""What a server must answer so that a file can be read from it, as the memory of servers names requests."""
 
 UPLOAD_KINDS = tuple(kind.__name__ for kind in (AskVersion, FindShares, Allocate, StoreShares, WriteShares))
-"""What a server must answer to take new shares, by the names that the memory of servers keeps."""
+"""What a server must answer to receive new shares, as the memory of servers names requests."""

@@ -1,11 +1,11 @@
-"""The kernel of a read: one call that turns k proven shares of some segments into plaintext.
+"""The kernel of a read: one call turns k proven shares of some segments into plaintext.
 
-Pure and safe on pool threads. Blocks are checked against proven leaves, decoded, checked again as ciphertext
-against the cap's crypttext tree, and decrypted; nothing unproven comes out. [spec immutable 12]
+Pure, and safe on pool threads. It checks blocks against proven leaves, decodes them, checks the ciphertext against
+the proven crypttext tree, and decrypts it. Nothing unproven comes out. [spec immutable 12]
 
-Cost of a run: CPU: 2 hashed bytes per byte of plaintext, the erasure code for missing primary blocks, one AES pass;
-one call of C for all decoding and one for all hashes, plus a microsecond for each block. Memory: the plaintext,
-and missing primary blocks, which are no more than the plaintext; received blocks are read in place.
+Cost of a run: CPU: 2 hashed bytes per byte of plaintext, erasure decoding of missing primary blocks, and one AES pass;
+one C call for all decoding and one for all hashes, plus a microsecond per block. Memory: the plaintext
+and the missing primary blocks, which are at most as large. Received blocks are read in place.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _segment_hasher = LeafHasher(b"allmydata_crypttext_segment_v1")
 
 @frozen(kw_only=True)
 class SegmentRun:
-    """Consecutive segments, and all that is needed to read them.
+    """Consecutive segments, and everything that is needed to read them.
 
-    blocks: k share numbers to the share's consecutive blocks, as one buffer. leaves: for each of these share
-    numbers the proven block hashes, 32 bytes a segment; crypttext_leaves likewise. key None: the ciphertext
-    itself is wanted. ValueError when it is opened and a buffer is not as long as the blocks.
+    blocks: k share numbers to the share's consecutive blocks, as one buffer. leaves: for each of these shares,
+    its proven block hashes, 32 bytes per segment; crypttext_leaves likewise. key None: return the ciphertext
+    itself. Opening it raises ValueError if a buffer does not have the length of the blocks.
     """
 
     geometry: Geometry
@@ -53,7 +53,7 @@ class SegmentRun:
 
 @frozen(kw_only=True)
 class OpenedRun:
-    """text: the plaintext of the segments, empty if any block is bad; bad: share number to segments of it."""
+    """text: the plaintext of the segments, empty if any block is bad. bad: share number to its bad segments."""
 
     text: Buffer = field(repr=False)
     bad: Mapping[ShareNumber, Sequence[int]]
@@ -70,13 +70,13 @@ def run_sizes(geometry: Geometry, first_segment: int, segment_count: int) -> tup
 def open_run(run: SegmentRun) -> OpenedRun:
     """The plaintext of a run, or which blocks are bad.
 
-    DamagedFileError: all blocks are proven, and yet decode to something else than the file: its uploader's fault.
+    DamagedFileError: all blocks are proven, yet they do not decode to the file. That is the uploader's fault.
     """
     geometry, last = run.geometry, run.first_segment + run.segment_count - 1
     cut = RowCut(run.segment_count, geometry.block_size, geometry.block_length(last))
     text_size = run_sizes(geometry, run.first_segment, run.segment_count)[1]
     shares = {number: memoryview(blocks) for number, blocks in run.blocks.items()}
-    # The code works byte by byte: all blocks of a share are one block to it, as good as what they are made of.
+    # The code works byte by byte, so all blocks of a share together count as one block.
     runs = primary_blocks(geometry.k, geometry.n, shares)
     leaves, segments = hash_rows(cut, list(shares.values()), _block_hasher, runs, _segment_hasher, text_size)
     bad = _bad_blocks(run, leaves)

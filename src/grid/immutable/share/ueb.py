@@ -1,7 +1,7 @@
-"""The URI extension block (UEB): what a file's cap does not say and all its shares repeat.
+"""The URI extension block (UEB): what a file's capability does not contain and all its shares repeat.
 
-Owns its bytes, its hash and its agreement with the cap. Never trusts a value before the caller has
-compared `ueb_hash` with the cap's. [spec immutable 9]
+Owns its bytes, its hash, and its agreement with the capability. The caller must compare
+`ueb_hash` with the capability's hash before it trusts a value. [spec immutable 9]
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _HASHES = frozenset({"crypttext_hash", "crypttext_root_hash", "share_root_hash"}
 
 @frozen(kw_only=True)
 class UriExtension:
-    """The fields of an extension block that mean anything; None for those left out.
+    """The fields of an extension block that have a meaning; None for absent ones.
 
-    Numbers are bytes or counts, hashes 32 bytes. A value made by parse_ueb is well-formed, but agrees
-    with its cap only once check_ueb says so.
+    Numbers are bytes or counts; hashes have 32 bytes. A value from parse_ueb is well-formed, but only
+    check_ueb shows that it agrees with its capability.
     """
 
     segment_size: int
@@ -68,7 +68,7 @@ def describe_file(
 
 
 def pack_ueb(ueb: UriExtension) -> bytes:
-    """The bytes of the extension block: its fields in ascending order of key, those that are None left out."""
+    """The bytes of the extension block: its fields in ascending order of their keys, without those that are None."""
     pieces = []
     for name in _FIELD_NAMES:
         value = getattr(ueb, name)
@@ -79,23 +79,23 @@ def pack_ueb(ueb: UriExtension) -> bytes:
 
 
 def ueb_size(geometry: Geometry) -> int:
-    """Bytes of the extension block that a writer gives to a file of this geometry."""
+    """Bytes of the extension block that a writer makes for a file of this geometry."""
     blank = bytes(HASH_SIZE)
     ueb = describe_file(geometry, crypttext_hash=blank, crypttext_root_hash=blank, share_root_hash=blank)
     return len(pack_ueb(ueb))
 
 
 def ueb_hash(data: Buffer) -> bytes:
-    """The 32 bytes that the cap holds to vouch for these bytes of an extension block."""
+    """The 32-byte hash by which the capability names this extension block."""
     return tagged_hash(UEB_TAG, data)
 
 
 def parse_ueb(data: Buffer) -> UriExtension:
-    """The fields in these bytes, in whatever order they come; unknown keys are ignored, a repeated key's
-    last value wins.
+    """Parse the fields, in any order. Unknown keys are ignored; of a repeated key the
+    last value counts.
 
-    FormatError if the bytes are not exactly a sequence of fields, are too many, lack a mandatory field,
-    or a field's value is malformed.
+    FormatError if the bytes are not exactly a sequence of fields, are too many, or lack a mandatory field,
+    or if a field's value is malformed.
     """
     if len(data) >= limits.MAX_UEB_SIZE:
         raise FormatError(f"an extension block of {len(data)} bytes is too long")
@@ -112,9 +112,9 @@ def parse_ueb(data: Buffer) -> UriExtension:
 
 
 def check_ueb(ueb: UriExtension, size: int, k: int, n: int) -> Geometry:
-    """The geometry of the file, once the block is known to agree with the cap's size, k and n.
+    """The geometry of the file, after checking the block against the capability's size, k and n.
 
-    FormatError if the segment size cannot be, or if a redundant field that is present disagrees: the
+    FormatError if the segment size is impossible, or if a redundant field disagrees. That is the
     uploader's fault, whichever share the block came from. [spec immutable 12, step 3]
     """
     geometry = Geometry(size=size, k=k, n=n, segment_size=ueb.segment_size)

@@ -1,11 +1,11 @@
-"""What is proven of one immutable file: methods that accept bytes from anywhere, or raise.
+"""What is proven of one immutable file: methods that take bytes from anywhere and prove them or raise.
 
-It must never keep a byte that is not proven from the capability, and a proof is all or nothing: after an
+It never keeps a byte that is not proven from the capability. A proof is all or nothing: after an
 error nothing new is kept, and what was proven once is never overwritten. [spec immutable 12]
 
 Cost: no round trips, no disk. CPU: one hash per tree node, once per file or share. Memory: 32 bytes per
-segment and share in use, cut into chunks of CHUNK_LEAVES of which the latest few of each tree are kept, so
-that a file of any size costs a bounded amount.
+segment and share in use, in chunks of CHUNK_LEAVES. Only the latest few chunks of each tree are kept, so
+the cost is bounded for files of any size.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from grid.immutable.share.ueb import UriExtension, check_ueb, parse_ueb
 from grid.ports import Buffer, ShareNumber
 
 CHUNK_LEAVES = 1024
-"""Leaves proven together: 32 KiB to fetch, and the whole tree of a file of up to 1 GiB."""
+"""Leaves proven together: 32 KiB to fetch, which is the whole tree of a file of up to 1 GiB."""
 
 KEPT_CHUNKS = 4
-"""Chunks kept per tree: a reader moves through a file, it does not return."""
+"""Chunks kept per tree: readers move forward and rarely go back."""
 
 UEB_MISMATCH = "the URI extension block does not match the capability"
-"""Why a share is rejected of which nothing is proven: the share is false, or the capability is."""
+"""Why a share is rejected before anything is proven: either the share is false or the capability is."""
 
 _UEB_TAG = b"allmydata_uri_extension_v1"
 
@@ -42,7 +42,7 @@ class LeafRows:
         self._chunks: OrderedDict[int, bytes] = OrderedDict()
 
     def accept(self, chunk: int, row: Buffer, nodes: Mapping[int, bytes]) -> None:
-        """Prove one chunk's leaves, with the nodes on the path above it; IntegrityError keeps nothing."""
+        """Prove one chunk's leaves with the nodes on the path above it. IntegrityError keeps nothing."""
         if chunk in self._chunks:
             return
         prove_row(self._root, self._leaf_count, chunk * CHUNK_LEAVES, row, nodes)
@@ -55,7 +55,7 @@ class LeafRows:
         return chunk in self._chunks
 
     def leaves(self, first: int, count: int) -> bytes:
-        """The proven leaves of segments first .. first+count, 32 bytes each; KeyError if not all are kept."""
+        """The proven leaves of segments first .. first + count, 32 bytes each; KeyError if some are not kept."""
         parts = []
         while count > 0:
             chunk, start = divmod(first, CHUNK_LEAVES)
@@ -66,7 +66,7 @@ class LeafRows:
 
 
 class RowRanges:
-    """Where one chunk of a serialized tree lies: the row of leaves, and the path nodes above it."""
+    """Where one chunk of a serialized tree is: the row of leaves, and the path nodes above it."""
 
     def __init__(self, leaf_count: int, chunk: int) -> None:
         first = chunk * CHUNK_LEAVES
@@ -76,14 +76,14 @@ class RowRanges:
         self.path = row_path(leaf_count, first, min(CHUNK_LEAVES, padded))
 
     def ranges(self, tree_offset: int) -> list[tuple[int, int]]:
-        """The row's range, then each path node's, in a tree stored at tree_offset."""
+        """The row's range, then the range of each path node, in a tree stored at tree_offset."""
         return [
             (tree_offset + self.row_offset, self.row_size),
             *((tree_offset + 32 * node, 32) for node in self.path),
         ]
 
     def nodes(self, pieces: list[Buffer]) -> dict[int, bytes]:
-        """The path nodes out of the pieces that were read for ranges(); FormatError if one is cut short."""
+        """The path nodes from the pieces read for ranges(); FormatError if one is cut short."""
         if len(pieces) != 1 + len(self.path) or len(pieces[0]) != self.row_size:
             raise FormatError("a hash tree was returned short")
         nodes = {node: bytes(piece) for node, piece in zip(self.path, pieces[1:], strict=True)}
@@ -93,7 +93,7 @@ class RowRanges:
 
 
 class FileVerifier:
-    """All that is proven of one file, growing as its shares are read."""
+    """Everything that is proven of one file. It grows as shares are read."""
 
     def __init__(self, ueb_hash: bytes, size: int, k: int, n: int) -> None:
         self._ueb_hash = ueb_hash
@@ -110,8 +110,8 @@ class FileVerifier:
     def accept_ueb(self, data: Buffer) -> Geometry:
         """Prove the URI extension block, and with it the geometry and both roots.
 
-        IntegrityError: these are not the bytes the cap names. FormatError: they are, and make no sense, which
-        is the uploader's fault and no server's.
+        IntegrityError: these are not the bytes that the capability names. FormatError: they are, but they are malformed, which
+        is the uploader's fault and not a server's.
         """
         if tagged_hash(_UEB_TAG, data) != self._ueb_hash:
             raise IntegrityError(UEB_MISMATCH)
@@ -145,10 +145,10 @@ class FileVerifier:
             self._block_rows[share_number] = LeafRows(self.geometry.segment_count, leaf)
 
     def block_rows(self, share_number: ShareNumber) -> LeafRows:
-        """The proven block hashes of a share whose root is proven; copies of a share number share them."""
+        """The proven block hashes of a share whose root is proven. Copies of a share number have them in common."""
         return self._block_rows[share_number]
 
     def row_ranges(self, chunk: int) -> RowRanges:
-        """Where a chunk lies in either per-segment tree."""
+        """Where a chunk is in either per-segment tree."""
         assert self.geometry is not None
         return RowRanges(self.geometry.segment_count, chunk)

@@ -1,1 +1,1 @@
-"""Writing an immutable file: finding room for its shares and sending them. Plans only."""
+"""Writes an immutable file: finds room for its shares and sends them. Plans only."""

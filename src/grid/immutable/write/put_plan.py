@@ -1,10 +1,10 @@
 """The plan that encodes a file and pushes its shares to the servers that have allocated them.
 
-Synchronous and pure; drive.py runs it. Reading, encoding, hashing and sending overlap; one write per server
-carries all of its shares of a batch; a server that fails or stalls is left behind as long as enough others
-remain, and success means that what is counted was said to be durable. [spec immutable 11; placement 5]
+Synchronous and pure; drive.py runs it. Reading, encoding, hashing and sending overlap, with one write per server
+for all its shares of a batch. A server that fails or stalls is left behind as long as enough others
+remain. Success means that every share it counts was confirmed durable. [spec immutable 11; placement 5]
 
-Cost: round trips: per server one message per batch, a window of bytes at once; the last one closes the shares. Memory:
+Cost: round trips: per server one message per batch, with a window of bytes in flight; the last message closes the shares. Memory:
 LIVE_BYTES of shares of a few batches. CPU: per batch one pool call to encode and one to hash.
 """
 
@@ -36,25 +36,25 @@ from grid.immutable.write.stalls import StallWatch
 from grid.ports import Buffer, Event, ServerId, ShareNumber
 
 WRITE_BYTES = 20 * 2**20
-"""Bytes of all shares in a batch of a write: nearly two megabytes to each of ten servers, as each message has its price."""
+"""Bytes of all shares in a batch of a write: nearly 2 MB to each of ten servers, because each message has a fixed cost."""
 
 LIVE_BYTES = 2 * WRITE_BYTES
-"""Bytes of shares read, encoded and not yet taken by all servers: one batch on its way, and the next one."""
+"""Bytes of shares that are read and encoded, but that some server has not taken: one batch on its way, and the next one."""
 
 WRITE_WINDOW = 2 * (2**21 + 2**17)
-"""Bytes outstanding per server, or one message if that is longer: two batches to each of ten servers, so that a line is not idle
+"""Bytes in flight per server, or one message if that is longer: two batches to each of ten servers, so that the line stays busy
 while the answer to one of them is on its way."""
 
 
 def require_whole(data: Buffer, length: int) -> None:
-    """GridError unless a source gave as many bytes as it was asked for."""
+    """GridError unless the source returned as many bytes as requested."""
     if len(data) != length:
         raise GridError("the file became shorter while it was read; put it again when it no longer changes")
 
 
 @frozen(kw_only=True)
 class Pushed:
-    """finished: the encoding, with the UEB hash. sharemap: every share counted on, and the servers that hold it."""
+    """finished: the encoding, with the UEB hash. sharemap: every share that counts, and the servers that hold it."""
 
     finished: FinishedEncoding
     sharemap: Mapping[ShareNumber, frozenset[ServerId]]
@@ -84,7 +84,7 @@ class PutPlan(PlanBase):
         return self._finished is not None and all(server.is_done for server in self._servers.values())
 
     def result(self) -> Pushed:
-        """What was stored; NotHappyError when too few servers remain (abort what is allocated)."""
+        """What was stored; NotHappyError if too few servers remain (then abort what is allocated)."""
         self._raise_error()
         assert self._finished is not None
         sharemap = {share: frozenset(holders) for share, holders in self._holders.sharemap().items()}
@@ -95,7 +95,7 @@ class PutPlan(PlanBase):
         return self._stalls.wake_at()
 
     def advance(self, now: float) -> Sequence[Request]:
-        """What to read, encode, hash, write and close now."""
+        """The requests that read, encode, hash, write and close now."""
         requests: list[Request] = []
         if not self.finished:
             requests += self._leave_stalled_behind(now)
@@ -109,7 +109,7 @@ class PutPlan(PlanBase):
         return [] if self._error is not None else requests
 
     def answer(self, request: Request, answer: object, now: float) -> None:
-        """Bytes of the source, encoded batches, trailers, and the consent of servers."""
+        """Take bytes of the source, encoded batches, trailers, and servers' confirmations."""
         match request:
             case ReadSource():
                 assert isinstance(answer, bytes | bytearray | memoryview)
@@ -135,7 +135,7 @@ class PutPlan(PlanBase):
                 pass
 
     def fail(self, request: Request, error: GridError, now: float) -> None:
-        """A server that fails is left behind; the source or the processor failing ends the put."""
+        """Leave a failed server behind. A failure of the source or of a pool job ends the put."""
         if isinstance(request, WriteShares):
             self._stalls.ended(request, None)
             self._lose(request.server_id, error, now)
@@ -143,7 +143,7 @@ class PutPlan(PlanBase):
             self._stop(error)
 
     def _encode(self, text: Buffer) -> None:
-        """Have the batch encoded whose text has come."""
+        """Encode the batch whose text has come."""
         batch = self._batches.read()
         try:
             require_whole(text, batch.source_bytes)
@@ -184,7 +184,7 @@ class PutPlan(PlanBase):
         return requests
 
     def _retire(self, now: float) -> None:
-        """Let go of batches that all servers have taken."""
+        """Drop the batches that all servers have taken."""
         last = self._batches.last
         if last is not None:
             last.queued = all(server.last_queued for server in self._servers.values())
@@ -207,7 +207,7 @@ class PutPlan(PlanBase):
         return requests
 
     def _lose(self, server_id: ServerId, error: GridError, now: float) -> None:
-        """Count no more on the shares of a server that failed; too few left end the put."""
+        """Stop counting on the shares of a failed server. End the put if too few are left."""
         server = self._servers.pop(server_id, None)
         if server is None:
             return

@@ -1,12 +1,12 @@
-"""The plan that finds room for the shares of one file: who has some already, who takes the rest.
+"""The plan that finds room for the shares of one file: which servers have some already, and which take the rest.
 
-Synchronous and pure; drive.py runs it. Servers that refuse count as read-only in the next round, rounds go on
-while something can improve, and a silent server is left behind once the others have answered. When fewer than N of
-the first 2N servers can be used, those after them are asked too: no number of dead or full servers makes a put fail
-for which there is room. [spec placement 3, 4, 6]
+Synchronous and pure; drive.py runs it. A server that refuses counts as read-only in the next round. Rounds continue while
+something can improve, and a silent server is left behind once the others have answered. If fewer than N of
+the first 2N servers can be used, those after them are asked too: however many servers are dead or full, a put
+succeeds if there is room for it. [spec placement 3, 4, 6]
 
-Cost: round trips: version and share list together, then one per round of allocation, nearly always one.
-Network: two small messages to each of 2N candidates, one to each server that is given shares.
+Cost: round trips: one for version and share list, then one per round of allocation, nearly always one.
+Network: two small messages to each of 2N candidates, one to each server that receives shares.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from grid.plural import counted
 from grid.ports import Allocation, Event, ServerId, ServerVersion, ShareNumber
 
 ANSWER_LIMIT_S = 15.0
-"""How long any server may take to answer a question here. [spec placement 3]"""
+"""How long any server may take to answer a request here. [spec placement 3]"""
 
 GRACE_FLOOR_S = 0.75
 GRACE_FACTOR = 4.0
-"""A silent server is left behind when it takes longer than this and than this many times the slowest answer,
-if the others suffice."""
+"""A silent server is left behind when it takes longer than this and this many times the slowest answer,
+if the others are enough."""
 
 IMPATIENCE_S = 3.0
-"""A candidate that is silent for so long is not counted on while there are others to ask."""
+"""After this long, a silent candidate no longer counts if there are other servers to ask."""
 
 
 class _Standing(Enum):
@@ -48,7 +48,7 @@ class _Standing(Enum):
 
 @define(kw_only=True, eq=False)
 class _Candidate:
-    """asked: it may be asked for anything; of the others is only known what they hold."""
+    """asked: whether it may be asked for anything. Of other servers only their shares are known."""
 
     server_id: ServerId
     standing: _Standing = _Standing.WRITABLE
@@ -63,15 +63,15 @@ class _Candidate:
 
     @property
     def held(self) -> frozenset[ShareNumber]:
-        """The shares that it has, and those that it has room for."""
+        """The shares that it has or has room for."""
         return (self.existing or frozenset()) | self.allocated
 
 
 @frozen(kw_only=True)
 class Selection:
-    """placed: the new shares each server has allocated. existing: what servers say they hold already.
+    """placed: the new shares that each server has allocated. existing: shares that servers say they hold already.
 
-    spares: servers in doubt that were not asked for anything.
+    spares: servers in doubt that were not asked.
     """
 
     placed: Mapping[ServerId, frozenset[ShareNumber]]
@@ -88,7 +88,7 @@ class _Phase(Enum):
 
 @frozen(kw_only=True)
 class _Wanted:
-    """What is to be placed; see SelectPlan."""
+    """What to place; see SelectPlan."""
 
     k: int
     n: int
@@ -98,14 +98,14 @@ class _Wanted:
 
 @define(kw_only=True, eq=False)
 class _Further:
-    """Servers after the candidates. reserve: asked next. spares: in doubt, asked where all others do not suffice."""
+    """The servers after the candidates. reserve: asked next. spares: in doubt, asked if all others are not enough."""
 
     reserve: deque[ServerId]
     spares: list[ServerId]
     is_in_doubt: Callable[[ServerId], bool]
 
     def call_on(self, called: Collection[ServerId]) -> None:
-        """Those of the servers in doubt count as further servers from now on."""
+        """Move these servers from the spares to the end of the reserve."""
         self.reserve.extend(called)
         self.spares = [server_id for server_id in self.spares if server_id not in called]
 
@@ -113,10 +113,10 @@ class _Further:
 class SelectPlan(PlanBase):
     """Places shares 0..n-1 of share_size bytes each so that `happy` servers each hold one of their own.
 
-    existing: the shares to count on, by server, where they are known already (a repair); then servers are not
-    asked for their lists, and what else they claim to hold is not counted. Shares on servers that are no
-    candidates count too. in_doubt: servers that were silent lately; they are asked only where the others do not
-    suffice, or once is_in_doubt says that they have been heard of meanwhile.
+    existing: the shares that count, by server, if known already (in a repair). Then servers are not
+    asked for their lists, and other shares they claim do not count. Shares on servers that are not
+    candidates count too. in_doubt: servers that were silent lately; they are asked only if the others are not
+    enough, or once is_in_doubt says that they have answered meanwhile.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class SelectPlan(PlanBase):
         return self._phase is _Phase.DONE
 
     def result(self) -> Selection:
-        """The placement; NoServersError or NotHappyError when it is not good enough (abort what is allocated)."""
+        """The placement; NoServersError or NotHappyError if it is not good enough (then abort what is allocated)."""
         self._raise_error()
         return Selection(
             placed={c.server_id: frozenset(c.allocated) for c in self._counted() if c.allocated},
@@ -165,7 +165,7 @@ class SelectPlan(PlanBase):
         )
 
     def wake_at(self) -> float | None:
-        """When to look again at servers that keep silent."""
+        """When to look at silent servers again."""
         if not self._outstanding:
             return None
         times = [min(self._outstanding.sent_at.values()) + ANSWER_LIMIT_S]
@@ -177,7 +177,7 @@ class SelectPlan(PlanBase):
         return min(times)
 
     def advance(self, now: float) -> Sequence[Request]:
-        """Questions to ask now."""
+        """The requests to send now."""
         if not self._started:
             self._started = True
             if not any(candidate.asked for candidate in self._candidates.values()):
@@ -193,7 +193,7 @@ class SelectPlan(PlanBase):
         return self._next_round(now)
 
     def answer(self, request: Request, answer: object, now: float) -> None:
-        """A version, a share list or an allocation."""
+        """Take a version, a share list, or an allocation."""
         assert isinstance(request, ServerRequest)
         self._outstanding.answered(request, now)
         candidate = self._candidates[request.server_id]
@@ -208,7 +208,7 @@ class SelectPlan(PlanBase):
             candidate.existing = frozenset(number for number in answer if 0 <= number < self._wanted.n)
 
     def fail(self, request: Request, error: GridError, now: float) -> None:
-        """A server that fails a question is not used; one that fails an allocation keeps what it holds."""
+        """A server that fails a question is not used. One that fails an allocation keeps the shares it holds."""
         assert isinstance(request, ServerRequest)
         self._outstanding.failed(request, now)
         self._causes.append(error)
@@ -243,7 +243,7 @@ class SelectPlan(PlanBase):
         return self._draw(2 * (self._wanted.n - usable), now)
 
     def _draw(self, count: int, now: float) -> list[Request]:
-        """Make candidates of `count` further servers, and ask them."""
+        """Turn `count` further servers into candidates, and ask them."""
         drawn: list[_Candidate] = []
         while self._further.reserve and len(drawn) < count:
             server_id = self._further.reserve.popleft()
@@ -255,7 +255,7 @@ class SelectPlan(PlanBase):
         return self._ask(drawn, now) if drawn else []
 
     def _next_round(self, now: float) -> list[Request]:
-        """Place the shares by what is known, and ask for what is new in that; done when nothing is."""
+        """Place the shares by what is known, and request what is new in that placement. Ends if nothing is new."""
         first, self._has_placed, self._phase = not self._has_placed, True, _Phase.ALLOCATING
         if not self._counted():
             cause = f": {self._causes[-1]}" if self._causes else ""
@@ -269,7 +269,7 @@ class SelectPlan(PlanBase):
         for candidate in [candidate for candidate in self._counted() if candidate.asked]:
             wanted = frozenset(share for share, server_id in placement.items() if server_id == candidate.server_id)
             wanted -= candidate.allocated
-            if not first:  # What it holds it was asked to renew in the first round.
+            if not first:  # The first round asked it to renew the leases on what it holds.
                 wanted -= candidate.existing or frozenset()
             renew = first and candidate.standing is _Standing.READ_ONLY and candidate.existing
             if not (wanted or renew):
@@ -285,7 +285,7 @@ class SelectPlan(PlanBase):
         return requests or self._conclude_or_widen(now)
 
     def _conclude_or_widen(self, now: float) -> list[Request]:
-        """End, or go on with the servers after the candidates if these could not take everything."""
+        """End, or continue with the servers after the candidates if the candidates could not take everything."""
         if not self._complete():
             self._further.call_on(self._further.spares)
         if self._further.reserve and not self._complete():
@@ -307,7 +307,7 @@ class SelectPlan(PlanBase):
     def _take_allocation(self, candidate: _Candidate, request: Allocate, answer: Allocation) -> None:
         allocated = answer.upload.share_numbers & request.wanted
         for other in self._candidates.values():
-            # Taken twice: the server that has others keeps those; what is not written is aborted in the end.
+            # The share was allocated twice. The server with other shares keeps it; the unwritten copy is aborted at the end.
             twice = other.allocated & allocated
             other.allocated -= twice if len(other.allocated) > len(twice) else set()
         elsewhere = {share for other in self._candidates.values() for share in other.allocated}
@@ -318,7 +318,7 @@ class SelectPlan(PlanBase):
         if request.wanted - allocated - already:
             self._demote(candidate, _Standing.READ_ONLY)
         elif self._given and request.wanted & already - (candidate.existing or frozenset()):
-            # It claims a share that was found bad there: the number has to go to somebody else.
+            # It claims a share that was found bad there, so the number must go to another server.
             self._demote(candidate, _Standing.READ_ONLY)
 
     def _demote(self, candidate: _Candidate, standing: _Standing) -> None:
@@ -354,7 +354,7 @@ class SelectPlan(PlanBase):
         return happiness(self._sharemap())
 
     def _enough_without_silent(self) -> bool:
-        """Whether the servers that have answered could carry the file without those that have not."""
+        """Whether the servers that have answered can carry the file without the silent ones."""
         silent = {request.server_id for request in self._outstanding.sent_at}
         others = [c for c in self._candidates.values() if c.server_id not in silent]
         if self._phase is _Phase.ASKING:
@@ -380,9 +380,9 @@ class SelectPlan(PlanBase):
 def split_trusted(
     server_ids: Sequence[ServerId], in_doubt: Collection[ServerId], *, n: int, happy: int
 ) -> tuple[list[ServerId], list[ServerId]]:
-    """The servers to place n shares on, and those in doubt to do without; all of them where too few others are left.
+    """Split the servers into those to place n shares on, and those in doubt to avoid. Avoids none if too few others are left.
 
-    Enough are `happy` servers, and half of as many as could have a share each.
+    `happy` servers are enough, as is half the number that could hold a share each.
     """
     trusted = [server_id for server_id in server_ids if server_id not in in_doubt]
     spares = [server_id for server_id in server_ids if server_id in in_doubt]

@@ -1,6 +1,6 @@
-"""The writes to one server of a put: what waits, what is on its way, and how it is cut into messages. Pure.
+"""The writes of a put to one server: what waits, what is on its way, and how writes are cut into messages. Pure.
 
-It owns the order of the writes and the window. Whether the server is worth waiting for is decided elsewhere.
+It owns the order of the writes and the window. Other modules decide whether to wait for the server.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from grid.ports import Buffer, ServerId, ShareNumber, ShareWrite
 
 @define(kw_only=True, eq=False)
 class ServerWrites:
-    """One server's shares. trailers: what each share ends with, once it is known. last_queued: nothing more will be added."""
+    """The writes to one server. trailers: the end of each share, once known. last_queued: nothing more will be added."""
 
     server_id: ServerId
     shares: frozenset[ShareNumber]
@@ -31,7 +31,7 @@ class ServerWrites:
     closed: frozenset[ShareNumber] = frozenset()
 
     def add(self, batch: WriteBatch[EncodedBatch], header: Buffer, data_offset: int) -> None:
-        """Queue a batch: one write per share, with the header before the first batch, and the trailer after the last."""
+        """Queue a batch: one write per share, with the header before the first batch and the trailer after the last."""
         assert batch.encoded is not None
         offset = 0 if batch.first == 0 else data_offset + batch.encoded.data_offset
         writes = []
@@ -51,9 +51,9 @@ class ServerWrites:
         return self.closed == self.shares
 
     def send(self, window_bytes: int) -> list[WriteShares]:
-        """The writes to send now; the last one of each share closes it.
+        """The writes to send now. The last one of each share closes it.
 
-        window_bytes: on their way at once, or one message if that is longer.
+        window_bytes: how much may be in flight at once, or one message if that is longer.
         """
         numbers = tuple(sorted(self.shares))
         requests: list[WriteShares] = []
@@ -71,14 +71,14 @@ class ServerWrites:
         return requests
 
     def _ending(self, writes: Sequence[ShareWrite]) -> frozenset[ShareNumber]:
-        """The shares of which these writes, no longer queued, are the last."""
+        """The shares that end with these writes, which are no longer queued."""
         if not self.last_queued:
             return frozenset()
         later = {write.share_number for _, message in self.queue for write in message}
         return frozenset(write.share_number for write in writes) - later
 
     def stored(self, request: WriteShares) -> None:
-        """The server has done what the request asked."""
+        """Note that the server has done what the request asked."""
         self.closed |= request.closing
         batch = self.writing.pop(request)
         pending = [*self.writing.values(), *(queued for queued, _ in self.queue)]
@@ -87,14 +87,14 @@ class ServerWrites:
 
     @property
     def outstanding(self) -> list[WriteShares]:
-        """The writes on their way."""
+        """The writes in flight."""
         return list(self.writing)
 
 
 def split_writes(writes: Sequence[ShareWrite], limit: int) -> list[list[ShareWrite]]:
-    """The same bytes at the same offsets, in order, in as few messages of at most `limit` bytes as it takes.
+    """Split writes into as few messages of at most `limit` bytes as possible: the same bytes, offsets and order.
 
-    Nearly always one message, with the writes as they were given; what is cut is cut as views.
+    The result is nearly always one message with the writes unchanged. Writes that must be cut become views.
     """
     if sum(write.size for write in writes) <= limit:
         return [list(writes)]

@@ -1,6 +1,6 @@
-"""Which servers hold which shares of an upload, whether they are enough, and the words for when they are not. Pure.
+"""Which servers hold which shares of an upload, whether they are enough, and the message if they are not. Pure.
 
-The first sentence of each message is what programs written for 1.20 look for. [spec placement 6.1]
+Programs written for 1.20 look for the first sentence of each message. [spec placement 6.1]
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def make_sharemap(
 
 
 class ShareHolders:
-    """The servers that a put counts on. existing: the shares they had before. placed: the shares they are given."""
+    """The servers that a put counts on. existing: the shares they had before. placed: the shares they receive."""
 
     def __init__(
         self,
@@ -39,26 +39,26 @@ class ShareHolders:
         self._happy = happy
 
     def lose(self, server_id: ServerId) -> None:
-        """Count no more on the shares that this server was given."""
+        """Stop counting on the shares that this server was to receive."""
         self._placed.pop(server_id, None)
 
     @property
     def placed_count(self) -> int:
-        """Shares given to servers that have not failed."""
+        """Shares placed on servers that have not failed."""
         return sum(len(shares) for shares in self._placed.values())
 
     @property
     def happiness(self) -> int:
-        """Servers that each hold a share of their own."""
+        """How many servers each hold a share of their own."""
         return happiness(self.sharemap())
 
     def sharemap(self, without: ServerId | None = None) -> dict[ShareNumber, set[ServerId]]:
-        """The servers that hold each share, leaving one server out."""
+        """The servers that hold each share, without the given server."""
         held = [*self._existing.items(), *self._placed.items()]
         return make_sharemap((server_id, shares) for server_id, shares in held if server_id != without)
 
     def are_enough(self, without: ServerId | None = None) -> bool:
-        """Whether a put may succeed with these servers, leaving one out."""
+        """Whether a put may succeed with these servers, without the given one."""
         sharemap = self.sharemap(without)
         return len(sharemap) >= self._k and happiness(sharemap) >= self._happy
 

@@ -1,6 +1,6 @@
-"""A small file made into whole shares in one go, and the servers that can be given them at once.
+"""Turns a small file into whole shares at once, and chooses the servers that can receive them immediately.
 
-A file is small when all of its shares together fit one message. Pure. [spec immutable 2, 3; placement 4]
+A file is small if all its shares together fit into one message. Pure. [spec immutable 2, 3; placement 4]
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from grid.placement.assign import assign
 from grid.ports import Buffer, ServerId, ShareNumber, StorageServer
 
 ASK_FIRST_SIZE = 64 * 1024
-"""Bytes of a share from which on it is asked first whether the file is there: sending it in vain would cost more."""
+"""From this share size on, first ask whether the file exists, because sending it in vain would cost more."""
 
 ASK_FIRST_COUNT = 2
-"""How many servers are asked that: of a file that is there, the first in its order nearly always hold shares."""
+"""How many servers to ask that. If the file exists, the first servers in its order nearly always hold shares."""
 
 _STORAGE_INDEX_TAG = b"allmydata_immutable_key_to_storage_index_v1"
 
 
 @frozen(kw_only=True, eq=False)
 class WholeFile:
-    """All shares of a file, each in the pieces that it is made of."""
+    """All shares of a file, each as a list of pieces."""
 
     key: bytes = field(repr=False)
     cap: ChkCap = field(repr=False)
@@ -44,7 +44,7 @@ class WholeFile:
 
 
 def storage_index_of(key: bytes) -> StorageIndex:
-    """Where the shares of the file that is encrypted with this key are kept."""
+    """The storage index of the file that is encrypted with this key."""
     return StorageIndex(tagged_hash(_STORAGE_INDEX_TAG, key, 16))
 
 
@@ -53,11 +53,11 @@ def whole_share_size(geometry: Geometry) -> int | None:
     if geometry.n * geometry.block_size > limits.STORE_CALL_BYTES:
         return None
     size = share_size(plan_layout(geometry), ueb_size(geometry))
-    return size if geometry.n * size <= limits.STORE_CALL_BYTES else None  # One server may have to take them all.
+    return size if geometry.n * size <= limits.STORE_CALL_BYTES else None  # One server may have to take all of them.
 
 
 def encode_whole(data: Buffer, geometry: Geometry, key: bytes | None, convergence: bytes | None) -> WholeFile:
-    """The file of these bytes. key: None to derive it from the bytes and the convergence secret."""
+    """Encode a whole file. key: None to derive it from the data and the convergence secret."""
     if key is None:
         assert convergence is not None
         hasher = convergent_hasher(convergence, geometry)
@@ -74,9 +74,9 @@ def encode_whole(data: Buffer, geometry: Geometry, key: bytes | None, convergenc
 
 
 def place_whole(ordered: Sequence[StorageServer], n: int, size: int) -> dict[ServerId, list[ShareNumber]] | None:
-    """The shares for each server, each of size bytes; None unless enough servers are known to have room.
+    """Shares for each server, each of size bytes; None unless enough servers are known to have room.
 
-    Enough are n of the first 2n, or all where there are fewer than n. What is not known of a server has to be asked.
+    Enough means n of the first 2n servers, or all if there are fewer than n. Servers of which nothing is known must be asked first.
     """
     candidates = ordered[: 2 * n]
     ready = []

@@ -1,6 +1,6 @@
-"""Telling a slow server from a stalled one while writing: part of the put plan, pure.
+"""Tells a slow server from a stalled one during a write. Part of the put plan; pure.
 
-A slow server is waited for, since its share was asked for; one that holds everybody up is not.
+A slow server is waited for, because it was chosen for its share. A server that holds up everything is not.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from grid.immutable.share.requests import WriteShares
 
 STALL_FLOOR_S = 0.9
 STALL_FACTOR = 6.0
-"""A write is stalled when it takes longer than this, and this many times the slowest answered one. Only a put that waits for
-nothing else looks, so what goes on elsewhere is not in a hurry."""
+"""A write is stalled when it takes longer than this, and this many times the slowest answered one. The put checks only when it
+waits for nothing else, so other work is not affected."""
 
 UNANSWERED_S = 30.0
 """Before any write was answered, none is stalled sooner: there is nothing to compare it with."""
 
 RECHECK_S = 0.1
-"""How often stalled writes are looked at again while something else is still going on."""
+"""How often to look at stalled writes again while other work is going on."""
 
 
 class StallWatch:
-    """The writes that no server has answered yet."""
+    """The writes that are not answered yet."""
 
     def __init__(self) -> None:
         self._sent_at: dict[WriteShares, float] = {}
@@ -33,19 +33,19 @@ class StallWatch:
         self._checked_at = float("-inf")
 
     def sent(self, request: WriteShares, now: float) -> None:
-        """A write is on its way."""
+        """Note that a write was sent."""
         self._sent_at[request] = now
 
     def ended(self, request: WriteShares, now: float | None) -> None:
-        """It was answered at `now`, or (None) failed."""
+        """Note that it was answered at `now`, or (None) failed."""
         sent_at = self._sent_at.pop(request, None)
         if sent_at is not None and now is not None:
             self._lateness.learn(request.size, now - sent_at)
 
     def stalled(self, now: float, *, blocked: bool) -> list[WriteShares]:
-        """Writes not worth waiting for; blocked: nothing but servers is being waited for.
+        """Writes not worth waiting for. blocked: the put waits for nothing but servers.
 
-        While any write that is not stalled is outstanding, only hopeless ones are named.
+        While a write that is not stalled is outstanding, only hopeless ones are returned.
         """
         self._checked_at = now
         stalled = [request for request in self._sent_at if now >= self._stalls_at(request)]
@@ -54,11 +54,11 @@ class StallWatch:
         return stalled
 
     def hopeless(self, request: WriteShares, now: float) -> bool:
-        """Whether it is given up even if the put then fails."""
+        """Whether to give up on it even if the put then fails."""
         return now >= self._hopeless_at(request)
 
     def wake_at(self) -> float | None:
-        """When to ask again what is stalled."""
+        """When to call `stalled` again."""
         times = [self._stalls_at(request) for request in self._sent_at]
         return max(min(times), self._checked_at + RECHECK_S) if times else None
 

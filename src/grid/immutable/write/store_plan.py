@@ -1,11 +1,11 @@
-"""The plan that stores the whole shares of a small file with one message to each server.
+"""The plan that stores whole shares of a small file with one message to each server.
 
-Synchronous and pure; drive.py runs it. It tries the plain case alone: nobody holds a share of the file, and every
-server takes what it is given. Whatever else it meets it leaves to the plans that can do it all (select_plan.py,
+Synchronous and pure; drive.py runs it. It handles only the simple case: nobody holds a share of the file, and every
+server takes the shares it is sent. It leaves everything else to the full plans (select_plan.py,
 put_plan.py), which then find what was stored here. A server stores only if it held no share of the file before.
 [spec placement 4, 5]
 
-Cost: round trips: one; two where the shares are too large to be sent in vain. CPU: none to speak of.
+Cost: round trips: one; two if the shares are too large to send in vain. CPU: negligible.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ANSWER_LIMIT_S = 15.0
 
 GRACE_FLOOR_S = 0.75
 GRACE_FACTOR = 8.0
-"""When half of the servers have answered, the others are given this long, and this many times the slowest answer."""
+"""Once half of the servers have answered, the others get this long, and this many times the slowest answer."""
 
 Shares = Mapping[ShareNumber, Sequence[Buffer]]
 
@@ -42,9 +42,9 @@ class _Phase(Enum):
 
 @frozen(kw_only=True)
 class Stored:
-    """stored: what each server has stored now. sharemap: that, and what servers said they held before.
+    """stored: the new shares of each server. sharemap: those, plus the shares that servers said they held before.
 
-    is_enough: every share is somewhere, and as many servers as wanted each hold one of their own.
+    is_enough: every share is on some server, and as many servers as required each hold one of their own.
     """
 
     stored: Mapping[ServerId, frozenset[ShareNumber]] = field(factory=dict)
@@ -54,10 +54,10 @@ class Stored:
 
 
 class StorePlan(PlanBase):
-    """Stores on each server the shares placed on it; the plan never fails, but may come to not enough."""
+    """Stores on each server the shares placed on it. The plan never fails, but it may store too little."""
 
     def __init__(self, placed: Mapping[ServerId, Shares], *, n: int, happy: int, size: int, ask_first: int) -> None:
-        """size: bytes of the file, for observers. ask_first: how many servers are asked before what they hold."""
+        """size: bytes of the file, for observers. ask_first: how many servers to ask first which shares they hold."""
         super().__init__()
         self._placed = placed
         self._n = n
@@ -75,7 +75,7 @@ class StorePlan(PlanBase):
         return self._phase is _Phase.DONE
 
     def result(self) -> Stored:
-        """What was stored and found."""
+        """The shares stored and found."""
         sharemap: dict[ShareNumber, set[ServerId]] = {}
         for held in (self._stored, self._held):
             for server_id, shares in held.items():
@@ -90,14 +90,14 @@ class StorePlan(PlanBase):
         )
 
     def wake_at(self) -> float | None:
-        """When to look at the silent ones."""
+        """When to look at the silent servers."""
         if not self._outstanding:
             return None
         limit = min(self._outstanding.sent_at.values()) + ANSWER_LIMIT_S
         return min(limit, self._outstanding.grace_ends(GRACE_FLOOR_S, GRACE_FACTOR)) if self._half_answered() else limit
 
     def advance(self, now: float) -> Sequence[Request]:
-        """Questions, then shares."""
+        """The questions and shares to send now."""
         self._leave_silent_behind(now)
         if self._outstanding or self.finished:
             return []
@@ -116,7 +116,7 @@ class StorePlan(PlanBase):
                 return []
 
     def answer(self, request: Request, answer: object, now: float) -> None:
-        """What a server holds, or the outcome of a store."""
+        """Take a share list, or the outcome of a store."""
         assert isinstance(request, ServerRequest)
         self._outstanding.answered(request, now)
         if isinstance(answer, StoreAnswer):
@@ -130,7 +130,7 @@ class StorePlan(PlanBase):
             self._hopeless = True
 
     def fail(self, request: Request, error: GridError, now: float) -> None:
-        """A server that fails is left to the other plans."""
+        """Leave a failed server to the other plans."""
         assert isinstance(request, ServerRequest)
         self._outstanding.failed(request, now)
         self._hopeless = True

@@ -1,1 +1,1 @@
-"""Reading a mutable file: finding its versions, judging claims, fetching and checking one version. Plans only."""
+"""Reads a mutable file: finds its versions, judges servers' claims, and fetches and checks one version. Plans only."""

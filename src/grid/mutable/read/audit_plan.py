@@ -1,9 +1,10 @@
-"""The plan of a verify: every byte of every share of a version is read and checked. [spec mutable 18]
+"""The plan of a verification: reads and checks every byte of every share of a version. [spec mutable 18]
 
 Synchronous and pure; drive.py runs it. A share is good if its header, offsets, keys, signature, chain, tree and blocks are
-exactly those of the version; a share that cannot be read is neither good nor corrupt.
+exactly those of the version. A share that cannot be read is neither good nor corrupt.
 
-Cost: round trips: two a share and one per READ_BYTES of it, AUDITS (engine/audit_queue.py) shares at once. Memory: AUDITS * READ_BYTES.
+Cost: round trips: two per share and one per READ_BYTES of it, AUDITS (engine/audit_queue.py) shares at once. Memory: AUDITS *
+READ_BYTES.
 CPU: one hash pass over all shares, on the pool.
 """
 
@@ -28,7 +29,7 @@ from grid.mutable.share.versions import ShareLocation, Sighting, VersionMap
 
 @frozen(kw_only=True)
 class AuditReport:
-    """corrupt: shares that are, and why. unread: shares that could not be read, or have changed since."""
+    """corrupt: corrupt shares, with reasons. unread: shares that could not be read or have changed since."""
 
     good: Sequence[Sighting]
     corrupt: Mapping[ShareLocation, str]
@@ -50,7 +51,7 @@ class AuditPlan(PlanBase):
         return not (self._audits or self._outbox)
 
     def result(self) -> AuditReport:
-        """The verdicts. Shares that agree with the version, but not with each other, are judged by their majority."""
+        """The verdicts. If good shares differ from each other, the majority counts."""
         self._raise_error()
         for audit in self._odd_ones():
             audit.verdict, audit.reason = Verdict.CORRUPT, "the private key differs from that of the other shares"
@@ -61,11 +62,11 @@ class AuditPlan(PlanBase):
         )
 
     def wake_at(self) -> float | None:
-        """When the next unanswered read is given up."""
+        """When to give up on the next unanswered read."""
         return min((watch.dispensable_until for watch, _ in self._watches.values()), default=None)
 
     def advance(self, now: float) -> Sequence[Request]:
-        """What to read and compute now."""
+        """The reads and pool jobs to start now."""
         for request, (watch, _) in list(self._watches.items()):
             if now >= watch.dispensable_until:
                 self._withdrawn.append(request)
@@ -75,7 +76,7 @@ class AuditPlan(PlanBase):
         return requests
 
     def answer(self, request: Request, answer: object, now: float) -> None:
-        """Bytes, and what the processor says of them."""
+        """Take bytes, and results of pool jobs."""
         if isinstance(request, ReadSlot):
             assert isinstance(answer, Mapping)
             watch, audit = self._watches.pop(request)
@@ -88,7 +89,7 @@ class AuditPlan(PlanBase):
             self._judge(audit, now)
 
     def fail(self, request: Request, error: GridError, now: float) -> None:
-        """The share of a server that fails stays unread."""
+        """The share of a failed server stays unread."""
         if isinstance(request, ReadSlot):
             watch, audit = self._watches.pop(request)
             watch.ended()
@@ -123,7 +124,7 @@ class AuditPlan(PlanBase):
             self._reject(*audit.sighting.location, audit.reason, now)
 
     def _odd_ones(self) -> list[ShareAudit]:
-        """Good shares whose private key has other bytes than most: without the write key nothing else shows it."""
+        """Good shares whose private key differs from that of most: without the write key, only this shows that it is wrong."""
         good = [audit for audit in self._audits.done if audit.verdict is Verdict.GOOD]
         counts = Counter(audit.private_key for audit in good)
         usual = max(counts, key=lambda data: counts[data], default=b"")

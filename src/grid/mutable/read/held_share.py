@@ -1,4 +1,4 @@
-"""One share during a read: what is known and proven of it. Pure; part of the read plan."""
+"""One share during a read: which bytes are known, and what is proven. Pure; part of the read plan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from grid.ports import Buffer, Range, ServerId, ShareNumber
 
 @define(kw_only=True, eq=False)
 class ChunkBatch(SegmentBatch):
-    """A batch whose segments are all in one chunk of leaves: chunk_leaves of them, from chunk_first on."""
+    """A batch whose segments are all in one chunk of leaves: chunk_leaves leaves, starting with chunk_first."""
 
     chunk_first: int
     chunk_leaves: int
@@ -26,10 +26,10 @@ class ChunkBatch(SegmentBatch):
 
 @define(kw_only=True, eq=False)
 class HeldShare:
-    """usable: not bad, not gone, not moved on. proven: the leaves of a chunk, by its first leaf.
+    """usable: not bad, not gone, not changed to another version. proven: the leaves of a chunk, by its first leaf.
 
-    nodes, chain: as they came, of chunks that are not proven yet. asked: chunks whose hashes are on their
-    way; overdue: those of them that are late. proving: chunks whose hashes are being proven, which is done once.
+    nodes, chain: as received, for chunks that are not proven yet. asked: chunks whose hashes are on their
+    way; overdue: those of them that are late. proving: chunks whose hashes are being proven, which happens once.
     """
 
     sighting: Sighting
@@ -44,13 +44,13 @@ class HeldShare:
     checkstring: bytes = field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        """Note what the share starts with as long as it is of the version."""
+        """Set the bytes with which the share starts as long as it is of this version."""
         self.checkstring = self.sighting.prefix.checkstring
         self.chain = self.sighting.at_hand(self.sighting.table.chain)
 
     @property
     def server_id(self) -> ServerId:
-        """Who holds it."""
+        """The server that holds it."""
         return self.sighting.server_id
 
     @property
@@ -64,11 +64,11 @@ class HeldShare:
         return self.sighting.location
 
     def is_current(self, front: Buffer) -> bool:
-        """Whether a share that starts so is still of the version."""
+        """Whether a share with these first bytes is still of this version."""
         return hmac.compare_digest(bytes(front), self.checkstring)
 
     def run_range(self, batch: ChunkBatch) -> Range:
-        """Where the batch's blocks lie."""
+        """The range of the batch's blocks in the share."""
         return self.sighting.table.data[0] + self.geometry.run_offset(batch.first), batch.share_bytes
 
     def note_proving(self, batch: ChunkBatch) -> None:
@@ -77,7 +77,7 @@ class HeldShare:
             self.proving.add(batch.chunk_first)
 
     def note_proven(self, batch: ChunkBatch, leaves: bytes) -> None:
-        """Keep the proven leaves of the batch's chunk, and what they were proven with no longer."""
+        """Keep the proven leaves of the batch's chunk, and drop their proof."""
         self.proven[batch.chunk_first] = leaves
         self.nodes.pop(batch.chunk_first, None)
 
@@ -86,7 +86,7 @@ class HeldShare:
         return batch.chunk_first in self.overdue and not self.hashes_at_hand(batch)
 
     def run_at_hand(self, batch: ChunkBatch) -> Buffer | None:
-        """The batch's blocks, if they came with the map and so did what proves them."""
+        """The batch's blocks, if they and their proof came with the map."""
         run = self.sighting.at_hand(self.run_range(batch))
         if run is None:
             return None
@@ -99,13 +99,13 @@ class HeldShare:
         return run
 
     def hashes_at_hand(self, batch: ChunkBatch) -> bool:
-        """Whether the batch's blocks can be proven with what has come."""
+        """Whether the bytes at hand suffice to prove the batch's blocks."""
         if batch.chunk_first in self.proven:
             return True
         return self.chain is not None and (self.geometry.leaf_count == 1 or batch.chunk_first in self.nodes)
 
     def ranges(self, batch: ChunkBatch, part: Range) -> list[Range]:
-        """What to ask for: the checkstring, that part of the batch's blocks, and what else is needed to prove them."""
+        """The ranges to request: the checkstring, that part of the batch's blocks, and whatever else their proof needs."""
         wanted = [(0, checkstring_size(self.geometry.version)), part]
         if batch.chunk_first in self.proven or batch.chunk_first in self.asked:
             return wanted
@@ -114,7 +114,7 @@ class HeldShare:
         return [*wanted, *self._hash_ranges(batch)]
 
     def note_asked(self, batch: ChunkBatch) -> int | None:
-        """Note that the hashes of the batch's chunk are on their way; that chunk, None if they are no part of it."""
+        """Note that a request includes the hashes of the batch's chunk. Returns the chunk, or None if it needs none."""
         if batch.chunk_first in self.proven or batch.chunk_first in self.asked:
             return None
         self.asked.add(batch.chunk_first)
@@ -129,7 +129,7 @@ class HeldShare:
         self._keep_hashes(batch, [wanted for wanted, _ in rest], [piece for _, piece in rest])
 
     def share_run(self, batch: ChunkBatch, run: Buffer) -> ShareRun:
-        """The share's part of a window over the batch."""
+        """The share's part of a run over the batch."""
         leaves = self.proven.get(batch.chunk_first)
         if leaves is not None:
             return ShareRun(blocks=run, leaves=leaves)
@@ -139,7 +139,7 @@ class HeldShare:
         return hash_ranges(self.geometry, self.sighting.table, batch.chunk_first, batch.chunk_leaves)
 
     def _keep_hashes(self, batch: ChunkBatch, ranges: Sequence[Range], pieces: Sequence[Buffer]) -> None:
-        """Cut the answer into nodes; which of them are right shows when they are proven."""
+        """Cut the answer into nodes. The proof will show which of them are right."""
         start = self.sighting.table.block_tree[0]
         nodes: dict[int, bytes] = {}
         for (offset, _), piece in zip(ranges, pieces, strict=True):

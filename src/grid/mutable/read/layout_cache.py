@@ -1,13 +1,13 @@
-"""The layouts of the mutable files that a client has met, and what it requests on the guess that they still hold.
+"""Remembers the layouts of mutable files, and guesses from them what the first request of the next operation should fetch.
 
-A file's sizes seldom change between two uses. A client that knows them requests the bytes it will need in the same message
+A file's sizes seldom change between two uses. A client that knows them fetches the bytes it will need with the same message
 that asks which versions exist. These bytes are proven like any others, and belong to the version whose front came with
-them. If the layout has changed they are useless, and nothing else is lost.
+them. If the layout has changed, they are useless and nothing else is lost.
 See docs/decisions/0094-questions-asked-early.md.
 
-Cost: round trips: one less where the memory is right. Network: up to MOST_MESSAGE_BYTES for nothing where it
-is wrong, from each of at most k servers, and what every share is asked for from all; more from a server that has gained
-shares since. Memory: a few hundred bytes for each of MOST_FILES files.
+Cost: round trips: one less if the memory is right. Network: if it is wrong, up to MOST_MESSAGE_BYTES in vain
+from each of at most k servers, plus the ranges that every server is asked for; more from a server that has gained
+shares since. Memory: a few hundred bytes per file, for MOST_FILES files.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ from grid.mutable.share.versions import VersionMap
 from grid.ports import Range, ServerId, ShareNumber
 
 FIRST_READ = 16384
-"""Bytes asked for of every share: the header and the keys, and all of a directory of a hundred names."""
+"""First bytes requested of every share: the header and the keys, and the whole of a directory of a hundred names."""
 
 USUAL_FRONT = mdmf.DATA_OFFSET
-"""No less is asked for, whatever an unsigned table says: a header and the usual keys end there in either format."""
+"""At least this much is requested, whatever an unsigned table says: in either format the header and usual keys end here."""
 
 MOST_FILES = 512
-"""Files that are remembered, those met last."""
+"""Number of files remembered, the latest ones."""
 
 MOST_SHARE_BYTES = 256 * 2**10
-"""Bytes of one share that are asked for early: a range of the file three times as long, and a second on a slow line."""
+"""Bytes of one share that are requested early: a range of the file three times as long, and one second on a slow line."""
 
 MOST_MESSAGE_BYTES = 2 * MOST_SHARE_BYTES
-"""The same of all shares that one server holds."""
+"""The same for all shares on one server."""
 
 MOST_RANGES = 24
-"""Ranges that are asked for early: 1.20's HTTP servers take one request for each."""
+"""Ranges requested early. 1.20's HTTP servers take one request for each."""
 
 
 @frozen(kw_only=True)
 class Speculation:
-    """What the first question asks of each share: `front` bytes from its start, and the ranges given.
+    """What the first request fetches of each share: `front` bytes from its start, and these ranges.
 
-    everywhere: of every share. of_holders: of the shares that those servers hold. Both ascend. Without arguments: what is
-    asked for of a file that is not known.
+    everywhere: of every share. of_holders: of the shares on those servers. Both ascend. Without arguments: what to
+    request of an unknown file.
     """
 
     front: int = field(factory=lambda: FIRST_READ)
@@ -61,17 +61,17 @@ class Speculation:
     holders: frozenset[ServerId] = frozenset()
 
     def ranges(self, server_id: ServerId, *, early: bool = True) -> list[Range]:
-        """What to ask that server for; its first range is the front. early: whether its blocks may be relied on."""
+        """The ranges to request from that server, beginning with the front. early: whether to count on its blocks."""
         is_holder = early and server_id in self.holders
         return [(0, self.front), *(self.of_holders if is_holder else self.everywhere)]
 
 
 @frozen(kw_only=True)
 class KnownFile:
-    """A file as it was last seen. table: that of its shares, or the one that most servers show.
+    """A file as last seen. table: its offset table, or the one that most servers show.
 
-    holders: servers that held k distinct shares of that table between them, and how many shares each held in all. crowd:
-    the most that any server held.
+    holders: servers that together held k distinct shares with that table, and how many shares each held in all. crowd:
+    the most shares on one server.
     """
 
     geometry: Geometry
@@ -80,7 +80,7 @@ class KnownFile:
     crowd: int
 
     def speculate(self, everywhere: Sequence[Range], of_holders: Sequence[Range]) -> Speculation:
-        """Those ranges of every share, and those of k shares; only the front if they are many bytes."""
+        """Request these ranges of every share and those of k shares; only the front if that would be too many bytes."""
         front = min(FIRST_READ, max(USUAL_FRONT, self.table.data[0]))
         ranges = [merge_ranges([wanted for wanted in some if sum(wanted) > front]) for some in (everywhere, of_holders)]
         both = merge_ranges([*ranges[0], *ranges[1]])
@@ -93,11 +93,11 @@ class KnownFile:
         return Speculation(front=front, everywhere=ranges[0], of_holders=both, holders=frozenset(self.holders))
 
     def speculate_nothing(self) -> Speculation:
-        """What is wanted by who wants to know of the file only which versions there are."""
+        """What to request if only the versions matter."""
         return self.speculate([], [])
 
     def speculate_read(self, offset: int, length: int | None, *, and_key: bool = False) -> Speculation:
-        """What a read of those bytes (None: all that follow) wants. and_key: the private key as well."""
+        """What a read of these bytes needs (length None: to the end). and_key: the private key as well."""
         end = self.geometry.size if length is None else min(self.geometry.size, offset + length)
         wanted = [self.table.private_key] if and_key else []
         if offset < end and self.is_short(*self.geometry.segment_range(offset, end - offset)):
@@ -105,17 +105,17 @@ class KnownFile:
         return self.speculate([], wanted)
 
     def is_short(self, first: int, stop: int) -> bool:
-        """Whether those segments can be so few bytes of a share, hashes and all, that it is worth to look closer."""
+        """Whether the segments and their hashes may be small enough in a share to be worth an exact calculation."""
         share_bytes, _ = self.geometry.run_sizes(first, stop - first)
         return share_bytes + HASH_SIZE * (stop - first) <= MOST_SHARE_BYTES and stop - first <= CHUNK_LEAVES
 
 
 Speculate = Callable[[KnownFile], Speculation]
-"""What to ask for early of a file, if it is as it is remembered."""
+"""Chooses what to request early if the file is as remembered."""
 
 
 class KnownFiles:
-    """The files met last."""
+    """The files used last."""
 
     def __init__(self) -> None:
         self._files: OrderedDict[StorageIndex, KnownFile] = OrderedDict()
@@ -124,13 +124,13 @@ class KnownFiles:
         return len(self._files)
 
     def get(self, storage_index: StorageIndex) -> KnownFile | None:
-        """What is remembered of that file."""
+        """What is remembered of that file, or None."""
         return self._files.get(storage_index)
 
     def note(self, storage_index: StorageIndex, found: VersionMap, is_slow: Callable[[ServerId], bool]) -> None:
-        """Remember the file as this map has it; or forget it, where there is nothing to gain or to rely on.
+        """Remember the file as in this map, or forget it if remembering gains nothing or is unreliable.
 
-        is_slow: whether a server's shares are rather not read.
+        is_slow: whether to avoid a server's shares.
         """
         known = _known(found, is_slow)
         self._files.pop(storage_index, None)
@@ -145,18 +145,18 @@ def _known(found: VersionMap, is_slow: Callable[[ServerId], bool]) -> KnownFile 
     best = found.best
     if best is None:
         return None
-    # The tables are not signed: one server that is astray, or lies, has no say, however many shares it shows.
+    # The tables are not signed. One server that is wrong or lies has no say, however many shares it shows.
     said = dict.fromkeys((share.server_id, share.table) for share in found.shares_of(best))
     servers = Counter(table for _, table in said)
     table = max(servers, key=lambda table: (servers[table], _is_standard(table, best.geometry)))
     if table.eof <= FIRST_READ:
-        return None  # Its front is all of it.
+        return None  # The front is the whole share.
     shares = [share for share in found.shares_of(best) if share.table == table]
     shares.sort(key=lambda share: (is_slow(share.server_id), share.number))
     held: dict[ServerId, set[ShareNumber]] = {}
     for share in shares:
         held.setdefault(share.server_id, set()).add(share.number)
-    # A question is of all shares that a server has, whatever version or table they are of.
+    # A request covers all shares that a server has, of whatever version or table.
     crowds = Counter(share.server_id for share in found.sightings)
     seen: set[ShareNumber] = set()
     holders: dict[ServerId, int] = {}

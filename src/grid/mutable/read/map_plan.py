@@ -1,12 +1,12 @@
-"""The plan that finds out which versions of a file there are, and where their shares lie. [spec mutable 13]
+"""The plan that finds which versions of a file exist, and where their shares are. [spec mutable 13]
 
-Synchronous and pure; drive.py runs it. Everybody who may hold shares is asked at once. A server that keeps silent is
-waited for as long as a newer version might hide there; how long that is, map_wait.py says. A signature decides what version a
-share is of; the number that a server shows it under is believed when its hash chain proves it, where that matters.
+Synchronous and pure; drive.py runs it. It asks all servers that may hold shares at once. It waits for a silent server
+as long as a newer version might hide there; map_wait.py says how long. A signature decides what version a
+share is of. Where its share number matters, the server's word counts only if the share's hash chain proves it.
 
-Cost: round trips: one; another where keys or signatures lie beyond the first FIRST_READ bytes, or where several shares of
-a large file lie on one server and their numbers matter. Network: FIRST_READ bytes of each share, which is all of a small
-file; or what the layout cache suggests.
+Cost: round trips: one. One more if keys or signatures are beyond the first FIRST_READ bytes, or if one server has several shares
+of a large file and their numbers matter. Network: FIRST_READ bytes of each share, which is all of a small
+file, or what the layout cache suggests.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from grid.ports import Buffer, Range, ServerId, ShareNumber
 
 
 class MapMode(Enum):
-    """READ asks those who should hold shares, and everybody where that does not settle it. The others ask everybody.
+    """READ asks the servers that should hold shares, and all servers if that is not enough. The other modes ask all servers.
 
-    WRITE and REPAIR seek the private key too; CHECK and REPAIR wait for everybody.
+    WRITE and REPAIR look for the private key too; CHECK and REPAIR wait for all servers.
     """
 
     READ = "read"
@@ -61,7 +61,7 @@ class _Wants:
 
 @define(kw_only=True, eq=False)
 class _Heard:
-    """Servers that answered, that failed, and those among the latter that kept silent."""
+    """Servers that answered, servers that failed, and those of the latter that were silent."""
 
     answered: set[ServerId] = field(factory=set)
     failed: set[ServerId] = field(factory=set)
@@ -70,9 +70,9 @@ class _Heard:
 
 @define(kw_only=True, eq=False)
 class _Proofs:
-    """The file's keys and the prefixes whose signature holds, as far as they are known.
+    """The file's keys, and the prefixes whose signature is valid, as far as known.
 
-    key_tried: shares that were asked for the private key. numbers_sought: shares that were asked for the proof of their number.
+    key_tried: shares that were asked for the private key. numbers_sought: shares that were asked to prove their number.
     """
 
     private_key: PrivateKey | None
@@ -83,7 +83,7 @@ class _Proofs:
 
 
 class MapPlan(PlanBase):
-    """Makes a VersionMap of the servers given, which are in the file's order."""
+    """Makes a VersionMap of the given servers, which are in the file's order."""
 
     def __init__(
         self,
@@ -98,17 +98,17 @@ class MapPlan(PlanBase):
         speculation: Speculation | None = None,
         floor: int = 0,
     ) -> None:
-        """add_lease: have every server that is asked add or renew a lease. private_key: the file's, if known.
+        """add_lease: every server that is asked adds or renews a lease. private_key: the file's, if known.
 
-        speculation: what to ask for in the first question; the sightings will have it as their pieces. floor: the sequence
-        number of a version that is known: everybody is asked, and waited for, before an older one is taken for the newest.
+        speculation: what the first request fetches; the sightings keep it as their pieces. floor: the sequence
+        number of a known version: before an older one counts as the newest, all servers are asked and waited for.
         """
         super().__init__()
         self._servers = list(servers)
         self._keys = keys
         self._encoding = encoding
         self._wants = _Wants(mode=mode, add_lease=add_lease, floor=floor, speculation=speculation or Speculation())
-        # Who may write will: a map made for reading is then good for that as well.
+        # A client that may write probably will; a map made for reading then serves for that as well.
         everybody = mode is not MapMode.READ or keys.write_key is not None
         fan_out = len(servers) if everybody else encoding.n + encoding.k
         self._to_ask = self._servers[:fan_out]
@@ -125,7 +125,7 @@ class MapPlan(PlanBase):
 
     @property
     def is_settled(self) -> bool:
-        """Whether who only reads needs no more: the silent cannot hide a version, and none of them was asked for blocks."""
+        """Whether a reader can stop waiting: the silent servers cannot hide a version, and none was asked for blocks."""
         return (
             self._wants.mode is MapMode.READ
             and bool(self._waiting)
@@ -134,7 +134,7 @@ class MapPlan(PlanBase):
         )
 
     def result(self) -> VersionMap:
-        """What was found, however little."""
+        """What was found, possibly nothing."""
         return VersionMap(
             servers=self._servers,
             answered=frozenset(self._heard.answered),
@@ -147,11 +147,11 @@ class MapPlan(PlanBase):
         )
 
     def wake_at(self) -> float | None:
-        """When to look again at servers that keep silent."""
+        """When to look at silent servers again."""
         return self._waiting.wake_at(self._stake()) if self._waiting else None
 
     def advance(self, now: float) -> Sequence[Request]:
-        """Questions to ask now."""
+        """The requests to send now."""
         requests: list[Request] = []
         if not self._done:
             self._leave_silent_behind(now)
@@ -169,7 +169,7 @@ class MapPlan(PlanBase):
         return requests
 
     def answer(self, request: Request, answer: object, now: float) -> None:
-        """The fronts of a server's shares, or more of some of them."""
+        """Take the fronts of a server's shares, or further ranges of some of them."""
         if not isinstance(request, ReadSlot):
             return
         assert isinstance(answer, Mapping)
@@ -189,7 +189,7 @@ class MapPlan(PlanBase):
         self._prove_numbers(request.server_id, proof_came, now)
 
     def fail(self, request: Request, error: GridError, now: float) -> None:
-        """A server that fails is noted."""
+        """Note that a server failed."""
         if isinstance(request, ReadSlot):
             self._waiting.failed(request, now)
             self._heard.failed.add(request.server_id)
@@ -208,7 +208,7 @@ class MapPlan(PlanBase):
         return requests
 
     def _consider(self, read: ReadSlot, number: ShareNumber, pieces: Sequence[Buffer], now: float) -> None:
-        """Take note of one share by its first bytes."""
+        """Take in one share by its first bytes."""
         server_id, head = read.server_id, pieces[0]
         try:
             if number >= MAX_MUTABLE_SHARES:
@@ -265,9 +265,9 @@ class MapPlan(PlanBase):
         self._try_key(candidate)
 
     def _prove_numbers(self, server_id: ServerId, proof_came: Collection[ShareLocation], now: float) -> None:
-        """Where a server shows several shares of one version, see whether they are those that it says.
+        """If a server shows several shares of one version, check that their numbers are right.
 
-        proof_came: those whose proof was asked for, and has come as far as it ever will.
+        proof_came: those whose proof was requested and has come as far as it ever will.
         """
         shown = Counter(share.prefix for share in self._sightings if share.server_id == server_id)
         for index, share in enumerate(self._sightings):
@@ -282,7 +282,7 @@ class MapPlan(PlanBase):
         self._sightings = [share for share in self._sightings if share.location not in bad]
 
     def _seek_numbers(self, now: float) -> None:
-        """Ask for what proves the numbers of shares, where that may change which versions can be read, or their health."""
+        """Request proofs of share numbers where they may change which versions can be read, or their health."""
         if self._wants.mode in {MapMode.READ, MapMode.WRITE} and self._settled():
             return
         shown = Counter((share.server_id, share.prefix) for share in self._sightings)
@@ -301,7 +301,7 @@ class MapPlan(PlanBase):
             self._fetch(candidates, proof_ranges(table), now)
 
     def _discard(self, server_id: ServerId, number: ShareNumber, head: Buffer, reason: str, now: float) -> None:
-        """Keep a share that is false out of the map, and report it."""
+        """Keep a false share out of the map, and report it."""
         self._bad.append(BadShare(server_id=server_id, number=number, front=front_of(head), reason=reason))
         self._reject(server_id, number, reason, now)
 
@@ -310,7 +310,7 @@ class MapPlan(PlanBase):
         return self._proofs.private_key is None and self._keys.write_key is not None
 
     def _try_key(self, candidate: CandidateShare) -> None:
-        """Take the private key from a share, if it is at hand; one that has a wrong one serves readers still."""
+        """Take the private key from a share, if it is at hand. A share with a wrong one still serves readers."""
         encrypted = candidate.get(candidate.sighting.table.private_key) if self._wants_key else None
         if encrypted is None:
             return
@@ -321,7 +321,7 @@ class MapPlan(PlanBase):
             return
 
     def _seek_key(self, now: float) -> None:
-        """Ask for the private key by itself, of one share after the other, once everybody has been asked."""
+        """Once all servers were asked, request the private key alone, from one share after the other."""
         if not self._wants_key or self._waiting or self._wants.mode not in {MapMode.WRITE, MapMode.REPAIR}:
             return
         for sighting in self._sightings:
@@ -331,16 +331,16 @@ class MapPlan(PlanBase):
                 break
 
     def _settled(self) -> bool:
-        """Whether a version can be read, and no newer one shows that others may hold more of it."""
+        """Whether a version can be read, and no newer one shows that other servers may hold more of it."""
         found = self.result()
         best = found.best
         return best is not None and best.seqnum >= self._wants.floor and not found.newer_unrecoverable
 
     def _stake(self) -> Stake:
-        """What the silent may still change.
+        """What the silent servers may still change.
 
-        A version that can be read has k shares, and a server has its even part of the n: as long as fewer than k shares
-        can lie with those who have not answered, one of those who have holds a share of it.
+        A readable version has k shares, and each server its even part of the n. If fewer than k shares
+        can be on the servers that have not answered, one of those that have answered holds a share of it.
         """
         found = self.result()
         best = found.best

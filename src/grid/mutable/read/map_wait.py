@@ -1,6 +1,6 @@
-"""How long a map of versions waits for servers that keep silent; see docs/decisions/0150-newness-of-mutable-files.md.
+"""How long a map of versions waits for silent servers; see docs/decisions/0150-newness-of-mutable-files.md.
 
-Pure; part of the map plan. It knows who was asked and when, and nothing of shares.
+Pure; part of the map plan. It knows which server was asked when, and nothing of shares.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from grid.mutable.share.versions import CandidateShare
 from grid.ports import ServerId
 
 ANSWER_LIMIT_S = 15.0
-"""How long a server may take to say what it holds, where nothing can be read without it."""
+"""How long a server may take to list its shares if nothing can be read without it."""
 
 HONEST_SLOW_S = 4.0
 HONEST_FACTOR = 4.0
-"""What an honest server may take that is slow or far away, and how many times what it is known to take."""
+"""How long an honest server may take that is slow or far away, and how many times its usual time."""
 
 GRACE_FLOOR_S = 0.5
 GRACE_FACTOR = 4.0
-"""A silent server is left behind after this, and this many times the slowest answer, where it cannot matter."""
+"""A silent server that cannot matter is left behind after this, and after this many times the slowest answer."""
 
 DOUBTFUL_S = 0.8 * SHORT_PATIENCE_S
 DOUBTFUL_CHECK_S = 0.9
-"""The same for a server that kept silent lately: after the last answer of another; after the question, in a check."""
+"""The same for a server that was silent lately, counted from the last answer of another server or, in a check, from the request."""
 
 UNREACHED_S = 1.6
 UNREACHED_AGAIN_S = 0.1
-"""From when on, and how often, it is looked whether a silent server has been reached at all; the transports tell after 1.5 s."""
+"""From when on, and how often, to look whether a silent server was reached at all. The transports know after 1.5 s."""
 
 EARLY_RATE = 64e3
-"""Bytes a second at which what is asked for early may come: as much longer is waited."""
+"""Bytes per second assumed for what is requested early; the wait is longer by that much."""
 
 
 class Stake(Enum):
-    """What the silent may still change."""
+    """What the silent servers may still change."""
 
     EVERYTHING = "no version can be read yet, or one is known that is newer than all that are seen"
     NEWNESS = "enough servers keep silent to hide a newer version"
@@ -51,7 +51,7 @@ class Stake(Enum):
 
 @define(kw_only=True, eq=False)
 class PendingQuestion:
-    """One message to a server. candidates: the shares of which more is asked for; none in the first question."""
+    """One request to a server. candidates: the shares that it asks more of; none in the first request."""
 
     server_id: ServerId
     watch: PendingRead[ServerLoad]
@@ -61,7 +61,7 @@ class PendingQuestion:
 
 @define(kw_only=True, eq=False)
 class Waiting:
-    """The questions that are not answered yet."""
+    """The requests that are not answered yet."""
 
     _loads: ServerLoads
     _questions: dict[ReadSlot, PendingQuestion] = field(factory=dict)
@@ -74,16 +74,16 @@ class Waiting:
 
     @property
     def server_ids(self) -> set[ServerId]:
-        """Who has not answered."""
+        """The servers that have not answered."""
         return {question.server_id for question in self._questions.values()}
 
     @property
     def for_early_bytes(self) -> bool:
-        """Whether one of them was asked for more than fronts, which a read would have to ask another for."""
+        """Whether any of them also fetches more than fronts, which a read would otherwise have to request from another server."""
         return any(question.early_s for question in self._questions.values())
 
     def ask(self, request: ReadSlot, candidates: Sequence[CandidateShare], now: float) -> None:
-        """Note a question."""
+        """Note that a request was sent."""
         server_id = request.server_id
         watch = self._loads.ask(server_id, request.size, now, type(request))
         is_front = isinstance(request, ReadFronts)
@@ -98,11 +98,11 @@ class Waiting:
             self._last_answer_at = now
 
     def is_doubtful(self, server_id: ServerId) -> bool:
-        """Whether the server kept silent lately when it was asked what it holds."""
+        """Whether the server was silent lately when asked what it holds."""
         return self._loads.is_doubtful(server_id, ReadFronts)
 
     def answered(self, request: ReadSlot, now: float) -> PendingQuestion:
-        """The question that has been answered."""
+        """Note an answer. Returns its question."""
         question = self._questions.pop(request)
         self._slowest_s = max(self._slowest_s, now - question.watch.sent_at)
         self._last_answer_at = now
@@ -110,12 +110,12 @@ class Waiting:
         return question
 
     def failed(self, request: ReadSlot, now: float) -> None:
-        """Nothing more is expected of this question."""
+        """Note a failure: no answer will come."""
         self._questions.pop(request).watch.ended()
         self._last_answer_at = now
 
     def wake_at(self, stake: Stake) -> float | None:
-        """When somebody is to be left behind next, if nothing changes."""
+        """When to give up on the next server, if nothing changes."""
         times = [self._limit(question, stake) for question in self._questions.values()]
         if stake in {Stake.NEWNESS, Stake.HEALTH}:
             first = min((question.watch.sent_at for question in self._questions.values()), default=0.0)
@@ -123,16 +123,16 @@ class Waiting:
         return min(times) if self._questions else None
 
     def overdue(self, stake: Stake, now: float) -> list[ReadSlot]:
-        """The questions that are waited for no longer."""
+        """The requests to give up on now."""
         self._looked_at = now
         return [request for request, question in self._questions.items() if now >= self._limit(question, stake)]
 
     def _limit(self, question: PendingQuestion, stake: Stake) -> float:
-        """When the question is waited for no longer."""
+        """When to give up on the question."""
         sent_at, doubtful = question.watch.sent_at, question.watch.is_doubtful
         latency = question.watch.load.latency
         known_s = latency.latency_s if latency.latency_known else 0.0
-        # All are asked side by side.
+        # All were asked in parallel.
         early_s = max(other.early_s for other in self._questions.values())
         grace_s = max(GRACE_FLOOR_S, GRACE_FACTOR * self._slowest_s) + early_s
         honest_s = min(ANSWER_LIMIT_S, max(HONEST_SLOW_S, HONEST_FACTOR * known_s, grace_s))

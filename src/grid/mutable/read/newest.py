@@ -1,9 +1,9 @@
 """The newest version of each file that this client has written, or whose signature it has seen.
 
-A server that offers an old version cannot undo this memory: before an older version is accepted, every server is asked and
+A server that offers an old version cannot undo this memory. Before an older version is accepted, every server is asked and
 waited for, and the user gets a warning. See docs/decisions/0150-newness-of-mutable-files.md.
 
-Pure: time enters as `now`. Cost: memory: a hundred bytes for each of MOST_FILES files.
+Pure: `now` is an argument. Memory: about a hundred bytes per file, for MOST_FILES files.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.versions import VersionMap, version_name
 
 MOST_FILES = 4096
-"""Files that are remembered, those met last."""
+"""Number of files remembered, the latest ones."""
 
 ACCEPTED_S = 60.0
-"""How long an older version, once everybody was asked for a newer one, is taken without waiting for all again."""
+"""Once all servers were asked for a newer version, an older one is accepted for this long without asking all again."""
 
 
 @define(kw_only=True)
@@ -31,7 +31,7 @@ class _Newest:
 
 
 class NewestSeen:
-    """The newest versions of the files met last."""
+    """The newest versions of the files used last."""
 
     def __init__(self) -> None:
         self._files: OrderedDict[StorageIndex, _Newest] = OrderedDict()
@@ -40,12 +40,12 @@ class NewestSeen:
         return len(self._files)
 
     def seqnum(self, storage_index: StorageIndex) -> int:
-        """The highest sequence number known of that file, 0 if none."""
+        """The highest known sequence number of that file; 0 if none."""
         known = self._files.get(storage_index)
         return known.seqnum if known is not None else 0
 
     def floor(self, storage_index: StorageIndex, now: float) -> int:
-        """The sequence number below which no version is taken before everybody was asked; 0 if that was done lately."""
+        """Before a version below this sequence number is accepted, all servers must be asked; 0 if they were asked lately."""
         known = self._files.get(storage_index)
         if known is None:
             return 0
@@ -53,13 +53,13 @@ class NewestSeen:
         return 0 if is_accepted else known.seqnum
 
     def learn(self, storage_index: StorageIndex, seqnum: int) -> None:
-        """A version with that sequence number was proven to exist, outside of a map."""
+        """Note that a version with that sequence number was proven to exist, other than by a map."""
         known = self._of(storage_index)
         if seqnum > known.seqnum:
             known.seqnum, known.accepted = seqnum, None
 
     def note(self, storage_index: StorageIndex, found: VersionMap, floor: int, now: float) -> VersionMap:
-        """Remember what a map shows, which was made with that floor; the map with what else is known."""
+        """Remember what a map shows. floor: the floor with which it was made. Returns the map with the known sequence number."""
         known = self._of(storage_index)
         highest = max((share.prefix.seqnum for share in found.sightings), default=0)
         if highest > known.seqnum:
@@ -75,7 +75,7 @@ class NewestSeen:
         return found
 
     def _of(self, storage_index: StorageIndex) -> _Newest:
-        """What is known of the file, which is the one met last from now on."""
+        """What is known of the file, which becomes the latest one."""
         known = self._files.pop(storage_index, None) or _Newest(seqnum=0)
         self._files[storage_index] = known
         if len(self._files) > MOST_FILES:
@@ -84,7 +84,7 @@ class NewestSeen:
 
 
 def outdated_text(found: VersionMap, prefix: Prefix) -> str:
-    """What to tell who is given this version although a newer one is known."""
+    """The warning for a user who gets this version although a newer one is known."""
     return (
         f"a newer version of the file is known (seq{found.highest_seqnum}), of which too few shares can be read now; "
         f"this is {version_name(prefix)}. Try again when all servers can be reached"

@@ -1,11 +1,12 @@
 """The plan of one read of one version: which shares, which ranges, when to ask another server. [spec mutable 14]
 
-Synchronous and pure; drive.py runs it. Text leaves in order, each byte proven, all of it of one version: every
-answer carries the share's checkstring, and a share that has moved on is left, not blamed. A bad share costs that share.
+Synchronous and pure; drive.py runs it. Text leaves in order, every byte proven, and all of one version: every
+answer includes the share's checkstring. A share that has changed to another version is left without blame. A bad share costs
+only that share.
 
 Cost: round trips: one message per server and batch, several batches in flight; none for what came with the map.
-Network: k blocks a segment, and each chunk's hashes once a share. Memory: WINDOW_BYTES and a batch, of blocks and of text.
-CPU: one pool call a batch.
+Network: k blocks per segment, and each chunk's hashes once per share. Memory: WINDOW_BYTES and a batch, of blocks and of text.
+CPU: one pool call per batch.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from grid.mutable.share.versions import ShareLocation, Sighting
 from grid.ports import Buffer, Event, Range, ServerId, ShareNumber
 
 WINDOW_BYTES = 16 * 2**20
-"""Bytes of text asked for, being opened, or not yet taken by the consumer; two batches, where that is more."""
+"""Bytes of text requested, being opened, or not yet taken by the consumer; two batches, if that is more."""
 
 
 @frozen(kw_only=True)
 class ReadResult:
-    """size: bytes delivered. bad: shares that proved bad, and why."""
+    """size: bytes delivered. bad: shares that proved bad, with reasons."""
 
     size: int
     bad: Mapping[ShareLocation, str]
@@ -44,9 +45,9 @@ class ReadResult:
 
 @define
 class ReadFailures:
-    """Why shares of one read are of no use.
+    """Why shares of one read could not be used.
 
-    bad: shares that proved bad, and why. moved: some share has another version by now. causes: errors of servers.
+    bad: shares that proved bad, with reasons. moved: some share has another version by now. causes: errors of servers.
     """
 
     bad: dict[ShareLocation, str] = field(factory=dict)
@@ -58,7 +59,7 @@ class ReadFailures:
         return any(location[0] == server_id for location in self.bad)
 
     def verdict(self, usable: int, k: int) -> GridError:
-        """The error of a read that finds `usable` distinct shares where it needs k."""
+        """The error of a read that found `usable` distinct shares and needs k."""
         if self.moved:
             return ConflictError("the file was changed while it was read; read it again")
         bad = f"; {len(self.bad)} are bad" if self.bad else ""
@@ -67,9 +68,9 @@ class ReadFailures:
 
 
 class ReadPlan(PlanBase):
-    """Reads bytes offset .. offset + length of a version (at least one byte, inside it).
+    """Reads bytes offset .. offset + length of a version (at least one byte, all inside it).
 
-    keys None: ciphertext of whole segments is wanted, each with its salt before it (MDMF).
+    keys None: return the ciphertext of whole segments, each after its salt (MDMF).
     """
 
     def __init__(
@@ -104,12 +105,12 @@ class ReadPlan(PlanBase):
 
     @property
     def refuted(self) -> Mapping[ShareLocation, str]:
-        """Shares that proved false, and why."""
+        """Shares that proved false, with reasons."""
         return self._failures.bad
 
     @property
     def lost(self) -> frozenset[ShareLocation]:
-        """Shares that could not be had: their servers failed, or they have moved on."""
+        """Shares that could not be read: their servers failed, or they have changed to another version."""
         return frozenset(share.location for share in self._held if not share.usable) - self._failures.bad.keys()
 
     def wake_at(self) -> float | None:
@@ -117,7 +118,7 @@ class ReadPlan(PlanBase):
         return min((watch.wake_at for _, _, watch in self._fetches.values()), default=None)
 
     def advance(self, now: float) -> Sequence[Request]:
-        """What to fetch, open and deliver now."""
+        """The requests that fetch, open and deliver now."""
         requests = self._take_outbox()
         if self.finished:
             return requests
@@ -133,7 +134,7 @@ class ReadPlan(PlanBase):
         return requests
 
     def answer(self, request: Request, answer: object, now: float) -> None:
-        """Blocks and hashes, opened windows, and the consumer's consent."""
+        """Take blocks and hashes, opened runs, and the consumer's acknowledgments."""
         match request:
             case Deliver():
                 self._range.delivered += request.size
@@ -150,14 +151,14 @@ class ReadPlan(PlanBase):
                 pass
 
     def fail(self, request: Request, error: GridError, now: float) -> None:
-        """A server that fails is dropped; the consumer or the processor failing ends the read."""
+        """Drop a server that fails. A failure of the consumer or of a pool job ends the read."""
         if isinstance(request, OpenRun | Deliver):
             self._stop(error)
         elif isinstance(request, ReadSlot):
             self._lose(request, error)
 
     def _check_watches(self, now: float) -> None:
-        """Give up what is hopeless; have other shares come, within the budget, for what is late."""
+        """Give up on what is hopeless. Within the budget, read other shares in place of what is late."""
         for request, (batch, fetches, watch) in list(self._fetches.items()):
             if request not in self._fetches:
                 continue
@@ -185,7 +186,7 @@ class ReadPlan(PlanBase):
             self._batches.append(batch)
 
     def _fetch(self, batch: Batch, now: float) -> list[Request]:
-        """Ask for the shares that a batch still lacks."""
+        """Request the shares that a batch still lacks."""
         k = self._geometry.k
         secured = {number for number, (share, _) in batch.runs.items() if not share.is_overdue(batch)}
         secured |= {fetch.share.number for fetch in batch.fetches if fetch.share.usable and not fetch.doubled}
@@ -223,7 +224,7 @@ class ReadPlan(PlanBase):
         return request
 
     def _choose(self, batch: Batch, secured: set[ShareNumber], wanted: int) -> list[HeldShare]:
-        """Shares of other numbers, the ones expected soonest."""
+        """Shares with other numbers, those expected soonest."""
         if wanted <= 0:
             return []
         busy = {id(fetch.share) for fetch in batch.fetches} | {id(share) for share, _ in batch.runs.values()}
@@ -266,7 +267,7 @@ class ReadPlan(PlanBase):
                     batch.runs[share.number] = (share, run)
 
     def _leave(self, share: HeldShare) -> None:
-        """Expect nothing more of a share; what has come of it stays of use only where its proof has come too."""
+        """Expect nothing more of a share. Its blocks stay in use only if their proof has come too."""
         share.usable = False
         for batch in self._batches:
             if batch.state is BatchState.FETCHING and not share.hashes_at_hand(batch):
@@ -279,7 +280,7 @@ class ReadPlan(PlanBase):
             del batch.runs[share.number]
 
     def _lose(self, request: ReadSlot, error: GridError) -> None:
-        """A server failed: nothing else that it was asked for is waited for."""
+        """Fail everything else that was requested from a failed server."""
         self._failures.causes.append(error)
         self._loads.of(request.server_id).is_slow = True
         for share in self._held:
@@ -330,7 +331,7 @@ class ReadPlan(PlanBase):
         batch.runs.clear()
 
     def _discard(self, share: HeldShare, reason: str, now: float) -> None:
-        """Drop a bad share, and only it, from everything."""
+        """Drop a bad share, and only that share, everywhere."""
         self._leave(share)
         for batch in self._batches:
             if batch.state is BatchState.FETCHING:
@@ -350,7 +351,7 @@ class ReadPlan(PlanBase):
         return [Deliver(data=data, size=len(data))]
 
     def _judge(self) -> None:
-        """End the read when a batch lacks shares, and nothing is on its way that could help."""
+        """End the read if a batch lacks shares and nothing on its way can help."""
         k = self._geometry.k
         for batch in self._batches:
             if batch.state is not BatchState.FETCHING or batch.settled:

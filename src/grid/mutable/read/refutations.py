@@ -1,9 +1,9 @@
-"""What reads have shown of shares that a map took for good: that they are false, or cannot be had.
+"""Shares that a map considered good and a read did not: false ones, and unreachable ones.
 
-A map believes a signed front; blocks are proven when they are read. A share that a read proves false is left out of the maps that follow, so
-that the best version is chosen again. After REFUTED_S it is read again: a repair may have replaced it.
+A map trusts a signed front; blocks are proven only when they are read. A share that a read proves false is left out of later maps, so
+that the best version is chosen again. After REFUTED_S it is read again, because a repair may have replaced it.
 
-Pure: time enters as `now`. Cost: memory: a few hundred bytes for each share that was false.
+Pure: `now` is an argument. Memory: a few hundred bytes for each false share.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.versions import ShareLocation, VersionMap
 
 REFUTED_S = 60.0
-"""How long what was shown of a share is remembered."""
+"""How long a refutation is remembered."""
 
 LOST_TWICE = 2
-"""A share is given up when it could not be had so often: a server may fail once."""
+"""A share is given up after this many failed reads: a server may fail once."""
 
 Claim = tuple[ShareLocation, Prefix]
-"""That a share of this version lies there."""
+"""The claim that a share of this version is at this location."""
 
 
 @define
 class Refutations:
-    """What was shown of one file's shares."""
+    """What reads have shown about one file's shares."""
 
     count: int = 0
-    """How often something was learned: while it grows, the best version may be another one the next time."""
+    """How often something was learned. While it grows, the next choice of the best version may differ."""
 
     _false: dict[Claim, tuple[str, float]] = field(factory=dict)
     _lost: dict[Claim, tuple[int, float]] = field(factory=dict)
@@ -38,7 +38,7 @@ class Refutations:
     def note(
         self, prefix: Prefix, refuted: Mapping[ShareLocation, str], lost: Collection[ShareLocation], now: float
     ) -> None:
-        """A read of that version has failed because of these shares."""
+        """Note that a read of that version failed because of these shares."""
         for location, reason in refuted.items():
             self._false[location, prefix] = reason, now
         for location in lost:
@@ -47,18 +47,18 @@ class Refutations:
         self.count += len(refuted) + len(lost)
 
     def forget(self, locations: Collection[ShareLocation]) -> None:
-        """These have been written."""
+        """Forget these locations, because they were written."""
         for claims in (self._false, self._lost):
             for claim in [claim for claim in claims if claim[0] in locations]:
                 del claims[claim]
 
     def clear(self) -> None:
-        """Everything is to be looked at again."""
+        """Forget everything, so that all shares are read again."""
         self._false.clear()
         self._lost.clear()
 
     def apply(self, found: VersionMap, now: float) -> VersionMap:
-        """The map without what was refuted, or could not be had again and again."""
+        """The map without refuted shares, and without those that were unreachable several times."""
         if not self._false and not self._lost:
             return found
         refuted, lost = {}, set()

@@ -1,6 +1,6 @@
-"""A run of consecutive segments on its way to the consumer, and the cutting of a read into such runs.
+"""Batches of consecutive segments on their way to the consumer, and how a read is cut into them.
 
-Pure; part of the read plan. A batch is what one message per server fetches and one pool call opens.
+Pure; part of the read plan. One message per server fetches a batch, and one pool call opens it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from grid.mutable.share.offset_table import ShareTable
 from grid.ports import Buffer, Range, ShareNumber
 
 FIRST_BYTES = 512 * 2**10
-"""Bytes of text in the first batch, so that the first bytes come soon; each further one has twice as many."""
+"""Bytes of text in the first batch, so that the first bytes come soon. Each further batch has twice as many."""
 
 
 @define(kw_only=True, eq=False)
 class Fetch:
     """A share's run on its way, or a part of it. hashes: the chunk whose hashes come with it.
 
-    doubled: another share may come instead. parts: those that have come, by where they start, of all fetches of the run.
+    doubled: another share may come instead. parts: those that have come, by offset, of all fetches of the run.
     """
 
     share: HeldShare
@@ -32,7 +32,7 @@ class Fetch:
     doubled: bool = False
 
     def take(self, offset: int, data: Buffer) -> Buffer | None:
-        """The whole run, once its last part has come."""
+        """Add a part. Returns the whole run once its last part has come."""
         self.parts[offset] = data
         if len(self.parts) < self.part_count:
             return None
@@ -41,7 +41,7 @@ class Fetch:
 
 @define(kw_only=True, eq=False)
 class Batch(ChunkBatch):
-    """A batch of a read. runs: share number to (where it came from, its bytes)."""
+    """A batch of a read. runs: share number to (its source, its bytes)."""
 
     runs: dict[ShareNumber, tuple[HeldShare, Buffer]] = field(factory=dict, repr=False)
     fetches: list[Fetch] = field(factory=list, repr=False)
@@ -59,7 +59,7 @@ class BatchCutter:
 
     @property
     def at_end(self) -> bool:
-        """Whether all is cut."""
+        """Whether all segments are cut."""
         return self._next >= self._stop
 
     def cut(self) -> Batch:
@@ -82,7 +82,7 @@ class BatchCutter:
 
 
 def ranges_of_read(geometry: Geometry, table: ShareTable, offset: int, length: int) -> list[Range]:
-    """What a read of those bytes of the file will want of a share, if it is one of those chosen, besides its chain."""
+    """The ranges that a read of those bytes needs from each share it chooses, besides its chain."""
     cutter = BatchCutter(geometry, offset, length)
     ranges: list[Range] = []
     while not cutter.at_end:

@@ -1,6 +1,6 @@
-"""The verification of one share, byte by byte, and the proof of its number. [spec mutable 14, 18]
+"""Verifies one share byte by byte, and proves its number. [spec mutable 14, 18]
 
-Pure; the jobs are safe on pool threads and touch nothing but what they are given.
+Pure. Jobs are safe on pool threads, and touch only their arguments.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from grid.mutable.share.versions import Sighting
 from grid.ports import Buffer, Range
 
 READ_BYTES = 4 * 2**20
-"""Bytes read of a share at once."""
+"""Bytes of a share read at once."""
 
 _block_hasher = LeafHasher(BLOCK_TAG)
 
 
 class Verdict(Enum):
-    """What became of a share."""
+    """The result for a share."""
 
     GOOD = "good"
     CORRUPT = "corrupt"
@@ -41,7 +41,7 @@ class Verdict(Enum):
 
 @define
 class _Hashes:
-    """The hashes of one share: its chain and tree as they are stored, and the leaves that its blocks give."""
+    """The hashes of one share: its stored chain and tree, and the leaves computed from its blocks."""
 
     chain: bytes = b""
     tree: list[bytes] = field(factory=list)
@@ -51,7 +51,7 @@ class _Hashes:
 class ShareAudit:
     """Reads a share's fields, then its blocks, then its hash tree, and compares.
 
-    Used in turns: next_job, or if there is none next_ranges; then the answer; until there is a verdict.
+    Until there is a verdict: call next_job or, if there is none, next_ranges; then pass the answer.
     """
 
     def __init__(self, sighting: Sighting, prefix: Prefix, public_key: PublicKey | None, keys: FileKeys) -> None:
@@ -71,25 +71,25 @@ class ShareAudit:
 
     @property
     def bytes_done(self) -> int:
-        """Bytes of the share that need no more reading: all of them once there is a verdict."""
+        """Bytes of the share that need no more reading; all of them once there is a verdict."""
         return self.size if self.verdict is not None else self._read_bytes
 
     def next_job(self) -> Callable[[], object] | None:
-        """What the processor is to do next; its result goes to take_computed."""
+        """The next pool job, whose result goes to take_computed; None if there is none."""
         job, self._job = self._job, None
         return job
 
     def next_ranges(self) -> Sequence[Range]:
-        """What to read next; the pieces go to take_read."""
+        """The next ranges to read, whose pieces go to take_read."""
         return self._steps[0][1]
 
     @property
     def reads_fields(self) -> bool:
-        """Whether the next ranges are the share's fields, and not its blocks or hashes."""
+        """Whether the next ranges are the share's fields rather than its blocks or hashes."""
         return self._steps[0][0] == "fields"
 
     def take_read(self, pieces: Sequence[Buffer] | None) -> None:
-        """The pieces read, None if the share is gone."""
+        """Take the pieces read; None: the share is gone."""
         kind, ranges, run = self._steps.pop(0)
         self._read_bytes += sum(length for _, length in ranges)
         if pieces is None or len(pieces) != len(ranges):
@@ -111,7 +111,7 @@ class ShareAudit:
                 self._job = self._final_job()
 
     def take_computed(self, result: object) -> None:
-        """A row of leaves, or what is wrong (nothing: an empty text)."""
+        """Take the result of a job: a row of leaves, or what is wrong (an empty text: nothing)."""
         if isinstance(result, bytes):
             self._hashes.leaves.append(result)
         elif result:
@@ -136,7 +136,7 @@ class ShareAudit:
     def _take_fields(self, pieces: Sequence[bytes]) -> None:
         header, public_key, signature, chain, private_key = pieces
         if header[: len(self._prefix.checkstring)] != self._prefix.checkstring:
-            self.verdict = Verdict.UNREAD  # Another version by now.
+            self.verdict = Verdict.UNREAD  # It is of another version by now.
             return
         self._hashes.chain, self.private_key = chain, private_key
         expected = plan_table(self._prefix.geometry, len(public_key), len(private_key))
@@ -168,13 +168,13 @@ class ShareAudit:
 
 
 def hash_blocks(geometry: Geometry, first: int, count: int, run: Buffer) -> bytes:
-    """The leaves of a run of a share's segments."""
+    """Hash the blocks in a run of a share's segments into leaves."""
     view = memoryview(run)
     return _block_hasher.hash_row([view[start:stop] for start, stop in block_spans(geometry, first, count)])
 
 
 def judge_hashes(prefix: Prefix, share_number: int, chain: bytes, leaves: bytes, tree: bytes) -> str:
-    """What is wrong with a share that has these leaves, or nothing: its chain and tree must be exactly theirs."""
+    """What is wrong with a share that has these leaves, or "" if its chain and tree are exactly right."""
     made = build_tree(leaves)
     try:
         nodes: Mapping[int, bytes] = parse_chain(chain)
@@ -189,11 +189,11 @@ def judge_hashes(prefix: Prefix, share_number: int, chain: bytes, leaves: bytes,
 
 
 class NumberProof(Enum):
-    """Whether a share is the one whose number its server shows it under: its place in the share tree.
+    """Whether a share has the number under which its server shows it.
 
-    Every share of a version has the same signed front, so a server that holds one of them can show it under any number. Its
-    hash chain fits one number only, and that of its neighbor in the tree; its block, where all of it is at hand, only its own.
-    UNKNOWN: what would prove the number has not come, or, of an empty version, does not exist.
+    Every share of a version has the same signed front, so a server that holds one share can show it under any number. Its
+    hash chain fits only its own number and that of its neighbor in the tree. Its block, if all of it is at hand, fits only its own.
+    UNKNOWN: the proof has not come or, for an empty version, does not exist.
     """
 
     PROVEN = "proven"
@@ -202,18 +202,18 @@ class NumberProof(Enum):
 
 
 def proof_ranges(table: ShareTable) -> list[Range]:
-    """What proves the number of a share: its hash chain, and the root of its block hash tree."""
+    """The ranges that prove the number of a share: its hash chain, and the root of its block hash tree."""
     return [table.chain, (table.block_tree[0], HASH_SIZE)]
 
 
 def prove_number(share: Sighting) -> NumberProof:
-    """What the bytes at hand say of the share's number."""
+    """Judge the share's number by the bytes at hand."""
     geometry = share.prefix.geometry
     if not geometry.size:
         return NumberProof.UNKNOWN
     chain, root = (share.at_hand(wanted) for wanted in proof_ranges(share.table))
     if geometry.leaf_count == 1:
-        # The root is the hash of the only block: where that is here, what is stored of it adds nothing.
+        # The root is the hash of the only block. If the block is here, the stored root adds nothing.
         block_bytes, _ = geometry.run_sizes(0, 1)
         block = share.at_hand((share.table.data[0], block_bytes))
         root = root if block is None else hash_blocks(geometry, 0, 1, block)

@@ -1,10 +1,10 @@
-"""The kernel of a write: a run of segments becomes the data of all N shares, and their hashes a root.
+"""The kernel of a write: encodes runs of segments into all N shares, and combines their hashes into a root.
 
-Pure and safe on pool threads; runs of one file in parallel. Never sends or keeps anything: a run's buffers are its
-own. [spec mutable 5]
+Pure, and safe on pool threads, with the runs of a file in parallel. It sends and keeps nothing; each run has its own
+buffers. [spec mutable 5]
 
-Cost per segment: CPU: one AES pass straight into the primary blocks, n - k parity blocks, n hashes; no copy
-besides. Memory: n blocks and n salts of each segment of the run; 32 bytes for each leaf until the version is signed.
+Cost per segment: CPU: one AES pass straight into the primary blocks, n - k parity blocks, n hashes, no further
+copy. Memory: n blocks and n salts for each segment of the run; 32 bytes per leaf until the version is signed.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _block_hasher = LeafHasher(BLOCK_TAG)
 class SourceRun:
     """Consecutive segments to encode.
 
-    text: their plaintext, or (read_key None) their ciphertext. salts: one for each, 16 bytes.
-    wanted: the shares whose data are asked for; the hashes of all are made anyway.
+    text: their plaintext or, with read_key None, their ciphertext. salts: one per segment, 16 bytes.
+    wanted: the shares whose data are returned. The hashes of all shares are made in any case.
     """
 
     geometry: Geometry
@@ -46,7 +46,7 @@ class SourceRun:
 
 @frozen(kw_only=True)
 class EncodedRun:
-    """data: the bytes of each wanted share's run, salts included. leaves: for each share, 32 bytes a segment."""
+    """data: the bytes of each wanted share's run, salts included. leaves: for each share, 32 bytes per segment."""
 
     first_segment: int
     segment_count: int
@@ -55,7 +55,7 @@ class EncodedRun:
 
 
 def encode_run(run: SourceRun) -> EncodedRun:
-    """The run's data and leaves; GridError if the text is not as long as the segments."""
+    """Encode a run. GridError if the text is shorter or longer than the segments."""
     geometry = run.geometry
     share_bytes, text_bytes = geometry.run_sizes(run.first_segment, run.segment_count)
     if len(run.text) != text_bytes:
@@ -75,7 +75,7 @@ def encode_run(run: SourceRun) -> EncodedRun:
         cipher = None if run.read_key is None else CtrCipher(data_key(run.read_key, run.salts[index]))
         _fill_primary(text[position : position + length], blocks[: geometry.k], block, cipher)
         coder.encode_into(blocks[: geometry.k], blocks[geometry.k :])
-        # Hashed at once, while the processor's caches hold the segment.
+        # Hash the segment now, while it is in the processor's caches.
         hashes = _block_hasher.hash_row([share[start : body + block] for share in shares])
         for number, row in enumerate(leaves):
             row += hashes[HASH_SIZE * number : HASH_SIZE * (number + 1)]
@@ -89,7 +89,7 @@ def encode_run(run: SourceRun) -> EncodedRun:
 
 
 def _fill_primary(text: memoryview, blocks: Sequence[memoryview], size: int, cipher: CtrCipher | None) -> None:
-    """Spread a segment over its primary blocks, encrypted on the way; what it does not fill becomes zero."""
+    """Spread a segment over its primary blocks, encrypting on the way. The rest is filled with zeros."""
     for index, block in enumerate(blocks):
         piece = text[index * size : (index + 1) * size]
         target = block[: len(piece)]
@@ -102,7 +102,7 @@ def _fill_primary(text: memoryview, blocks: Sequence[memoryview], size: int, cip
 
 
 class VersionHashes:
-    """All hashes of one version: the leaves of every share, and what they come to."""
+    """All hashes of one version: the leaves of every share, and the trees over them."""
 
     def __init__(self, geometry: Geometry) -> None:
         self._geometry = geometry
@@ -116,7 +116,7 @@ class VersionHashes:
             row[start : start + len(leaves)] = leaves
 
     def finish(self) -> bytes:
-        """The root hash over all shares, once all leaves have come."""
+        """Compute the root hash over all shares, once all leaves have come."""
         self._share_tree = build_tree(b"".join(tree_root(row) for row in self._leaves))
         return self._share_tree[:HASH_SIZE]
 
@@ -125,18 +125,18 @@ class VersionHashes:
         return build_tree(self._leaves[share_number])
 
     def chain(self, share_number: int) -> bytes:
-        """A share's packed share hash chain, after `finish`."""
+        """A share's packed share hash chain. Call `finish` first."""
         return chain_of(self._share_tree, self._geometry.n, share_number)
 
 
 def chain_of(share_tree: bytes, n: int, share_number: int) -> bytes:
-    """The packed share hash chain of one share, out of the whole tree over n shares."""
+    """The packed share hash chain of one share, from the whole tree over n shares."""
     numbers = sibling_chain(share_number, n)
     return pack_chain({number: share_tree[HASH_SIZE * number : HASH_SIZE * (number + 1)] for number in numbers})
 
 
 def split_salted(geometry: Geometry, first: int, count: int, salted: Buffer) -> tuple[list[bytes], bytearray]:
-    """Salts and ciphertext of a run of segments, where each segment's salt stands before it. FormatError."""
+    """Split a run in which each segment follows its salt into salts and ciphertext. FormatError."""
     view = memoryview(salted)
     salts, text, position = [], bytearray(), 0
     for segment in range(first, first + count):

@@ -1,6 +1,6 @@
 """The sizes of one version of a mutable file: segments, blocks, hash trees. [spec mutable 4, 8, 9]
 
-Pure. Every number that may come from outside is bounded here before anything is computed with it.
+Pure. Every number that may come from outside is checked here before anything is computed with it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ SALT_SIZE = 16
 HASH_SIZE = 32
 CHAIN_ENTRY_SIZE = 34
 MDMF_SEGMENT_SIZE = 131072
-"""Bytes of plaintext per segment that a writer of MDMF uses, before rounding up to a multiple of k."""
+"""Bytes of plaintext per segment in a new MDMF file, before rounding up to a multiple of k."""
 
 FormatName = Literal["sdmf", "mdmf"]
 
 
 class Encoding(Protocol):
-    """How a new file is encoded: k shares needed of n made, on at least `happy` servers of their own each."""
+    """How to encode a new file: k of n shares needed, on at least `happy` servers that each hold one of their own."""
 
     @property
     def k(self) -> int:
@@ -41,15 +41,15 @@ class Encoding(Protocol):
 
 
 def round_up(number: int, step: int) -> int:
-    """The least multiple of step that is not less."""
+    """The number, rounded up to a multiple of step."""
     return -(-number // step) * step
 
 
 @frozen(kw_only=True)
 class Geometry:
-    """Sizes in bytes. version: 0 is SDMF, 1 is MDMF. segment_size: a multiple of k, 0 only without segments.
+    """Sizes in bytes. version: 0 is SDMF, 1 is MDMF. segment_size: a multiple of k; 0 only if there are no segments.
 
-    FormatError for numbers that no version of a file has.
+    FormatError if no version of a file has these numbers.
     """
 
     version: int
@@ -59,7 +59,7 @@ class Geometry:
     segment_size: int
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Check the values."""
         if not 1 <= self.k <= self.n <= MAX_MUTABLE_SHARES:
             raise FormatError(f"{self.k}-of-{self.n} is not an encoding of a mutable file")
         if not 0 <= self.size <= MAX_FILE_SIZE:
@@ -77,7 +77,7 @@ class Geometry:
 
     @classmethod
     def of_file(cls, version: int, size: int, k: int, n: int) -> Geometry:
-        """The geometry that a writer gives a file of `size` bytes; FormatError."""
+        """The geometry of a new file of `size` bytes; FormatError."""
         if not 1 <= k <= n <= MAX_MUTABLE_SHARES:
             raise FormatError(f"{k}-of-{n} is not an encoding: mutable files take 1 <= needed <= total <= 255")
         segment_size = round_up(size if version == SDMF_VERSION else MDMF_SEGMENT_SIZE, k)
@@ -85,7 +85,7 @@ class Geometry:
 
     @property
     def segment_count(self) -> int:
-        """Segments; none of an empty file."""
+        """Number of segments; 0 for an empty file."""
         return -(-self.size // self.segment_size) if self.size else 0
 
     @property
@@ -105,7 +105,7 @@ class Geometry:
 
     @property
     def tail_size(self) -> int:
-        """Bytes of the last segment; 0 if there is none."""
+        """Bytes of the last segment; 0 if there are no segments."""
         return self.size - max(0, self.segment_count - 1) * self.segment_size
 
     def segment_length(self, segment: int) -> int:
@@ -117,13 +117,13 @@ class Geometry:
         return -(-self.segment_length(segment) // self.k)
 
     def run_offset(self, segment: int) -> int:
-        """Where that segment's salt and block start in the data of a share; segment_count gives its end."""
+        """Offset of the segment's salt and block in the data of a share. For segment_count: the end of the data."""
         if segment < self.segment_count or not segment:
             return segment * self.stride
         return (segment - 1) * self.stride + self.salt_size + self.block_length(segment - 1)
 
     def run_sizes(self, first: int, count: int) -> tuple[int, int]:
-        """(bytes of one share, bytes of text) of consecutive segments."""
+        """(bytes per share, bytes of text) of consecutive segments."""
         stop = first + count
         text = min(stop * self.segment_size, self.size) - first * self.segment_size
         return self.run_offset(stop) - self.run_offset(first), text
@@ -135,7 +135,7 @@ class Geometry:
 
     @property
     def leaf_count(self) -> int:
-        """Leaves of a block hash tree that are not padding."""
+        """Leaves of a block hash tree, without padding."""
         return self.segment_count
 
     @property
@@ -149,5 +149,5 @@ class Geometry:
         return CHAIN_ENTRY_SIZE * (padded_leaf_count(self.n).bit_length() - 1)
 
     def segment_range(self, offset: int, length: int) -> tuple[int, int]:
-        """(first, stop) segments that hold those bytes of the file, of which there is at least one."""
+        """(first, stop): the segments that contain those bytes of the file, of which there must be at least one."""
         return offset // self.segment_size, (offset + length - 1) // self.segment_size + 1

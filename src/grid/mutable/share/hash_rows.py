@@ -1,7 +1,7 @@
-"""Rows of a share's block hash tree: which nodes prove a run of segments, and which nodes a changed run replaces.
+"""Rows of a share's block hash tree: the nodes that prove a run of segments, and the nodes that a changed run replaces.
 
-Pure. Leaves are fetched and proven in aligned chunks, up to the root hash that the signed prefix has. Nodes are numbered as
-in codec.merkle: the root is 0, leaf i of P padded ones is node P - 1 + i. [spec mutable 8, 14]
+Pure. Leaves are fetched and proven in aligned chunks, up to the root hash in the signed prefix. Nodes are numbered as
+in codec.merkle: the root is 0, and leaf i of P padded ones is node P - 1 + i. [spec mutable 8, 14]
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from grid.ports import Buffer, Range
 _NODE_TAG = b"Merkle tree internal node"
 
 CHUNK_LEAVES = 1024
-"""Leaves proven at once in a long read: 32 KiB a share for 128 MiB of the file."""
+"""Leaves proven at once in a long read: 32 KiB per share for 128 MiB of the file."""
 
 GAP_BYTES = 1024
-"""Bytes between two ranges that are cheaper to read along than to leave out."""
+"""Gaps between ranges of up to this many bytes are read too, because that is cheaper than a further range."""
 
 
 def chunk_leaves(segment_count: int) -> int:
@@ -31,7 +31,7 @@ def chunk_leaves(segment_count: int) -> int:
 
 
 def nodes_of_chunk(geometry: Geometry, first_leaf: int, leaves: int) -> list[int]:
-    """The nodes that prove an aligned chunk of leaves: the root, its siblings on the way, and the leaves themselves."""
+    """The nodes that prove an aligned chunk of leaves: the root, the siblings on the path, and the leaves themselves."""
     base = padded_leaf_count(geometry.leaf_count) - 1
     stop = min(first_leaf + leaves, geometry.leaf_count)
     return sorted({0, *row_path(geometry.leaf_count, first_leaf, leaves), *range(base + first_leaf, base + stop)})
@@ -39,21 +39,21 @@ def nodes_of_chunk(geometry: Geometry, first_leaf: int, leaves: int) -> list[int
 
 @lru_cache(maxsize=64)
 def chunk_ranges(geometry: Geometry, first_leaf: int, leaves: int, tree_offset: int) -> tuple[Range, ...]:
-    """Few ranges of a share that hold the nodes of nodes_of_chunk, ascending; close ones are read as one.
+    """As few ranges of a share as possible that contain the nodes of nodes_of_chunk, ascending; close ones are merged.
 
-    Remembered, because the shares of a version have them in common.
+    Cached, because all shares of a version have the same ranges.
     """
     nodes = nodes_of_chunk(geometry, first_leaf, leaves)
     return tuple(merge_ranges([(tree_offset + HASH_SIZE * node, HASH_SIZE) for node in nodes]))
 
 
 def hash_ranges(geometry: Geometry, table: ShareTable, first_leaf: int, leaves: int) -> Sequence[Range]:
-    """What proves those blocks of a share besides its chain; nothing where there is one block."""
+    """The ranges that prove those blocks of a share, besides its chain; none if there is only one block."""
     return () if geometry.leaf_count == 1 else chunk_ranges(geometry, first_leaf, leaves, table.block_tree[0])
 
 
 def merge_ranges(ranges: Sequence[Range], gap: int = GAP_BYTES) -> list[Range]:
-    """Ranges that cover the given ones, ascending; gaps of at most GAP_BYTES are included."""
+    """The ranges that cover the given ones, ascending. Gaps of up to `gap` bytes are included."""
     merged: list[Range] = []
     for offset, size in sorted(ranges):
         if merged and offset <= sum(merged[-1]) + gap:
@@ -73,11 +73,11 @@ def prove_chunk(
     nodes: Mapping[int, bytes],
     chain: Mapping[int, bytes],
 ) -> None:
-    """Return if the row of leaves chains to the root hash of the version; IntegrityError if not.
+    """Check that the row of leaves chains to the root hash of the version; IntegrityError if not.
 
-    nodes: of the block tree, those of nodes_of_chunk. chain: of the share tree.
+    nodes: of the block tree, as in nodes_of_chunk. chain: of the share tree.
     """
-    # A tree of one leaf is that leaf: what is stored of it proves nothing more.
+    # A tree of one leaf is that leaf. Its stored form proves nothing more.
     root = bytes(row) if geometry.leaf_count == 1 else nodes.get(0)
     if root is None:
         raise IntegrityError("the root of the block hash tree is missing")
@@ -86,7 +86,7 @@ def prove_chunk(
 
 
 def nodes_beside(padded: int, first: int, stop: int) -> list[int]:
-    """The numbers of the nodes that are needed, besides leaves first .. stop, to compute the root."""
+    """The nodes that are needed to compute the root, besides leaves first .. stop."""
     beside = []
     width, low, high = padded, first, stop - 1
     while width > 1 and low <= high:
@@ -99,7 +99,7 @@ def nodes_beside(padded: int, first: int, stop: int) -> list[int]:
 
 
 def climb(padded: int, first: int, leaves: Sequence[bytes], beside: Mapping[int, bytes]) -> dict[int, bytes]:
-    """Every node that depends on these leaves, by its number, the leaves and the root among them.
+    """Every node that depends on these leaves, by number, including the leaves and the root.
 
     beside: at least the nodes of nodes_beside; KeyError if one is missing.
     """

@@ -1,6 +1,6 @@
-"""The health of a mutable file, as users and programs see it. [spec mutable 18; placement 9.2, 10]
+"""The health of a mutable file as users and programs see it. [spec mutable 18; placement 9.2, 10]
 
-Pure values, made from a map of versions and what a verify has found.
+Pure values, made from a version map and the result of a verification.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from grid.plural import counted
 from grid.ports import ServerId
 
 UNKNOWN_ENCODING = (3, 10)
-"""k and N in the result for a file of which nothing is found."""
+"""k and N in the result for a file with no shares found."""
 
 
 @frozen(kw_only=True)
 class CheckResult:
-    """What a check found. storage_index: base32. found: every share that counts as good, and every one that is bad.
+    """What a check found. storage_index: base32. found: every good share and every bad one.
 
     corrupt: shares that failed verification, with reasons. verified: whether all shares were read. happy: how many servers
-    with a share of their own make a write safe.
+    must each hold a share of their own for a write to be safe.
     """
 
     storage_index: str
@@ -41,18 +41,18 @@ class CheckResult:
 
     @property
     def healthy(self) -> bool:
-        """Whether there is one version, which can be read, and a good share of every number."""
+        """Whether exactly one version exists, it can be read, and a good share of every number exists."""
         one = len(self.found.recoverable()) == 1 and not self.found.unrecoverable()
         return one and self.good_count == self.expected
 
     @property
     def needed(self) -> int:
-        """Shares needed of the version that counts."""
+        """Shares needed to read the version that counts."""
         return self._encoding[0]
 
     @property
     def expected(self) -> int:
-        """Shares made of the version that counts."""
+        """Total shares of the version that counts."""
         return self._encoding[1]
 
     @property
@@ -62,7 +62,7 @@ class CheckResult:
 
     @property
     def sharemap(self) -> Mapping[str, Sequence[ServerId]]:
-        """The name of a share, as `seq3-abcd-sh0`, to the servers that hold it."""
+        """Share names such as `seq3-abcd-sh0`, each with the servers that hold the share."""
         holders: dict[str, list[ServerId]] = {}
         for share in sorted(self.found.sightings, key=lambda share: (share.prefix.order, share.number)):
             holders.setdefault(f"{version_name(share.prefix)}-sh{share.number}", []).append(share.server_id)
@@ -70,7 +70,7 @@ class CheckResult:
 
     @property
     def summary(self) -> str:
-        """One line of words."""
+        """A one-line summary for people."""
         if self.healthy and not self.corrupt:
             return "Healthy" + health.crowding(happiness(distinct_hosts(self._counted)), min(self.happy, self.expected))
         reasons = []
@@ -90,7 +90,7 @@ class CheckResult:
         return ("Healthy: " if self.healthy else "Unhealthy: ") + " ".join(reasons)
 
     def to_json(self) -> dict[str, object]:
-        """The shape that 1.20's web API gives. [spec placement 9.2]"""
+        """The result in the JSON form of 1.20's web API. [spec placement 9.2]"""
         counted = self._counted
         everything = distinct_hosts(self.found.sightings)
         silent = {"servers-silent": sorted(self.found.silent)} if self.found.silent else {}
@@ -118,7 +118,7 @@ class CheckResult:
 
     @property
     def _counted(self) -> Sequence[Sighting]:
-        """The shares of the best version, or of the newest if none can be read."""
+        """The shares of the best version or, if none can be read, of the newest."""
         versions = [*self.found.recoverable(), *self.found.unrecoverable()]
         return self.found.shares_of(versions[0]) if versions else ()
 
@@ -133,5 +133,5 @@ RepairResult = health.RepairResult[CheckResult]
 
 
 def storage_index_text(data: bytes) -> str:
-    """A storage index as results name it."""
+    """A storage index in the form used in results."""
     return encode(data)

@@ -1,6 +1,6 @@
-"""The keys of a mutable file: what a cap gives, and what is derived of it. [spec mutable 3]
+"""The keys of a mutable file: those in a capability, and those derived from them. [spec mutable 3]
 
-Pure. Holds secrets: no repr shows them. The stored bytes of a private key are never regenerated.
+Pure. Holds secrets, which no repr shows. The stored bytes of a private key are never regenerated.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _WRITE_KEY_TAG = b"allmydata_mutable_privkey_to_writekey_v1"
 
 @frozen(kw_only=True)
 class FileKeys:
-    """What one cap lets its holder do. version: the kind of share that a writer with this cap writes."""
+    """What a capability lets its holder do. version: the share format that a writer with this capability uses."""
 
     version: int
     storage_index: StorageIndex
@@ -47,7 +47,7 @@ class FileKeys:
 
     @classmethod
     def of_cap(cls, cap: KnownCap) -> FileKeys:
-        """The keys in a cap of a mutable file or of a directory in one; CapError for any other cap."""
+        """The keys in the capability of a mutable file or directory; CapError for any other capability."""
         body = cap.body if isinstance(cap, DirectoryCap) else cap
         if not isinstance(body, MutableCap):
             raise CapError("this capability is not that of a mutable file")
@@ -61,27 +61,27 @@ class FileKeys:
         )
 
     def require_read_key(self) -> bytes:
-        """The read key; AuthorityError if the cap has none."""
+        """The read key; AuthorityError if the capability has none."""
         if self.read_key is None:
             raise AuthorityError("a verify capability cannot read the file: use its read or write capability")
         return self.read_key
 
     def require_write_key(self) -> bytes:
-        """The write key; AuthorityError if the cap has none."""
+        """The write key; AuthorityError if the capability has none."""
         if self.write_key is None:
             raise AuthorityError("this capability cannot change the file: use its write capability")
         return self.write_key
 
     def accept_public_key(self, der: bytes) -> PublicKey:
-        """The file's public key; IntegrityError or FormatError if these are not its bytes."""
-        # Hashed before it is parsed: only the file's own key ever reaches the parser.
+        """Prove and parse the file's public key; IntegrityError or FormatError if these are not its bytes."""
+        # Hash before parsing, so that only the file's own key reaches the parser.
         expected = tagged_hash(b"allmydata_mutable_pubkey_to_fingerprint_v1", der)
         if not hmac.compare_digest(expected, self.fingerprint):
             raise IntegrityError("the public key is not that of the file")
         return parse_public_key(der)
 
     def accept_private_key(self, encrypted: bytes) -> PrivateKey:
-        """The file's private key; IntegrityError if the bytes are not it, AuthorityError without the write key."""
+        """Prove and decrypt the file's private key; IntegrityError if these are not its bytes, AuthorityError without the write key."""
         write_key = self.require_write_key()
         der = crypt_once(write_key, encrypted)
         if not hmac.compare_digest(tagged_hash(_WRITE_KEY_TAG, der, 16), write_key):
@@ -90,16 +90,16 @@ class FileKeys:
 
 
 def encrypt_private_key(key: PrivateKey) -> bytes:
-    """What every share holds of the private key; the same bytes for the whole life of the file."""
+    """The encrypted private key that every share stores. It stays the same for the life of the file."""
     return crypt_once(key.write_key, key.der)
 
 
 def data_key(read_key: bytes, salt: bytes) -> bytes:
-    """The 16 bytes that encrypt the one segment with this salt."""
+    """The 16-byte key that encrypts the segment with this salt."""
     return tagged_pair_hash(_DATA_KEY_TAG, salt, read_key, 16)
 
 
 def write_cap(key: PrivateKey, version: int) -> WriteCap:
-    """The cap to everything about the file of this key."""
+    """The write capability of the file with this key."""
     kind = MdmfWriteCap if version == MDMF_VERSION else SdmfWriteCap
     return kind(write_key=key.write_key, fingerprint=key.public_key.fingerprint)

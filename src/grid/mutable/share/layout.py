@@ -1,6 +1,6 @@
-"""Shares of both kinds, by their version byte: headers parsed, whole layouts planned and packed. [spec mutable 7, 8]
+"""Shares of both formats, chosen by the version byte: parses headers, plans and packs whole layouts. [spec mutable 7, 8]
 
-Pure. It knows which of sdmf and mdmf to ask, and nothing else does.
+Pure. Only this module chooses between sdmf and mdmf.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from grid.mutable.share.prefix import Prefix, parse_prefix
 from grid.ports import Buffer
 
 HEADER_SIZE = max(sdmf.HEADER_SIZE, mdmf.HEADER_SIZE)
-"""Bytes of the front that hold the header of either kind."""
+"""Bytes of the front that contain the header of either format."""
 
 
 def parse_header(data: Buffer) -> tuple[Prefix, ShareTable]:
-    """What the front of a share says of it; FormatError, and UnknownVersionError for another kind of share."""
+    """The prefix and offset table at the front of a share; FormatError, and UnknownVersionError for other formats."""
     prefix = parse_prefix(data)
     kind = sdmf if prefix.version == SDMF_VERSION else mdmf
     return prefix, kind.parse_table(data, prefix.geometry)
@@ -39,7 +39,7 @@ def pack_header(prefix: Prefix, table: ShareTable) -> bytes:
 
 @frozen(kw_only=True)
 class VersionFields:
-    """The fields that all shares of a version have in common, as bytes, and where they go."""
+    """The fields that all shares of a version have in common, as bytes, and their offsets."""
 
     prefix: Prefix
     table: ShareTable
@@ -48,14 +48,14 @@ class VersionFields:
     private_key: bytes = field(repr=False)
 
     def front(self, chain: bytes) -> bytes:
-        """The first bytes of one share, up to the end of the keys and the signature, which follow each other."""
+        """The first bytes of one share, through the end of the keys and the signature."""
         header = pack_header(self.prefix, self.table)
         if self.prefix.version == SDMF_VERSION:
             return header + self.public_key + self.signature + chain
         return header + self.private_key + chain + self.signature + self.public_key
 
     def front_writes(self, chain: Buffer, block_tree: Buffer) -> list[tuple[int, Buffer]]:
-        """(offset, bytes) of everything in one share but its blocks, the header last."""
+        """(offset, bytes) of everything in one share except its blocks, with the header last."""
         table = self.table
         return [
             (table.private_key[0], self.private_key),

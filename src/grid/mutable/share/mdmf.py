@@ -16,13 +16,13 @@ TABLE_OFFSET = 59
 _TABLE = struct.Struct(">QQQQQQQQ")
 HEADER_SIZE = TABLE_OFFSET + _TABLE.size
 DATA_OFFSET = 2167
-"""Where the blocks start in every share that a writer leaves behind: there is always room for the keys before."""
+"""Where blocks start in every finished share; the keys always fit before it."""
 
 
 def plan_table(
     geometry: Geometry, public_key_size: int, private_key_size: int, data_offset: int = DATA_OFFSET
 ) -> ShareTable:
-    """The one table that a writer may leave behind for these sizes.
+    """The offset table of a finished share of these sizes.
 
     data_offset: elsewhere only while a version is being moved into place. FormatError if the keys do not fit.
     """
@@ -59,7 +59,7 @@ def pack_table(table: ShareTable) -> bytes:
 
 
 def parse_table(data: Buffer, geometry: Geometry) -> ShareTable:
-    """The table of a share whose front is given; FormatError if it cannot be that of the geometry's share."""
+    """The offset table in a share's front; FormatError if no share of this geometry has it."""
     if len(data) < HEADER_SIZE:
         raise FormatError("the share ends within its header")
     private_key, chain, signature, public_key, public_end, blocks, tree, eof = _TABLE.unpack_from(data, TABLE_OFFSET)

@@ -1,6 +1,6 @@
-"""Where the fields of a share lie: what both layouts' offset tables come to. [spec mutable 8]
+"""Where the fields of a share are: the parsed form of both formats' offset tables. [spec mutable 8]
 
-Pure. The tables are not signed: whatever they say is checked against the signed sizes and against bounds.
+Pure. The tables are not signed, so every value is checked against the signed sizes and against limits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CHAIN_ENTRY = struct.Struct(">H32s")
 
 @frozen(kw_only=True)
 class ShareTable:
-    """Ranges (offset, size) of a share's fields; eof: where the share ends, whatever the slot holds after that."""
+    """Ranges (offset, size) of a share's fields. eof: where the share ends, whatever follows it in the slot."""
 
     public_key: Range
     signature: Range
@@ -33,7 +33,7 @@ class ShareTable:
     eof: int
 
     def check(self, geometry: Geometry) -> None:
-        """FormatError unless every field has a size that it can have."""
+        """Raise FormatError unless every field has a size that it can have."""
         if self.eof > MAX_SLOT_SIZE:
             raise FormatError(f"a share of {self.eof} bytes is too large")
         for name, (_, size), most in (
@@ -54,18 +54,18 @@ class ShareTable:
 
 
 def require_ascending(*offsets: int) -> None:
-    """FormatError unless the offsets ascend (equal ones may follow each other)."""
+    """Raise FormatError unless the offsets ascend; equal ones are allowed."""
     if any(first > second for first, second in pairwise(offsets)):
         raise FormatError("the share's offsets do not ascend")
 
 
 def pack_chain(nodes: Mapping[int, bytes]) -> bytes:
-    """A share hash chain, in ascending order of node numbers."""
+    """Pack a share hash chain, in ascending order of node numbers."""
     return b"".join(_CHAIN_ENTRY.pack(number, nodes[number]) for number in sorted(nodes))
 
 
 def parse_chain(data: Buffer) -> dict[int, bytes]:
-    """Node number to hash, in any order; FormatError."""
+    """Parse a share hash chain into node number to hash, in any order; FormatError."""
     if len(data) % CHAIN_ENTRY_SIZE or len(data) > CHAIN_ENTRY_SIZE * MAX_CHAIN_ENTRIES:
         raise FormatError(f"{len(data)} bytes are not a share hash chain")
     return dict(_CHAIN_ENTRY.iter_unpack(data))

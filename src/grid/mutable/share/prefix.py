@@ -1,6 +1,6 @@
-"""The signed prefix of a share: what names a version and fixes its sizes. [spec mutable 6]
+"""The signed prefix of a share, which identifies a version and fixes its sizes. [spec mutable 6]
 
-Pure. Two shares with equal prefixes are of one version, whatever their unsigned offsets say.
+Pure. Shares with equal prefixes are of one version, whatever their unsigned offsets say.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ MAX_SEQNUM = 2**64 - 1
 
 @frozen(kw_only=True)
 class Prefix:
-    """seqnum: the version's place in time. root_hash: over all its shares. iv: 16 bytes of SDMF, none of MDMF.
+    """seqnum: the sequence number. root_hash: over all shares. iv: 16 bytes for SDMF, empty for MDMF.
 
-    k, n, segment_size and size are as they were parsed; `geometry` checks them.
+    k, n, segment_size and size are as parsed; `geometry` checks them.
     """
 
     version: int
@@ -40,22 +40,22 @@ class Prefix:
 
     @property
     def geometry(self) -> Geometry:
-        """The sizes; FormatError if these cannot be."""
+        """The sizes; FormatError if they are impossible."""
         return Geometry(version=self.version, size=self.size, k=self.k, n=self.n, segment_size=self.segment_size)
 
     @property
     def order(self) -> tuple[int, bytes]:
-        """What decides which of two recoverable versions is the newer one. [spec mutable 10]"""
+        """Decides which of two recoverable versions is newer. [spec mutable 10]"""
         return self.seqnum, self.root_hash
 
     @property
     def checkstring(self) -> bytes:
-        """The front of the prefix that tells versions apart: what a test-and-write tests."""
+        """The start of the prefix, which identifies the version; test-and-set compares it."""
         return self.pack()[: checkstring_size(self.version)]
 
     @classmethod
     def of_version(cls, geometry: Geometry, *, seqnum: int, root_hash: bytes, iv: bytes) -> Prefix:
-        """The prefix of a version to be written; FormatError if the sequence numbers are used up."""
+        """The prefix of a new version; FormatError if the sequence numbers are used up."""
         if not 0 < seqnum <= MAX_SEQNUM:
             raise FormatError("the file's sequence numbers are used up; it cannot be written any more")
         return cls(
@@ -88,7 +88,7 @@ def prefix_size(version: int) -> int:
 
 
 def parse_prefix(data: Buffer) -> Prefix:
-    """The prefix that a share starts with; FormatError, and UnknownVersionError for another kind of share."""
+    """Parse the prefix at the start of a share; FormatError, and UnknownVersionError for other formats."""
     if not data:
         raise FormatError("the share is empty")
     version = data[0]
@@ -117,7 +117,7 @@ def parse_prefix(data: Buffer) -> Prefix:
 
 
 def parse_identity(data: Buffer) -> tuple[int, bytes] | None:
-    """(seqnum, root hash) of a checkstring or of any share's front; None if it is neither SDMF nor MDMF."""
+    """(sequence number, root hash) from a checkstring or a share's front; None if it is neither SDMF nor MDMF."""
     if len(data) < _IDENTITY.size or data[0] not in {SDMF_VERSION, MDMF_VERSION}:
         return None
     _, seqnum, root_hash = _IDENTITY.unpack_from(data)

@@ -1,4 +1,4 @@
-"""The requests that only plans of mutable files make: one class a kind, carried out by perform.py."""
+"""The requests that only plans of mutable files make, one class per kind. perform.py carries them out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from grid.ports import Range, ShareNumber, TestWrite
 
 @define(kw_only=True, eq=False)
 class ReadSlot(ServerRequest):
-    """Answer: those ranges of the shares named, or of all shares if none is."""
+    """Answer: those ranges of the named shares, or of all shares if none is named."""
 
     shares: frozenset[ShareNumber]
     ranges: Sequence[Range]
@@ -21,27 +21,27 @@ class ReadSlot(ServerRequest):
 
 @define(kw_only=True, eq=False)
 class ReadFronts(ReadSlot):
-    """The first bytes of all shares: which there are, and of which version.
+    """Reads the first bytes of all shares, which show the shares that exist and their versions.
 
-    Its kinds are classes because a server may answer one and keep silent on another, which is remembered apart.
+    Reads have several classes because a server may answer one kind and not another, and the memory of servers tells them apart.
     """
 
 
 @define(kw_only=True, eq=False)
 class ReadFields(ReadSlot):
-    """Keys, signatures and hashes."""
+    """Reads keys, signatures and hashes."""
 
 
 @define(kw_only=True, eq=False)
 class ReadBlocks(ReadSlot):
-    """Blocks, with the hashes that prove them."""
+    """Reads blocks and the hashes that prove them."""
 
 
 @define(kw_only=True, eq=False)
 class WriteSlot(ServerRequest):
-    """Answer: SlotAnswer, with the ranges of every share that was there before.
+    """Answer: SlotAnswer, with the ranges of every share as they were before the write.
 
-    share_numbers: those of the writes that change a share; the others are only tested.
+    share_numbers: shares that the write changes. The others are only tested.
     """
 
     writes: Mapping[ShareNumber, TestWrite] = field(repr=False)

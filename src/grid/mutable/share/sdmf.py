@@ -18,7 +18,7 @@ HEADER_SIZE = TABLE_OFFSET + _TABLE.size
 
 
 def plan_table(geometry: Geometry, public_key_size: int, private_key_size: int) -> ShareTable:
-    """The one table that a writer may write for these sizes."""
+    """The only offset table that a writer may use for these sizes."""
     signature = HEADER_SIZE + public_key_size
     chain = signature + SIGNATURE_SIZE
     tree = chain + geometry.chain_size
@@ -45,7 +45,7 @@ def pack_table(table: ShareTable) -> bytes:
 
 
 def parse_table(data: Buffer, geometry: Geometry) -> ShareTable:
-    """The table of a share whose front is given; FormatError if it cannot be that of the geometry's share."""
+    """The offset table in a share's front; FormatError if no share of this geometry has it."""
     if len(data) < HEADER_SIZE:
         raise FormatError("the share ends within its header")
     signature, chain, tree, blocks, private_key, eof = _TABLE.unpack_from(data, TABLE_OFFSET)

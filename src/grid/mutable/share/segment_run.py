@@ -1,9 +1,9 @@
-"""The kernel of a read: one call that turns k shares of some segments into plaintext, all of it proven. [spec mutable 14]
+"""The kernel of a read: one call turns k shares of some segments into plaintext, all of it proven. [spec mutable 14]
 
-Pure and safe on pool threads. Blocks are checked against leaves which chain to the signed root hash; then they are
-decoded and decrypted. Nothing unproven comes out.
+Pure, and safe on pool threads. It checks blocks against leaves that chain to the signed root hash, then decodes
+and decrypts them. Nothing unproven comes out.
 
-Cost per segment: CPU: one hash pass over k blocks, the erasure code for missing primary blocks, one AES pass.
+Cost per segment: CPU: one hash pass over k blocks, erasure decoding of missing primary blocks, one AES pass.
 Memory: the plaintext and the missing primary blocks; received blocks are read in place.
 """
 
@@ -34,7 +34,7 @@ _block_hasher = LeafHasher(BLOCK_TAG)
 class ShareRun:
     """One share's part of a run. blocks: its salts and blocks, as stored.
 
-    leaves: the block hashes of the run's chunk if they are proven already; else nodes (of the block tree) and
+    leaves: the block hashes of the run's chunk if they are proven already; otherwise nodes (of the block tree) and
     chain (as stored) prove them.
     """
 
@@ -46,9 +46,9 @@ class ShareRun:
 
 @frozen(kw_only=True)
 class SegmentRun:
-    """Consecutive segments of one version, all in one chunk of leaves, and k shares of them.
+    """Consecutive segments of one version, all in one chunk of leaves, with k shares of them.
 
-    chunk_first, chunk_leaves: the chunk. read_key None: ciphertext is wanted, each segment's salt before it.
+    chunk_first, chunk_leaves: the chunk. read_key None: return ciphertext, each segment after its salt.
     """
 
     prefix: Prefix
@@ -67,7 +67,7 @@ class SegmentRun:
 
 @frozen(kw_only=True)
 class OpenedRun:
-    """text: empty if a share is bad. bad: which, and why. proven: the chunk's leaves of each share that is good."""
+    """text: empty if a share is bad. bad: bad shares, with reasons. proven: the chunk's leaves for each good share."""
 
     text: Buffer = field(repr=False)
     bad: Mapping[ShareNumber, str]
@@ -89,7 +89,7 @@ def open_run(run: SegmentRun) -> OpenedRun:
 
 
 def check_run(run: SegmentRun, number: ShareNumber, share: ShareRun) -> bytes:
-    """The proven leaves of the run's chunk, which the share's blocks match; FormatError or IntegrityError."""
+    """Check the share's blocks and return the proven leaves of the run's chunk; FormatError or IntegrityError."""
     geometry = run.geometry
     view = memoryview(share.blocks)
     spans = block_spans(geometry, run.first_segment, run.segment_count)

@@ -1,7 +1,7 @@
-"""What was seen where: the versions of a mutable file, as one value. [spec mutable 10, 13]
+"""Which versions of a mutable file were seen, and where: one value. [spec mutable 10, 13]
 
-Pure. A share is of the version that its signed prefix names; its number is its server's claim until its hash chain has
-proven it. How many numbers of a version count is decided here (decision 0150). Nothing here knows of blocks: whether a
+Pure. A share is of the version in its signed prefix. Its number is only its server's claim until its hash chain has
+proven it. This module decides how many numbers of a version count (decision 0150). It knows nothing of blocks: whether a
 share is whole shows when it is read.
 """
 
@@ -25,9 +25,9 @@ ShareLocation = tuple[ServerId, ShareNumber]
 
 @frozen(kw_only=True, eq=False)
 class Sighting:
-    """A share whose signed prefix is proven. table: where its fields lie. head: its first bytes, as they came.
+    """A share whose signed prefix is proven. table: where its fields are. head: its first bytes, as received.
 
-    pieces: more of its bytes that have come, by where they lie; nothing of them is proven. number_proven: whether its hash
+    pieces: further bytes that have come, by offset; they are unproven. number_proven: whether its hash
     chain leads from its number to the root hash, or this process has written it.
     """
 
@@ -45,13 +45,13 @@ class Sighting:
         return self.server_id, self.number
 
     def at_hand(self, wanted: Range) -> Buffer | None:
-        """Those bytes of the share, if they came with its head, or in a piece."""
+        """Those bytes of the share, if they came with its head or in a piece."""
         return cut_out(self.head, self.pieces, wanted)
 
 
 @frozen(kw_only=True, eq=False)
 class BadShare:
-    """A share that cannot be used. front: its first bytes, up to LONGEST_PREFIX, which a write tests."""
+    """A share that cannot be used. front: its first bytes, up to LONGEST_PREFIX, which writes test."""
 
     server_id: ServerId
     number: ShareNumber
@@ -66,12 +66,12 @@ class BadShare:
 
 @frozen(kw_only=True, eq=False)
 class VersionMap:
-    """servers: all that there are, in the file's order. answered, failed: the outcome of asking; others were not asked.
+    """servers: all servers, in the file's order. answered, failed: the outcome of asking; the others were not asked.
 
     silent: those that failed by not answering in time. sightings, bad: every share found. private_key: None if it was not
-    sought or not found. known_seqnum: the highest that this process has seen signed at any time, 0 if it has not looked.
-    given_way: versions of this writer's own, by their order, that gave way to another writer's: whatever shares of them are
-    left, any other version that can be read is preferred.
+    sought or not found. known_seqnum: the highest sequence number whose signature this process has ever seen, 0 if it has not looked.
+    given_way: versions of this writer, by their order, that gave way to another writer's. Whatever shares of them are
+    left, any other readable version is preferred.
     """
 
     servers: Sequence[ServerId]
@@ -86,26 +86,26 @@ class VersionMap:
     given_way: frozenset[tuple[int, bytes]] = frozenset()
 
     def versions(self) -> dict[Prefix, list[Sighting]]:
-        """Every version seen, and its shares."""
+        """Every version seen, with its shares."""
         found: dict[Prefix, list[Sighting]] = {}
         for sighting in self.sightings:
             found.setdefault(sighting.prefix, []).append(sighting)
         return found
 
     def recoverable(self) -> list[Prefix]:
-        """The versions of which k share numbers or more count, the newest first."""
+        """The versions with k or more share numbers that count, newest first."""
         return self._sorted(True)
 
     def unrecoverable(self) -> list[Prefix]:
-        """The versions of which fewer count, the newest first."""
+        """The versions with fewer, newest first."""
         return self._sorted(False)
 
     def count_numbers(self, prefix: Prefix) -> int:
         """How many share numbers of a version count.
 
-        Those that are proven do, and one for each server that has proven none: a server may show one share under many
-        numbers. Of an empty version nothing can be proven, because all its shares are alike: there a server
-        counts for its even part of the file, unless nobody shows anything else.
+        Proven numbers count, and one number for each server that has proven none, because a server may show one share under many
+        numbers. An empty version has no proofs, because all its shares are alike. There a server
+        counts for its even part of the file, unless no other server shows anything.
         """
         shares = self.shares_of(prefix)
         proven = {share.number for share in shares if share.number_proven}
@@ -126,29 +126,29 @@ class VersionMap:
 
     @property
     def best(self) -> Prefix | None:
-        """The newest version that can be read."""
+        """The newest readable version, or None."""
         return next(iter(self.recoverable()), None)
 
     @property
     def highest_seqnum(self) -> int:
-        """Of all versions seen now or earlier, recoverable or not; 0 if none."""
+        """The highest sequence number of all versions seen now or earlier, recoverable or not; 0 if none."""
         return max([self.known_seqnum, *(sighting.prefix.seqnum for sighting in self.sightings)])
 
     @property
     def newer_unrecoverable(self) -> list[Prefix]:
-        """Versions that cannot be read though they are newer than every one that can."""
+        """Unreadable versions that are newer than every readable one."""
         best = self.best
         return [prefix for prefix in self.unrecoverable() if best is None or prefix.seqnum > best.seqnum]
 
     @property
     def needs_merge(self) -> bool:
-        """Whether two recoverable versions have one sequence number."""
+        """Whether two recoverable versions have the same sequence number."""
         seqnums = [prefix.seqnum for prefix in self.recoverable()]
         return len(seqnums) != len(set(seqnums))
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a newer version than the best is known to have been signed."""
+        """Whether a version newer than the best is known to have been signed."""
         best = self.best
         return best is not None and best.seqnum < self.highest_seqnum
 
@@ -157,17 +157,17 @@ class VersionMap:
         return [sighting for sighting in self.sightings if sighting.prefix == prefix]
 
     def knowing(self, seqnum: int) -> VersionMap:
-        """The same map, and the highest sequence number that is known of the file."""
+        """The same map, with the highest known sequence number of the file."""
         return evolve(self, known_seqnum=max(self.known_seqnum, seqnum))
 
     def without_pieces(self) -> VersionMap:
-        """The same map, to be kept: of each share no more than its head."""
-        # A head may be a view of the whole message, and would keep it.
+        """The same map, to be kept: only the head of each share."""
+        # A head may be a view of the whole message, and would keep the message in memory.
         lean = [evolve(s, head=bytes(s.head), pieces={}) if s.pieces else s for s in self.sightings]
         return evolve(self, sightings=lean)
 
     def without(self, refuted: Mapping[ShareLocation, str], lost: Collection[ShareLocation] = ()) -> VersionMap:
-        """The map where shares that were read count as bad, for these reasons, and lost ones as not seen."""
+        """The map in which refuted shares count as bad, with these reasons, and lost ones as not seen."""
         gone = {
             share.location: share for share in self.sightings if share.location in refuted or share.location in lost
         }
@@ -185,7 +185,7 @@ class VersionMap:
         return evolve(self, sightings=kept, bad=[*self.bad, *bad])
 
     def locations(self) -> dict[ShareLocation, Sighting | BadShare]:
-        """Everything found, by location."""
+        """Every share found, by location."""
         found: dict[ShareLocation, Sighting | BadShare] = {share.location: share for share in self.bad}
         found.update({share.location: share for share in self.sightings})
         return found
@@ -197,17 +197,17 @@ class VersionMap:
 
 
 def version_name(prefix: Prefix) -> str:
-    """How people and reports name a version. [spec mutable 18]"""
+    """The name of a version for people and reports. [spec mutable 18]"""
     return f"seq{prefix.seqnum}-{base32.encode(prefix.root_hash)[:4]}"
 
 
 def front_of(head: Buffer) -> bytes:
-    """What a write tests of a share that is bad: all that was seen of its first bytes."""
+    """The first bytes of a bad share, as a write tests them."""
     return bytes(head[:LONGEST_PREFIX])
 
 
 def cut_out(head: Buffer, pieces: Mapping[Range, Buffer], wanted: Range) -> Buffer | None:
-    """Those bytes of a share, of whose front and pieces (by where they lie) these have come; None if they have not."""
+    """Those bytes of a share, from its front and its pieces (by offset); None if they have not all come."""
     offset, size = wanted
     for start, piece in ((0, head), *((start, piece) for (start, _), piece in pieces.items())):
         if start <= offset and offset + size <= start + len(piece):
@@ -225,16 +225,16 @@ def distinct_hosts(sightings: Sequence[Sighting]) -> Mapping[ShareNumber, set[Se
 
 @define(kw_only=True, eq=False)
 class CandidateShare:
-    """A share with a header, whose keys and signature are still to be checked.
+    """A share with a header, whose keys and signature are not checked yet.
 
-    sighting: what it is if they are right. pieces: bytes that came later than its head.
+    sighting: its value if they are right. pieces: bytes that came after its head.
     """
 
     sighting: Sighting
     pieces: dict[Range, Buffer] = field(factory=dict, repr=False)
 
     def get(self, wanted: Range) -> Buffer | None:
-        """Those bytes, if they have come."""
+        """Those bytes, or None if they have not come."""
         piece = self.sighting.at_hand(wanted)
         return piece if piece is not None else cut_out(b"", self.pieces, wanted)
 

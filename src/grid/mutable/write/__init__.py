@@ -1,1 +1,1 @@
-"""Writing a mutable file: where a new version goes, test-and-set, and other writers. Plans only."""
+"""Writes a mutable file: where a new version goes, test-and-set, and other writers. Plans only."""

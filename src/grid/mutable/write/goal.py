@@ -1,6 +1,6 @@
-"""Where the shares of a new version go: every location where the file has any, and homes for the rest. [spec mutable 12, 15]
+"""Chooses where the shares of a new version go: every location that has a share, and servers for the rest. [spec mutable 12, 15]
 
-Pure. A location's tests say what must be there still when it is written.
+Pure. Each location has tests: what must still be there when it is written.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ ABSENT: Tests = ((0, 1, b""),)
 Goal = dict[ShareLocation, Tests]
 
 Guards = Mapping[ShareNumber, Tests]
-"""What must hold of the other shares on a server for it to take any share at all."""
+"""What must hold for the other shares on a server so that it takes any share at all."""
 
 
 def tests_of(share: Sighting | BadShare) -> Tests:
-    """That the share is still the one that was seen."""
+    """The tests that the share is still the one that was seen."""
     if isinstance(share, BadShare):
         return tests_of_front(share.front)
     return tests_of_version(share.prefix)
 
 
 def tests_of_version(prefix: Prefix) -> Tests:
-    """That a share is of this version."""
+    """The tests that a share is of this version."""
     checkstring = prefix.checkstring
     return ((0, len(checkstring), checkstring),)
 
 
 def guards_of(found: VersionMap, n: int) -> Mapping[ServerId, Guards]:
-    """For each server that answered: that it still holds the shares below n that it showed, and no others.
+    """For each server that answered: the tests that it still holds the shares below n that it showed, and no others.
 
-    Without these tests two writers who choose different locations on one server would not meet there.
+    Without these tests, two writers that choose different locations on one server would not notice each other.
     """
     guards = {server_id: dict.fromkeys(map(ShareNumber, range(n)), ABSENT) for server_id in found.answered}
     for (server_id, number), share in found.locations().items():
@@ -50,7 +50,7 @@ def guards_of(found: VersionMap, n: int) -> Mapping[ServerId, Guards]:
 
 
 def tests_of_front(front: bytes) -> Tests:
-    """That a share starts so, of which at most LONGEST_PREFIX bytes were read."""
+    """The tests that a share starts with these bytes, at most LONGEST_PREFIX of them."""
     return ((0, LONGEST_PREFIX, front),) if front else ABSENT
 
 
@@ -61,10 +61,10 @@ def choose_goal(
     doubtful: Collection[ServerId] = frozenset(),
     happy: int = 0,
 ) -> Goal:
-    """Every location of a share below n in the map, a location for each number that has none, and more to reach `happy` servers.
+    """Every location of a share below n in the map, one location for each other number, and more until `happy` servers are reached.
 
-    permitted: servers that may be given new shares, in the file's order; those that failed are not. doubtful: servers that
-    may keep silent: what only they would hold gets a second location.
+    permitted: servers that may receive new shares, in the file's order; those that failed do not. doubtful: servers that
+    may stay silent: a number that only they would hold gets a second location.
     """
     goal = {location: tests_of(share) for location, share in found.locations().items() if location[1] < n}
     usable = [server_id for server_id in permitted if server_id not in found.failed]
@@ -80,7 +80,7 @@ def choose_goal(
 
 
 def _homeless(locations: Iterable[ShareLocation], n: int) -> list[ShareNumber]:
-    """The numbers that have none of these locations."""
+    """The numbers below n that have none of these locations."""
     have = {number for _, number in locations}
     return [ShareNumber(number) for number in range(n) if number not in have]
 
@@ -91,9 +91,9 @@ def assign_homeless(
     usable: Sequence[ServerId],
     avoid: Collection[ShareLocation] = (),
 ) -> list[ShareLocation]:
-    """A location for each of these share numbers, on the servers with the fewest shares first. [spec mutable 15]
+    """A location for each of these share numbers, preferring the servers with the fewest shares. [spec mutable 15]
 
-    avoid: locations that are not to be used; a number that has no other gets none.
+    avoid: locations that must not be used; a number with no other location gets none.
     """
     load = dict.fromkeys(usable, 0)
     for server_id, _ in goal:
@@ -114,17 +114,17 @@ def spread(
     usable: Sequence[ServerId],
     avoid: Collection[ShareLocation] = (),
 ) -> list[ShareLocation]:
-    """Second locations for shares that crowd on few servers, until `happy` servers have a share of their own.
+    """Second locations for shares that crowd on few servers, until `happy` servers each have a share of their own.
 
-    Without them a file could not be written any more once its shares crowd, as after a repair while servers were away, or
-    on a grid that has grown. avoid: locations that are not to be used.
+    Without them, a file whose shares crowd could not be written any more, for example after a repair while servers were away, or
+    on a grid that has grown. avoid: locations that must not be used.
     """
     held: dict[ServerId, int] = {}
     for server_id, number in locations:
         held[server_id] = held.get(server_id, 0) | 1 << number
     servers, matched = list(held), match_servers(list(held.values()))
     counted = {servers[index] for index in matched}
-    # A server that is left out of a largest matching holds none of the numbers that are left out.
+    # A server outside a largest matching holds no number that is outside it as well.
     free = [ShareNumber(number) for number in range(n) if number not in matched.values()]
     idle = [server_id for server_id in usable if server_id not in counted]
     chosen: list[ShareLocation] = []

@@ -14,17 +14,17 @@ from grid.mutable.share.versions import VersionMap
 from grid.ports import ServerId, ShareNumber
 
 MOST_GIVEN_WAY = 16
-"""Versions that gave way that are remembered of one open file: those of a whole round of retries, and more."""
+"""Versions of one open file that gave way and are remembered: more than a full round of retries produces."""
 
 Identity = tuple[int, bytes]
-"""(sequence number, root hash): what orders versions."""
+"""(sequence number, root hash), the order of versions."""
 
 
 @define(kw_only=True, eq=False)
 class OtherWriters:
-    """prefix: of the version that is written; base: the order of the one it is written over, None for a new file.
+    """prefix: of the version being written. base: the order of the version it replaces, None for a new file.
 
-    known: unfinished versions that were seen before the write, and their shares.
+    known: unfinished versions that were seen before the write, with their shares.
     """
 
     prefix: Prefix
@@ -35,35 +35,35 @@ class OtherWriters:
 
     @property
     def seen(self) -> bool:
-        """Whether there is any."""
+        """Whether any version of another writer was seen."""
         return bool(self._numbers)
 
     def is_newer(self, identity: Identity | None) -> bool:
-        """Whether a share of this identity (None: none at all) would be another writer's, if it were proven."""
+        """Whether a share of this identity would be another writer's, if it were proven. None: no version at all."""
         return identity is None or self.base is None or identity > self.base
 
     def is_older(self, identity: Identity | None) -> bool:
-        """Whether this is a version before the one that is written over."""
+        """Whether this version is older than the one being replaced."""
         return identity is not None and self.base is not None and identity < self.base
 
     def note(self, server_id: ServerId, versions: Mapping[Identity, frozenset[ShareNumber]]) -> None:
-        """Take note of what one server has proven."""
+        """Note what one server has proven."""
         for identity, numbers in versions.items():
             if self.is_newer(identity) and identity != self.prefix.order:
                 self._numbers.setdefault(identity, set()).update(numbers)
                 self.shown[server_id] = max(identity, self.shown.get(server_id, identity))
 
     def may_go_on(self, ours: int, away: Set[ShareNumber], hidden: int) -> bool:
-        """Whether none of their writers can have succeeded, and this version is the one to prevail.
+        """Whether no other writer can have succeeded, and this version should win.
 
-        ours: distinct shares of this version that are stored. away: numbers whose servers do not answer any more.
-        hidden: how many more may lie where nobody has looked.
+        ours: distinct stored shares of this version. away: numbers on servers that no longer answer.
+        hidden: how many more there may be on servers that were not asked.
         """
         if self.base is None:
             return not self._numbers
         k = self.prefix.k
         if any(seqnum > self.prefix.seqnum for seqnum, _ in self._numbers):
-            return False  # Its writer has seen this version, or another of its time: only a new map tells what became of it.
+            return False  # Its writer has seen this version, or another of that time. Only a new map can show what became of it.
         for identity, numbers in self._numbers.items():
             if len(numbers | away | self.known.get(identity, frozenset())) + hidden >= k:
                 return False
@@ -74,23 +74,23 @@ class OtherWriters:
 
 @define
 class Conflicts:
-    """What came of writes that gave way: what servers have proven then, and the versions that gave way.
+    """What writes that gave way have learned: what servers proved then, and the versions that gave way.
 
-    Who does not show to the next map what it has proven is not asked again. A version that gave way may have k shares
-    all the same, on servers that had missed the other writer's change: it must not be built upon in place of that change.
+    A server that hides from the next map what it proved is not asked again. A version that gave way may still have k shares,
+    on servers that missed the other writer's change. It must not be built upon in place of that change.
     """
 
     _shown: dict[str, Identity] = field(factory=dict)
     _given_way: list[Identity] = field(factory=list)
 
     def note(self, shown: Mapping[str, Identity], ours: Identity | None) -> None:
-        """The version `ours` has given way to these."""
+        """Note that the version `ours` has given way to these."""
         self._shown |= shown
         if ours is not None:
             self._given_way = [*self._given_way[-MOST_GIVEN_WAY + 1 :], ours]
 
     def apply(self, found: VersionMap) -> VersionMap:
-        """The map without servers that hide what they have shown to a write, for it would meet them again and again.
+        """The map without servers that hide what they showed to a write, because a write would meet it again and again.
 
         Versions that gave way come last in it.
         """

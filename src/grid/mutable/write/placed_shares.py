@@ -1,6 +1,7 @@
-"""Where the shares of one version have arrived, whether they are enough, and the words for when they are not. Pure.
+"""Where the shares of one version have arrived, whether they are enough, and the error if they are not. Pure.
 
-Part of the plans that write. It keeps count and finds locations for what has none; the plans decide when a write has failed.
+Part of the plans that write. It counts shares and finds locations for those that have none. The plans decide when a write
+has failed.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from grid.plural import counted
 from grid.ports import ServerId, ServerIdentity, ShareNumber
 
 AS_IT_WAS = "nothing was changed"
-"""The state of a file when a write has failed before anything of it was lost."""
+"""The state of a file when a write failed before it changed anything."""
 MAX_NAMED = 10
-"""Servers that a message names; of further ones it has the number."""
+"""Most servers that a message names. It only counts the others."""
 _MAX_NAME = 40
 
 
 class PlacedShares:
     """The locations of one write.
 
-    goal: all that were chosen so far. due: those to write next. yielded: those left to another writer.
+    goal: all locations chosen so far. due: those to write next. yielded: those left to another writer.
     """
 
     def __init__(self, job: WriteJob, goal: Goal) -> None:
@@ -39,50 +40,50 @@ class PlacedShares:
 
     @property
     def safe(self) -> set[ShareLocation]:
-        """Where the version is."""
+        """The locations that have the version."""
         return self.placed | self._job.held
 
     @property
     def numbers(self) -> int:
-        """Distinct shares of the version that are somewhere."""
+        """Number of distinct shares of the version that are stored."""
         return len(hosts_of(self.safe))
 
     @property
     def happiness(self) -> int:
-        """Servers that each hold a share of their own."""
+        """How many servers each hold a share of their own."""
         return happiness(hosts_of(self.safe))
 
     def are_enough(self, more: Collection[ShareLocation] = ()) -> bool:
-        """Whether the version is safe, or would be with these locations as well."""
+        """Whether the version is safe, or would be with these further locations."""
         return are_enough(self.safe.union(more), self._job.prefix.k, self._job.happy)
 
     def taken(self, done: Collection[ShareLocation]) -> None:
-        """A server has written to these locations, or removed the shares there."""
+        """Note that a server has written these locations, or removed the shares there."""
         self.removed |= self._job.removes.intersection(done)
         self.placed |= set(done) - self._job.removes
 
     def require(self, location: ShareLocation, tests: Tests) -> None:
-        """Have a location written where these tests hold."""
+        """Make a location due, to be written if these tests hold."""
         self.due[location] = tests
         self.goal.setdefault(location, tests)
 
     def forget(self, server_id: ServerId) -> None:
-        """Count nothing that this server says it has taken."""
+        """Stop counting the shares that this server says it took."""
         self.placed = {location for location in self.placed if location[0] != server_id}
 
     def find_homes(
         self, broken: Collection[ServerId], silent: Collection[ServerId], late: Collection[ShareLocation]
     ) -> None:
-        """Have the shares of servers that failed written elsewhere, and of late ones if they are needed.
+        """Find other locations for the shares of servers that failed and, if needed, of late ones.
 
-        broken: servers that failed. silent: servers that have not answered everything yet. late: locations whose servers are late.
+        broken: servers that failed. silent: servers that have not answered everything. late: locations on late servers.
         """
         for location in [location for location in self.due if location[0] in broken]:
             del self.due[location]
         taken = [*self.safe, *self.due]
         is_safe = self.are_enough()
         if is_safe and self._job.base is not None:
-            # Other writers count what they meet: a version must not lie where they do not look, unless it needs to.
+            # Other writers count what they find, so a version must not use unexpected locations without need.
             taken += late
         have = {number for _, number in taken}
         homeless = [ShareNumber(number) for number in range(self._job.prefix.n) if number not in have]
@@ -110,7 +111,7 @@ def are_enough(locations: Iterable[ShareLocation], k: int, happy: int) -> bool:
 def too_few(
     reached: int, happy: int, shares: int, k: int, *, verb: str, failures: Mapping[ServerId, GridError], state: str = ""
 ) -> NotHappyError:
-    """The error of a write. verb: what too few servers did. failures: why the others did not. state: of the file."""
+    """The error for a failed write. verb: what too few servers did. failures: why the others did not. state: of the file."""
     if reached < happy:
         took = f"only {counted(reached, 'server')}" if reached else "no server"
         text = f"{took} {verb}, and {happy} are needed"
@@ -127,7 +128,7 @@ def too_few(
 def name_missing(
     error: NotHappyError, servers: Iterable[ServerIdentity], failed: Collection[ServerId]
 ) -> NotHappyError:
-    """The same error with the names of all that could not be reached; failed: those found so before the write."""
+    """The same error with the names of all servers that could not be reached. failed: those that failed before the write."""
     known = {server.server_id: server.nickname for server in servers}
     missing = [server_id for server_id in known if server_id in failed or server_id in error.unreachable]
     if not missing:

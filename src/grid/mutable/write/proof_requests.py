@@ -1,10 +1,10 @@
-"""Fronts of shares that stand in the way of a write, and what their servers can prove of them. [spec mutable 6, 8]
+"""Asks servers to prove the shares that stand in the way of a write. [spec mutable 6, 8]
 
-Pure; part of the write plan. A front that a server shows is only a claim: anybody can make one up. What counts is the
-signature of the file's key over the whole prefix, and for the number of a share the hash chain from its blocks to the signed
-root. It never decides what follows from a claim: the write plan does.
+Pure; part of the write plan. A front that a server shows is only a claim, because anyone can make one up. What counts is the
+signature of the file's key over the whole prefix and, for a share's number, the hash chain from its blocks to the signed
+root. The write plan decides what follows from a proof.
 
-Cost: round trips: one for each server that shows something in the way; another where the keys or the root of the
+Cost: round trips: one for each server that shows something in the way. One more if the keys or the root of the
 block hash tree lie beyond the first FRONT_BYTES of the share.
 """
 
@@ -28,14 +28,14 @@ from grid.mutable.share.versions import CandidateShare, Sighting, front_of
 from grid.ports import Buffer, Range, ServerId, ShareNumber
 
 FRONT_BYTES = 4096
-"""Bytes asked for of each share: its keys and its chain, and in a small SDMF share all that proves its number."""
+"""First bytes requested of each share: its keys and chain, and in a small SDMF share everything that proves its number."""
 
 PROOF_FLOOR_S = 0.5
 PROOF_FACTOR = 4.0
-"""A server has at least this long, and this multiple of the slowest answer, to prove what it has shown."""
+"""A server has at least this long, and this many times the slowest answer, to prove what it has shown."""
 
 MOST_LAYOUTS = 4
-"""Different layouts of one server's shares that are looked at further: an honest server has one or two."""
+"""Different layouts of one server's shares that are examined: an honest server has one or two."""
 
 Order = tuple[int, bytes]
 """(sequence number, root hash) of a version."""
@@ -43,10 +43,10 @@ Order = tuple[int, bytes]
 
 @frozen(kw_only=True)
 class ServerProof:
-    """What one server has proven. versions: of each signed version the numbers that count as held there.
+    """What one server has proven. versions: for each signed version, the numbers that count as held there.
 
-    fronts: the first bytes of every share whose signature is proven. unproven: numbers that were asked about and are not
-    backed by a signature, with the reason.
+    fronts: the first bytes of every share with a proven signature. unproven: numbers asked about that have no valid
+    signature, with reasons.
     """
 
     server_id: ServerId
@@ -57,7 +57,7 @@ class ServerProof:
 
 @define(kw_only=True, eq=False)
 class _Case:
-    """One server's claims while they are looked at."""
+    """One server's claims while they are examined."""
 
     server_id: ServerId
     numbers: frozenset[ShareNumber]
@@ -81,20 +81,20 @@ class ProofRequests:
 
     @property
     def pending(self) -> bool:
-        """Whether anything is still to be proven."""
+        """Whether any proof is still outstanding."""
         return bool(self._wanted or self._cases)
 
     @property
     def servers(self) -> set[ServerId]:
-        """Those who are to prove something."""
+        """The servers that have proofs outstanding."""
         return {*self._wanted, *self._cases}
 
     def demand(self, server_id: ServerId, numbers: Iterable[ShareNumber]) -> None:
-        """Have that server prove these shares."""
+        """Ask that server to prove these shares."""
         self._wanted.setdefault(server_id, set()).update(numbers)
 
     def requests(self, now: float) -> list[Request]:
-        """What to ask now."""
+        """The requests to send now."""
         requests: list[Request] = []
         for server_id in [server_id for server_id in self._wanted if server_id not in self._cases]:
             case = _Case(server_id=server_id, numbers=frozenset(self._wanted.pop(server_id)), sent_at=now)
@@ -106,12 +106,12 @@ class ProofRequests:
         return [*requests, *more]
 
     def limit(self, server_id: ServerId, slowest_s: float) -> float | None:
-        """When that server has had time enough; None if it is asked nothing."""
+        """When that server has had enough time; None if it was asked nothing."""
         case = self._cases.get(server_id)
         return None if case is None else case.sent_at + max(PROOF_FLOOR_S, PROOF_FACTOR * slowest_s)
 
     def drop(self, server_id: ServerId) -> list[Request]:
-        """Hear no more of that server; the requests that are of no use any more."""
+        """Drop that server. Returns its requests, which are no longer needed."""
         self._wanted.pop(server_id, None)
         case = self._cases.pop(server_id, None)
         if case is None:
@@ -122,7 +122,7 @@ class ProofRequests:
         return list(case.open)
 
     def answer(self, request: ReadSlot, answer: Mapping[ShareNumber, Sequence[Buffer]]) -> ServerProof | None:
-        """Take one answer; the server's proof once everything it was asked for has come."""
+        """Take one answer. Returns the server's proof once everything requested from it has come."""
         found = self._of_request.pop(request, None)
         if found is None:
             return None
@@ -150,7 +150,7 @@ class ProofRequests:
         return request
 
     def _take_fronts(self, case: _Case, answer: Mapping[ShareNumber, Sequence[Buffer]]) -> None:
-        """Parse every front, and ask for what is missing to prove it."""
+        """Parse every front, and request what its proof still lacks."""
         missing: dict[tuple[Range, ...], list[ShareNumber]] = {}
         for number in sorted(case.numbers):
             pieces = answer.get(number, ())
@@ -187,7 +187,7 @@ class ProofRequests:
             if prove_number(share) is NumberProof.PROVEN:
                 versions.setdefault(prefix.order, set()).add(number)
         for order, number in signed.items():
-            # The signature shows that the version was made; without a chain, it shows no number, so one counts.
+            # The signature shows that the version exists. Without a chain it proves no number, so one number counts.
             versions.setdefault(order, {number})
         return ServerProof(
             server_id=case.server_id,
@@ -197,7 +197,7 @@ class ProofRequests:
         )
 
     def _require_signature(self, candidate: CandidateShare) -> None:
-        """FormatError, IntegrityError unless the file's key has signed the share's prefix."""
+        """Raise FormatError or IntegrityError unless the file's key has signed the share's prefix."""
         table, prefix = candidate.sighting.table, candidate.sighting.prefix
         if prefix in self._signed:
             return
@@ -208,7 +208,7 @@ class ProofRequests:
 
 
 def _candidate(server_id: ServerId, number: ShareNumber, head: Buffer) -> CandidateShare:
-    """The share as its front has it; FormatError if there can be none such."""
+    """The share that its front describes; FormatError if it is impossible."""
     prefix, table = parse_header(head)
     if number >= min(prefix.n, MAX_MUTABLE_SHARES):
         raise FormatError(f"there is no share {number} among {prefix.n}")

@@ -1,9 +1,9 @@
 """The plan that fetches and proves hashes of all shares of a version, for an update in place. [spec mutable 17]
 
-Synchronous and pure; drive.py runs it. Every byte is proven against the signed root hash before it is given out; a copy
-that is bad or silent is replaced by another copy of the number, or the number is missing from the result.
+Synchronous and pure; drive.py runs it. Every byte is proven against the signed root hash before it is returned. A copy
+that is bad or silent is replaced by another copy of its number; otherwise the number is missing from the result.
 
-Cost: round trips: one; none where all has come with the map. Network: of each share the nodes asked for, and its chain.
+Cost: round trips: one; none if everything came with the map. Network: of each share, the requested nodes and its chain.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from grid.mutable.share.versions import ShareLocation, Sighting
 from grid.ports import Buffer, Event, Range, ShareNumber
 
 MESSAGE_BYTES = 16 * 2**20
-"""Bytes of hashes asked for in one message, unless those of one share are more."""
+"""Bytes of hashes requested per message, unless those of one share are more."""
 
 
 @frozen(kw_only=True)
 class RowWants:
-    """Leaves first .. stop of every block tree, with all the nodes that prove them.
+    """Leaves first .. stop of every block tree, with all nodes that prove them.
 
-    A tree without leaves has its one padding leaf, which needs none of this.
+    A tree without real leaves has one padding leaf, and needs none of this.
     """
 
     geometry: Geometry
@@ -44,12 +44,12 @@ class RowWants:
 
     @property
     def node_numbers(self) -> list[int]:
-        """The nodes of a block tree that are wanted, ascending."""
+        """The wanted nodes of a block tree, ascending."""
         base = padded_leaf_count(self.geometry.leaf_count) - 1
         return sorted({0, *range(base + self.first, base + self.stop), *nodes_beside(base + 1, self.first, self.stop)})
 
     def ranges(self, table: ShareTable) -> list[Range]:
-        """Where they lie in a share, ascending; close ones are read as one."""
+        """Their ranges in a share, ascending; close ones are merged."""
         start = table.block_tree[0]
         return merge_ranges([(start + HASH_SIZE * node, HASH_SIZE) for node in self.node_numbers])
 
@@ -58,7 +58,7 @@ class RowWants:
 class ShareRows:
     """nodes: the wanted nodes of the share's block tree, proven. root: the tree's root.
 
-    pieces: what else was asked for, of the copy at that location; nothing of it is proven.
+    pieces: the other ranges requested of the copy at that location, unproven.
     """
 
     nodes: Mapping[int, bytes] = field(repr=False)
@@ -74,7 +74,7 @@ class _Copy:
 
 
 class RowPlan(PlanBase):
-    """Fetches what is wanted of one copy of each share number, of which it has not come with the map."""
+    """Fetches the wanted nodes from one copy of each share number, unless they came with the map."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class RowPlan(PlanBase):
         loads: ServerLoads,
         besides: Mapping[ShareLocation, Sequence[Range]] | None = None,
     ) -> None:
-        """besides: more ranges of some copies, to come in the same messages."""
+        """besides: further ranges of some copies, to fetch with the same messages."""
         super().__init__()
         self._prefix = prefix
         self._besides = besides or {}
@@ -103,19 +103,19 @@ class RowPlan(PlanBase):
         return not self._asked and not self._untried()
 
     def result(self) -> dict[ShareNumber, ShareRows]:
-        """What is proven; a share that is of another version by now, as one server says, is not among it."""
+        """What is proven. Shares that have another version by now, by their server's word, are missing."""
         return self._rows
 
     def take_events(self) -> Sequence[Event]:
-        """Nothing: the update that wants the rows tells what it does."""
+        """Nothing: the update that needs the rows reports its own events."""
         return ()
 
     def wake_at(self) -> float | None:
-        """When the next unanswered question is given up."""
+        """When to give up on the next unanswered request."""
         return min((watch.dispensable_until for watch, _ in self._asked.values()), default=None)
 
     def advance(self, now: float) -> Sequence[Request]:
-        """What to ask now."""
+        """The requests to send now."""
         for request, (watch, _) in list(self._asked.items()):
             if now >= watch.dispensable_until:
                 self._withdrawn.append(request)
@@ -132,7 +132,7 @@ class RowPlan(PlanBase):
         return requests
 
     def answer(self, request: Request, answer: object, now: float) -> None:
-        """Hashes of a server's shares."""
+        """Take hashes of a server's shares."""
         if not isinstance(request, ReadSlot):
             return
         assert isinstance(answer, Mapping)
@@ -147,13 +147,13 @@ class RowPlan(PlanBase):
                 self._outbox.append(advice)
 
     def fail(self, request: Request, error: GridError, now: float) -> None:
-        """Another copy may do."""
+        """Note a failure; another copy may serve."""
         if isinstance(request, ReadSlot):
             watch, _ = self._asked.pop(request)
             watch.ended()
 
     def _take_at_hand(self) -> None:
-        """Prove what has come with the map. What does not prove is asked for like what has not come."""
+        """Prove what came with the map. What cannot be proven is requested like the rest."""
         if self._looked:
             return
         self._looked = True
@@ -167,7 +167,7 @@ class RowPlan(PlanBase):
                         self._take(sighting, ranges, pieces)
 
     def _untried(self) -> list[Sighting]:
-        """The next copy of each number that is neither proven nor asked for."""
+        """The next copy of each number that is neither proven nor requested."""
         asked = {sighting.number for _, sightings in self._asked.values() for sighting in sightings}
         next_copies = []
         for number, copies in self._copies.items():

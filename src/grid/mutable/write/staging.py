@@ -1,8 +1,8 @@
-"""Where a new version goes first when writing over the old one could leave neither whole. [spec mutable 15]
+"""Where a new version goes first if writing over the old one could leave neither whole. [spec mutable 15]
 
-A share is overwritten where it lies, one server after the other, in any order. With k of n and m numbers of the old version in
-reach, some order leaves fewer than k of both if m < 2k - 1: a client that dies then has lost the file. There the new version's
-shares are first placed beside the old ones, under other numbers or on other servers, and the old ones go when it is safe.
+Shares are overwritten in place, one server after the other, in any order. With k of n, and m numbers of the old version in
+reach, some order leaves fewer than k of both if m < 2k - 1. A client that dies at that moment loses the file. In that case the new
+shares are first placed beside the old ones, under other numbers or on other servers, and the old ones go once the new version is safe.
 
 Pure. See docs/decisions/0146-one-version-at-every-instant.md.
 """
@@ -22,23 +22,23 @@ from grid.ports import ServerId, ShareNumber
 
 @frozen(kw_only=True)
 class Stage:
-    """goal: the locations of the first wave. old: those of the version that is written over, which no wave before may touch."""
+    """goal: the locations of the first stage. old: those of the version being replaced, which the first stage must not touch."""
 
     goal: Goal
     old: Goal
 
     def happy(self, wanted: int) -> int:
-        """How many servers with a share of their own the first stage must reach if `happy` are wanted in the end."""
+        """How many servers with a share of their own the first stage must reach if `happy` are required in the end."""
         return min(wanted, happiness(hosts_of(self.goal)))
 
 
 def is_risky(k: int, n: int) -> bool:
-    """Whether a writer that knows nothing of waves can lose a file of this encoding, all of whose shares are there."""
+    """Whether a writer without stages can lose a file with this encoding even if all its shares exist."""
     return n < 2 * k - 1
 
 
 def encoding_notice(k: int, n: int) -> str | None:
-    """What to tell who configures or uses this encoding for files that can change; None if there is nothing to tell."""
+    """The notice for users who configure or use this encoding for mutable files; None if none is needed."""
     if not is_risky(k, n):
         return None
     return (
@@ -48,20 +48,20 @@ def encoding_notice(k: int, n: int) -> str | None:
 
 
 def needs_stage(found: VersionMap, prefix: Prefix) -> bool:
-    """Whether some order of writes over this version could leave fewer than k shares of it and of the new one."""
+    """Whether some order of writes over this version could leave fewer than k shares of both it and the new one."""
     held: dict[ServerId, set[ShareNumber]] = {}
     for share in found.shares_of(prefix):
         held.setdefault(share.server_id, set()).add(share.number)
     numbers = set().union(*held.values())
-    # What one server holds changes in one message, whole or not at all.
+    # One server's shares change in one message, all or none.
     return len(numbers) < 2 * prefix.k - 1 and any(len(group) < prefix.k for group in held.values())
 
 
 def plan_stage(found: VersionMap, prefix: Prefix, usable: Sequence[ServerId], happy: int = 0) -> Stage | None:
-    """A location for every number where no share of this version is lost; None if fewer than k numbers have one.
+    """A location for every number that costs no share of this version; None if fewer than k numbers have one.
 
-    usable: servers that may be given new shares, in the file's order, those in doubt last. The locations follow from the map
-    alone, so that two writers meet at them. More are on servers that have none, until `happy` have a share of their own.
+    usable: servers that may receive new shares, in the file's order, those in doubt last. The locations follow from the map
+    alone, so that two writers choose the same. Servers without a share get more, until `happy` have a share of their own.
     """
     shares = [share for share in found.shares_of(prefix) if share.number < prefix.n]
     order = {server_id: index for index, server_id in enumerate(found.servers)}
@@ -85,7 +85,7 @@ def plan_stage(found: VersionMap, prefix: Prefix, usable: Sequence[ServerId], ha
 def _locations(
     n: int, primary: Mapping[ShareNumber, ServerId], needed: set[ShareLocation], usable: Sequence[ServerId]
 ) -> list[ShareLocation]:
-    """One location for each number that can have one: each server gets as many as it holds, where that is possible."""
+    """One location for each number that can have one. If possible, each server gets as many as it holds."""
     held = list(primary.items())
     sizes = [sum(server_id == other for _, other in held) for server_id in set(primary.values())]
     shift = max(sizes, default=0)
@@ -93,7 +93,7 @@ def _locations(
     locations: list[ShareLocation] = []
     rest: list[ShareNumber] = [ShareNumber(number) for number in range(n) if number not in primary]
     for index, (number, _) in enumerate(held):
-        # Shifted by the largest server's count, no number goes to the server that holds it, unless that holds most.
+        # Shifted by the largest server's count, no number goes to a server that holds it, unless that one holds most.
         server_id = held[(index + shift) % len(held)][1]
         if server_id in load and (server_id, number) not in needed:
             load[server_id] += 1

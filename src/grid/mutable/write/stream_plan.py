@@ -1,11 +1,11 @@
-"""The plan that brings the blocks of a large version to its locations, piece by piece. [spec mutable 4, 5]
+"""The plan that writes the blocks of a large version to its locations, piece by piece. [spec mutable 4, 5]
 
-Synchronous and pure; drive.py runs it. It writes nothing that a reader looks at: what it leaves behind becomes a version
-when somebody writes the headers. The first piece claims a location by a token that every later piece, and the header,
-must find there still; so two writers never mix their blocks. See docs/decisions/0030-large-mutable-files.md.
+Synchronous and pure; drive.py runs it. It writes nothing that readers look at. What it leaves behind becomes a version
+once its headers are written. The first piece claims a location with a token, and every later piece and the header
+require that token, so two writers never mix their blocks. See docs/decisions/0030-large-mutable-files.md.
 
 Cost: round trips: per server one message per batch, IN_FLIGHT at a time. Memory: LIVE_BYTES of shares. CPU: one pool
-call a batch.
+call per batch.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber, SlotAnswer, TestWrite
 
 WRITE_BYTES = 32 * 2**20
-"""Bytes of all shares in a batch: more than an immutable file has, since a piece of a slot costs a server more than its bytes do."""
+"""Bytes of all shares in a batch: more than for an immutable file, because each write to a slot costs a server more than its bytes."""
 
 LIVE_BYTES = 2 * WRITE_BYTES
-"""Bytes of shares read, encoded and not yet taken by all servers: one batch on its way, and the next one."""
+"""Bytes of shares that are read and encoded, but that some server has not taken: one batch on its way, and the next one."""
 
 FIRST_PART = 6
 """The first batch is this many times smaller than the others: it claims the locations while the next one is encoded."""
 
 IN_FLIGHT = 2
-"""Messages on their way to a server that has shown that the location is ours: while it waits for its disk, the next one comes."""
+"""Messages in flight to a server that has confirmed our claim: the next one arrives while it waits for its disk."""
 
 STREAM_FLOOR_S = 0.5
-"""A server that takes longer for a piece than this, and several times as long as the others, is left behind where they suffice."""
+"""A server that takes longer than this, and several times as long as the others, is left behind if the others are enough."""
 
 UNFINISHED = b"\xff"
-"""The first byte of a share whose header is yet to come: a version that no reader knows."""
+"""The first byte of a share whose header is not written yet: a version that no reader knows."""
 
 TOKEN_SIZE = 41
-"""Bytes of a token: as many as a checkstring of MDMF has."""
+"""Bytes of a token: the size of an MDMF checkstring."""
 
 
 class ClaimKind(Enum):
-    """FRONT: the token stands where the header will be, and there is no version to be read there meanwhile.
-    BEHIND: it stands after the old version, before the new blocks. NONE: the tests given hold all the time.
+    """FRONT: the token is where the header will be, so the location has no readable version meanwhile.
+    BEHIND: it is after the old version and before the new blocks. NONE: the given tests hold all the time.
     """
 
     FRONT = "front"
@@ -66,12 +66,12 @@ class ClaimKind(Enum):
 
 @frozen(kw_only=True)
 class StreamJob:
-    """What to encode, and how its locations are claimed.
+    """What to encode, and how to claim its locations.
 
-    data_offset: where blocks start in a share. salts: 16 bytes a segment and the source is plaintext, or None: the
+    data_offset: where blocks start in a share. salts: 16 bytes per segment, and the source is plaintext; or None, and the
     source has each segment's salt and ciphertext. token: TOKEN_SIZE bytes, the first of them UNFINISHED.
     claim_offset: where the token is written (ignored for NONE). needed, happy: distinct shares, and servers with one of
-    their own, without which it is given up.
+    their own, below which the stream fails.
     """
 
     geometry: Geometry
@@ -85,18 +85,18 @@ class StreamJob:
     happy: int
 
     def tests_after_claim(self, before: Tests) -> Tests:
-        """What holds at a location from its first piece on."""
+        """What holds at a location once its first piece is written."""
         if self.claim is ClaimKind.NONE:
             return before
         token = (self.claim_offset, len(self.token), self.token)
         if self.claim is ClaimKind.FRONT:
             return (token,)
-        # A share that was not there is now, and starts with the zeros that a server fills holes with.
+        # A share that did not exist does now, and starts with the zeros with which a server fills holes.
         front = ((0, TOKEN_SIZE, bytes(TOKEN_SIZE)),) if before == ABSENT else before
         return (*front, token)
 
     def bar(self, before: Tests, token: bytes) -> TestWrite | None:
-        """What takes a location from another writer whose token stands there, and spoils nothing else; None without tokens."""
+        """A write that stops another writer whose token is there, and damages nothing else; None without tokens."""
         match self.claim:
             case ClaimKind.NONE:
                 return None
@@ -109,10 +109,10 @@ class StreamJob:
 
 @frozen(kw_only=True)
 class Streamed:
-    """hashes: of all shares. goal: the locations that have all blocks but the last, and what holds there until then.
+    """hashes: of all shares. goal: the locations that have all blocks but the last, with the tests that hold there until then.
 
-    last_offset, last: the bytes that are missing from each share, and where they go: they come with its header.
-    denied: locations whose servers say that they are not as they were any more, and what was tested there at first.
+    last_offset, last: the missing bytes of each share, and their offset; they are written with its header.
+    denied: locations that have changed, as their servers say, with the first tests.
     """
 
     hashes: VersionHashes
@@ -142,25 +142,25 @@ class _Servers(dict[ServerId, _Server]):
         self._dispensable: dict[ServerId, bool] = {}
 
     def lose(self, server_id: ServerId) -> _Server:
-        """Do without a server from now on."""
+        """Continue without a server."""
         self._dispensable.clear()
         return self.pop(server_id)
 
     def locations(self, without: ServerId | None = None) -> list[ShareLocation]:
-        """The locations of all shares, leaving one server out."""
+        """The locations of all shares, without the given server."""
         return [(sid, number) for sid, server in self.items() if sid != without for number in server.shares]
 
     def is_dispensable(self, server_id: ServerId) -> bool:
-        """Whether the other servers are enough; worked out once for as long as they are the same."""
+        """Whether the other servers are enough; computed again only when the servers change."""
         if server_id not in self._dispensable:
             self._dispensable[server_id] = are_enough(self.locations(without=server_id), self._needed, self._happy)
         return self._dispensable[server_id]
 
 
 class StreamPlan(PlanBase):
-    """Brings the blocks of the job to the locations of the goal, or of as many of them as are needed.
+    """Writes the blocks of the job to all locations of the goal, or to as many as needed.
 
-    Those of the last batch are encoded and left to who writes the header: one message and its syncs fewer.
+    The blocks of the last batch are encoded but left to the caller, who writes them with the header: this saves a message and its syncs.
     """
 
     def __init__(self, job: StreamJob, goal: Goal, memory: ServerMemory) -> None:
@@ -182,7 +182,7 @@ class StreamPlan(PlanBase):
         return self._batches.all_read and not any(waiting)
 
     def result(self) -> Streamed:
-        """What is to be signed now; ConflictError if somebody else wrote, NotHappyError if too few servers are left."""
+        """What to sign now; ConflictError if another client wrote, NotHappyError if too few servers are left."""
         self._raise_error()
         goal = {
             (server_id, number): self._job.tests_after_claim(tests) if server.claimed else tests
@@ -204,7 +204,7 @@ class StreamPlan(PlanBase):
         return min(limits, default=None)
 
     def advance(self, now: float) -> Sequence[Request]:
-        """What to read, encode and write now."""
+        """The requests that read, encode and write now."""
         if self.finished:
             return []
         self._leave_stalled_behind(now)
@@ -215,7 +215,7 @@ class StreamPlan(PlanBase):
         return [] if self._error is not None else requests
 
     def answer(self, request: Request, answer: object, now: float) -> None:
-        """Bytes of the source, encoded runs, and the consent of servers."""
+        """Take bytes of the source, encoded runs, and servers' confirmations."""
         match request:
             case ReadSource():
                 assert isinstance(answer, bytes | bytearray | memoryview)
@@ -231,14 +231,14 @@ class StreamPlan(PlanBase):
                 pass
 
     def fail(self, request: Request, error: GridError, now: float) -> None:
-        """A server that fails is left behind; the source or the processor failing ends it all."""
+        """Leave a failed server behind. A failure of the source or of a pool job ends the plan."""
         if isinstance(request, WriteSlot):
             self._lose(request.server_id, error)
         else:
             self._stop(error)
 
     def _encode(self, batch: WriteBatch[EncodedRun], text: Buffer) -> None:
-        """Have the batch encoded whose text has come."""
+        """Encode the batch whose text has come."""
         job, salts = self._job, self._job.salts
         try:
             if salts is None:
@@ -261,7 +261,7 @@ class StreamPlan(PlanBase):
         self._outbox.append(self._batches.encoding(batch, EncodeRun(run=run, size=len(text))))
 
     def _retire(self, now: float) -> None:
-        """Queue what is encoded, in order, and forget what everybody has."""
+        """Queue what is encoded, in order, and drop the batches that all servers have taken."""
         for batch in self._batches.to_send(self._servers):
             for server in self._servers.values():
                 server.queue.append(batch)
@@ -274,7 +274,7 @@ class StreamPlan(PlanBase):
 
     def _send(self, server_id: ServerId, server: _Server, now: float) -> list[Request]:
         requests: list[Request] = []
-        # Until the token stands, a second piece could overtake the first, and not find it.
+        # Until the token is there, a second piece could overtake the first and not find it.
         most = IN_FLIGHT if server.claimed or self._job.claim is ClaimKind.NONE else 1
         while server.queue and len(server.writing) < most:
             batch = server.queue.popleft()
@@ -303,7 +303,7 @@ class StreamPlan(PlanBase):
         batch, at = server.writing.pop(request)
         self._lateness.learn(request.size, now - at)
         if not answer.passed:
-            # That somebody else was here is only said. Who writes the headers has it proven.
+            # So far only the server claims that. The caller, who writes the headers, has it proven.
             self._denied |= {(request.server_id, number): tests for number, tests in server.shares.items()}
             self._lose(
                 request.server_id,
@@ -323,13 +323,13 @@ class StreamPlan(PlanBase):
             hosts = hosts_of(locations)
             conflict = next((cause for cause in self._failures.values() if isinstance(cause, ConflictError)), None)
             counts = happiness(hosts), job.happy, len(hosts), job.needed
-            # A conflict is tried again, so it counts for more than what went wrong before.
+            # A conflict is retried, so it takes precedence over earlier failures.
             self._error = conflict or too_few(
                 *counts, verb="took the new version", failures=self._failures, state=AS_IT_WAS
             )
 
     def _limit(self, request: WriteSlot, at: float) -> float:
-        """When a write is given up: early if others have shown to be quicker, and are enough."""
+        """When to give up on a write: early, if the other servers are faster and are enough."""
         hopeless_at = self._lateness.hopeless_at(request.size, at)
         if not self._lateness.heard or not self._servers.is_dispensable(request.server_id):
             return hopeless_at
@@ -342,7 +342,7 @@ class StreamPlan(PlanBase):
 
 
 def _cut(job: StreamJob, first_count: int, most: int, first: int) -> WriteBatch[EncodedRun]:
-    """The batch that begins with segment `first`. The source has salts as well, unless the job does."""
+    """The batch that begins with segment `first`. If the job has no salts, the source contains them."""
     geometry = job.geometry
     count = min(most if first else first_count, geometry.segment_count - first)
     share_bytes, text_bytes = geometry.run_sizes(first, count)
@@ -357,7 +357,7 @@ def _cut(job: StreamJob, first_count: int, most: int, first: int) -> WriteBatch[
 
 
 def make_token(raw: bytes) -> bytes:
-    """A token of TOKEN_SIZE bytes out of 32 unpredictable ones; FormatError if these are fewer."""
+    """Make a token of TOKEN_SIZE bytes from 32 unpredictable ones; FormatError if there are fewer."""
     if len(raw) < HASH_SIZE:
         raise FormatError("a token takes 32 bytes")
     return (UNFINISHED + raw).ljust(TOKEN_SIZE, b"\0")

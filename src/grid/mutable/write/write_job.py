@@ -1,4 +1,4 @@
-"""What a publish asks of the write plan, and what it gets back. Values only; pure."""
+"""What a publish passes to the write plan, and what it gets back. Values only; pure."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from grid.mutable.write.other_writers import Identity
 from grid.ports import Buffer, ServerId, ShareNumber, TestWrite
 
 REPAIR_FLOOR_S = 1.0
-"""No server of a repair is late before this: the file is safe already, and a share is what the repair is for."""
+"""In a repair, no server is late before this: the file is safe already, and the share is the purpose of the repair."""
 
 
 @frozen(kw_only=True)
 class ShareContents:
-    """What is written to each share.
+    """What to write to each share.
 
-    payload: (offset, bytes) of one share. share_bytes: how many there are about. new_length: the length that the share is cut
-    to, None leaves it.
+    payload: (offset, bytes) for one share. share_bytes: their approximate total. new_length: the length to cut the share
+    to; None keeps it.
     """
 
     payload: Callable[[ShareNumber], Sequence[tuple[int, Buffer]]] = field(repr=False)
@@ -35,10 +35,10 @@ NOTHING = ShareContents(payload=lambda _: (), share_bytes=0, new_length=None)
 
 @frozen(kw_only=True)
 class LostLocations:
-    """Locations that another writer has claimed, or whose servers say so.
+    """Locations that another writer has claimed, according to their servers.
 
-    bars: writes that keep another writer from finishing what it has begun at a location, and change nothing else. suspects: locations
-    whose servers have to prove what they hold.
+    bars: writes that keep another writer from finishing at a location, and change nothing else. suspects: locations
+    whose servers must prove what they hold.
     """
 
     bars: Mapping[ShareLocation, TestWrite] = field(factory=dict, repr=False)
@@ -47,7 +47,7 @@ class LostLocations:
 
 @frozen(kw_only=True)
 class SparedShares:
-    """Shares of the old version that are not to be written over. front: what they start with. locations: where they lie."""
+    """Shares of the old version that must not be overwritten. front: their first bytes. locations: where they are."""
 
     front: bytes = b""
     locations: frozenset[ShareLocation] = frozenset()
@@ -57,12 +57,12 @@ class SparedShares:
 class WriteJob:
     """One write of one version.
 
-    base: the order of the version written over, None for a new file. settle: whether to write over what has changed,
-    where that is safe; else such a location is given up. spares: servers for shares whose own fail, in the file's order.
-    hidden: numbers that may lie on servers that did not answer. held: locations that have the version already.
-    unfinished: versions newer than the base that cannot be read, and their shares. late_floor_s: see WriteLateness.
-    removes: locations of the goal whose shares are to be removed. guards: what the map shows of each server's shares; a server
-    where that has changed takes none.
+    base: the order of the version being replaced, None for a new file. settle: whether to write over what has changed
+    if that is safe; otherwise such a location is given up. spares: servers for shares whose own server fails, in the file's order.
+    hidden: how many numbers may be on servers that did not answer. held: locations that have the version already.
+    unfinished: unreadable versions newer than the base, with their shares. late_floor_s: see WriteLateness.
+    removes: locations of the goal whose shares are removed. guards: what the map shows of each server's shares; a server
+    on which that has changed takes none.
     """
 
     prefix: Prefix
@@ -83,7 +83,7 @@ class WriteJob:
 
 @frozen(kw_only=True)
 class Written:
-    """locations: where the version is now. removed: locations whose shares are gone. lost: all others in the goal."""
+    """locations: where the version is now. removed: locations whose shares are gone. lost: all other locations of the goal."""
 
     locations: frozenset[ShareLocation]
     removed: frozenset[ShareLocation]

@@ -1,13 +1,13 @@
-"""The plan that puts a version at its locations, by test-and-set. [spec mutable 12, 15]
+"""The plan that writes a version to its locations by test-and-set. [spec mutable 12, 15]
 
-Synchronous and pure; drive.py runs it. A location that is no longer as it was seen may have been written by somebody else, or
-its server lies: the signature of what stands there is demanded before anything follows from it. Who cannot show it has failed
-like one that refused. Of two writers at once the one that others may already count on wins, and where neither's version is, the
-one of the higher root hash: so that one version is always left to be read. Numbers whose server fails or keeps silent
-go to another one. Success is `happy` servers with a share of their own, and k shares; then nobody is waited for any longer than
+Synchronous and pure; drive.py runs it. If a location has changed, either another client has written it or
+its server lies. So the server must show the signature of what is there before anything follows from it. One that cannot has failed,
+like one that refused. Of two concurrent writers, the one that others may already count on wins; if there is none, the
+higher root hash wins. So one version is always left to read. Shares of servers that fail or stay silent
+go to other servers. Success means `happy` servers with a share of their own, and k shares; after that, no server is waited for longer than
 engine/lateness.py says.
 
-Cost: round trips: one; another for each round of locations that had changed or servers that failed, and two to demand proofs.
+Cost: round trips: one; one more for each round of changed locations or failed servers, and two to demand proofs.
 Memory: the shares, which are the caller's.
 """
 
@@ -34,7 +34,7 @@ from grid.mutable.write.write_queue import Sent, WriteQueue
 from grid.ports import Event, ServerId, ShareNumber, SlotAnswer
 
 MAX_DENIALS = 3
-"""How often a server may say in one publish that a location has changed: an honest one does so where others write as well."""
+"""How often a server may say in one publish that a location has changed. Honest servers do so only when others write as well."""
 
 WRITE_KIND = WriteSlot.__name__
 
@@ -63,12 +63,12 @@ class WritePlan(PlanBase):
         return self._done
 
     def result(self) -> Written:
-        """Where the version is; ConflictError if somebody else wrote, NotHappyError if too few servers have it."""
+        """Where the version is; ConflictError if another client wrote, NotHappyError if too few servers have it."""
         self._raise_error()
         return self._shares.written()
 
     def wake_at(self) -> float | None:
-        """When an unanswered request is to be looked at."""
+        """When to look at the next unanswered request."""
         limits = [self._hopeless_at(request, sent) for request, sent in self._queue.sent.items()]
         limits += [self._late_at(request, sent) for request, sent in self._queue.sent.items() if not sent.late]
         limits += self._other_writer_limits()
@@ -79,7 +79,7 @@ class WritePlan(PlanBase):
         return min([*limits, *(limit for limit in claims if limit is not None)], default=None)
 
     def advance(self, now: float) -> Sequence[Request]:
-        """What to write and what to ask now."""
+        """The writes and questions to send now."""
         self._look_at_the_clock(now)
         if self._others.seen and not self._may_go_on():
             self._queue.clear()
@@ -92,7 +92,7 @@ class WritePlan(PlanBase):
         return requests
 
     def answer(self, request: Request, answer: object, now: float) -> None:
-        """What a server had before, and whether it has taken the shares; or what it can prove."""
+        """Take what a server had before and whether it took the shares, or take its proof."""
         match request:
             case ReadSlot():
                 assert isinstance(answer, Mapping)
@@ -109,7 +109,7 @@ class WritePlan(PlanBase):
                 pass
 
     def fail(self, request: Request, error: GridError, now: float) -> None:
-        """A server that fails is written to no more."""
+        """Send nothing more to a failed server."""
         if isinstance(request, WriteSlot):
             self._queue.sent.pop(request)
             self._broken.setdefault(request.server_id, error)
@@ -117,11 +117,11 @@ class WritePlan(PlanBase):
             self._cannot_prove(request.server_id, {}, error, now)
 
     def _is_busy(self) -> bool:
-        """Whether there are answers to wait for before it is decided what is next."""
+        """Whether outstanding answers must come before the next decision."""
         return self._queue.is_busy or self._proof_requests.pending
 
     def _next_round(self) -> None:
-        """Send what is due; conclude once nothing is, unless late servers are needed."""
+        """Send what is due. If nothing is, conclude, unless late servers are needed."""
         if self._begun:
             late = [
                 (request.server_id, ShareNumber(number))
@@ -138,11 +138,11 @@ class WritePlan(PlanBase):
             self._conclude()
 
     def _is_decided(self) -> bool:
-        """Whether late answers can change nothing that matters, or have had time enough."""
+        """Whether late answers cannot matter any more, or have had enough time."""
         return self._is_lost() or (self._shares.are_enough() and not self._other_writer_limits())
 
     def _other_writer_limits(self) -> list[float]:
-        """Until when late servers are waited for that may together hold k shares of a version that nobody has shown yet."""
+        """How long to wait for late servers that may together hold k shares of a version nobody has shown yet."""
         late = [
             request for request in self._queue.late() if not self._lateness.is_doubtful(request.server_id, WRITE_KIND)
         ]
@@ -157,7 +157,7 @@ class WritePlan(PlanBase):
         return self._others.seen and not self._may_go_on()
 
     def _written(self, request: WriteSlot, sent: Sent, answer: SlotAnswer, now: float) -> None:
-        """Take note of a server's consent, or of what it says is in the way."""
+        """Take in a server's confirmation, or what it says is in the way."""
         if sent.is_bar:
             self._barred(request, answer, now)
             return
@@ -175,10 +175,10 @@ class WritePlan(PlanBase):
             self._distrust(request.server_id, request.share_numbers[0], "the share is never as it was shown", now)
 
     def _compare(self, server_id: ServerId, sent: Sent, answer: SlotAnswer, now: float) -> None:
-        """Find locations that had changed, and shares that were not known; they are due, claimed, or given up."""
+        """Find changed locations and unknown shares. Make them due, ask for their proofs, or give them up."""
         fronts = {number: bytes(pieces[0]) if pieces else b"" for number, pieces in answer.data.items()}
         guarded: set[ShareNumber] = set()
-        if not answer.passed:  # Denials are counted, so that a server cannot have this go on without end.
+        if not answer.passed:  # Denials are counted, so that a server cannot prolong this without end.
             guarded = {number for number, tests in sent.guards.items() if _differs(fronts.get(number, b""), tests)}
         changed = bool(guarded)
         for number, tests in sent.tests.items():
@@ -186,7 +186,7 @@ class WritePlan(PlanBase):
             if answer.passed:
                 continue
             if front.startswith(self._job.prefix.checkstring):
-                self._shares.placed.add((server_id, number))  # An answer was lost; the write was not.
+                self._shares.placed.add((server_id, number))  # The answer was lost; the write was not.
                 changed = True
             elif not front and (server_id, number) in self._job.removes:
                 self._shares.removed.add((server_id, number))
@@ -202,7 +202,7 @@ class WritePlan(PlanBase):
         for number, front in fronts.items():
             location = (server_id, number)
             known = location in self._shares.safe or location in self._shares.goal or number >= self._job.prefix.n
-            # What has no version at all is left to the next map: nothing hangs on it.
+            # A share with no version is left to the next map; nothing depends on it.
             if (
                 (number in guarded or not known)
                 and parse_identity(front)
@@ -211,7 +211,7 @@ class WritePlan(PlanBase):
                 self._in_the_way(server_id, number, front, now)
 
     def _barred(self, request: WriteSlot, answer: SlotAnswer, now: float) -> None:
-        """Another writer can end there no more; or it has ended already, or the server lies."""
+        """Another writer can no longer finish there, or it has finished already, or the server lies."""
         fronts = {number: bytes(pieces[0]) for number, pieces in answer.data.items() if pieces and pieces[0]}
         newer = [number for number, front in fronts.items() if self._others.is_newer(parse_identity(front))]
         if not answer.passed and newer:
@@ -223,7 +223,7 @@ class WritePlan(PlanBase):
             )
 
     def _in_the_way(self, server_id: ServerId, number: ShareNumber, front: bytes, now: float) -> None:
-        """A location has this front. An older version is written over; a newer one, or none, is to be proven."""
+        """Handle the front found at a location: an older version is overwritten, a newer one or none must be proven."""
         location = (server_id, number)
         if front and self._others.is_newer(parse_identity(front)):
             self._shown.add(location)
@@ -240,7 +240,7 @@ class WritePlan(PlanBase):
                 self._queue.add_bars({location: self._job.lost.bars[location]})
 
     def _weigh(self, proof: ServerProof, now: float) -> None:
-        """Take proven versions for what they are; who cannot prove what it has shown has failed."""
+        """Take in proven versions. A server that cannot prove what it has shown has failed."""
         server_id = proof.server_id
         unproven = dict(proof.unproven)
         for number, (order, front) in proof.fronts.items():
@@ -256,7 +256,7 @@ class WritePlan(PlanBase):
     def _cannot_prove(
         self, server_id: ServerId, unproven: Mapping[ShareNumber, str], error: GridError | None, now: float
     ) -> None:
-        """A server has shown something in the way, and has not proven it."""
+        """A server has shown something in the way and has not proven it."""
         self._withdrawn += self._proof_requests.drop(server_id)
         for number, reason in sorted(unproven.items())[:1]:
             self._distrust(server_id, number, reason, now)
@@ -264,7 +264,7 @@ class WritePlan(PlanBase):
             self._give_up(server_id, error)
 
     def _distrust(self, server_id: ServerId, number: int, reason: str, now: float) -> None:
-        """Count the server as one that refuses, and report the share."""
+        """Treat the server as one that refuses, and report the share."""
         self._reject(server_id, number, reason, now)
         self._give_up(
             server_id,
@@ -272,12 +272,12 @@ class WritePlan(PlanBase):
         )
 
     def _give_up(self, server_id: ServerId, error: GridError) -> None:
-        """What the server has said of this write counts for nothing."""
+        """Ignore everything that the server has said about this write."""
         self._broken.setdefault(server_id, error)
         self._shares.forget(server_id)
 
     def _may_go_on(self) -> bool:
-        """Whether no other writer can count its version as safe, and ours is the one to prevail."""
+        """Whether no other writer can count its version as safe, and ours should win."""
         locations = self._shares.goal.keys() | self._job.lost.bars.keys() | self._job.lost.suspects
         away = {number for server_id, number in locations if server_id in self._broken}
         away |= {ShareNumber(number) for request in self._queue.late() for number in request.share_numbers}
@@ -310,14 +310,14 @@ class WritePlan(PlanBase):
 
     def _late_at(self, request: WriteSlot, sent: Sent) -> float:
         late_at = self._lateness.late_at(request.server_id, WRITE_KIND, request.size, sent.at)
-        # Another writer is at work: what the silent ones have decides who gives way.
+        # Another writer is active, and what the silent servers hold decides which version gives way.
         return late_at + (late_at - sent.at) * 4 if self._others.seen else late_at
 
     def _hopeless_at(self, request: WriteSlot, sent: Sent) -> float:
         return self._lateness.hopeless_at(request.size, sent.at)
 
     def _look_at_the_clock(self, now: float) -> None:
-        """Note who is late, and give up who is hopeless."""
+        """Mark late servers, and give up on hopeless ones."""
         for request, sent in list(self._queue.sent.items()):
             sent.late = sent.late or now >= self._late_at(request, sent)
             sent.overdue = sent.overdue or now >= sent.at + OTHER_WRITER_PATIENCE_S
@@ -332,5 +332,5 @@ class WritePlan(PlanBase):
 
 
 def _differs(front: bytes, tests: Tests) -> bool:
-    """Whether a share with this front fails one of the tests of it."""
+    """Whether a share with this front fails one of its tests."""
     return any(front[offset : offset + length] != specimen for offset, length, specimen in tests)

@@ -1,6 +1,6 @@
-"""The messages of one publish: which wait, which are on their way, and which of those are late. Pure; part of the write plan.
+"""The messages of one publish: which wait, which are in flight, and which of those are late. Pure; part of the write plan.
 
-It decides only what goes into one message, and how much is on its way at once.
+It decides only what goes into one message, and how many bytes are in flight at once.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from grid.mutable.write.write_job import WriteJob
 from grid.ports import ServerId, ShareNumber, SlotAnswer, TestWrite
 
 LIVE_BYTES = 32 * 2**20
-"""Bytes on their way at once; more than one message only within that."""
+"""Bytes in flight at once. Several messages are in flight only within this limit."""
 
 MESSAGE_BYTES = 64 * 2**20
-"""Bytes in one message to a server that gets several shares; one share alone may be larger."""
+"""Bytes per message to a server that gets several shares. A single share may be larger."""
 
 READ_BACK = [(0, LONGEST_PREFIX)]
 
 
 @define(kw_only=True, eq=False)
 class Sent:
-    """A message on its way. tests: of each share in it. guards: of the others.
+    """A message in flight. tests: of each share in it. guards: of the others.
 
-    late: others need not wait for it. overdue: nothing is feared of it any more. is_bar: it stores nothing, see LostLocations.
+    late: others need not wait for it. overdue: its answer can no longer reveal a danger. is_bar: it stores nothing; see LostLocations.
     """
 
     at: float
@@ -43,7 +43,7 @@ class Sent:
 
 
 class WriteQueue:
-    """Makes messages of locations, and keeps count of them."""
+    """Turns locations into messages, and keeps track of them."""
 
     def __init__(self, job: WriteJob) -> None:
         self._job = job
@@ -54,12 +54,12 @@ class WriteQueue:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether anything is still to be sent."""
+        """Whether anything is still unsent."""
         return bool(self._waiting or self._bars)
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything is to be sent, or is on its way and not late."""
+        """Whether anything is unsent, or in flight and not late."""
         return self.is_waiting or any(not sent.late for sent in self.sent.values())
 
     def late(self) -> Iterator[WriteSlot]:
@@ -67,7 +67,7 @@ class WriteQueue:
         return (request for request, sent in self.sent.items() if sent.late)
 
     def add(self, due: Goal) -> None:
-        """Have shares written to these locations."""
+        """Queue shares for these locations."""
         by_server: dict[ServerId, dict[ShareNumber, Tests]] = {}
         for (server_id, number), tests in due.items():
             by_server.setdefault(server_id, {})[number] = tests
@@ -81,11 +81,11 @@ class WriteQueue:
                 self._waiting.append((server_id, part))
 
     def add_bars(self, bars: Mapping[ShareLocation, TestWrite]) -> None:
-        """Have other writers kept from these locations."""
+        """Queue writes that keep other writers from these locations."""
         self._bars |= bars
 
     def learn(self, server_id: ServerId, sent: Sent, answer: SlotAnswer) -> None:
-        """Guard later messages to this server by what it has said of its shares, and by what it has taken."""
+        """Guard later messages to this server with what its answer shows of its shares, and with what it took."""
         if server_id not in self._guards:
             return
         fronts = {number: bytes(pieces[0]) if pieces else b"" for number, pieces in answer.data.items()}
@@ -99,11 +99,11 @@ class WriteQueue:
         self._guards[server_id] = guards
 
     def clear(self) -> None:
-        """Send nothing more of what waits."""
+        """Drop everything unsent."""
         self._waiting.clear()
 
     def send(self, broken: Set[ServerId], now: float) -> list[Request]:
-        """The messages to send now, none to servers that are broken."""
+        """The messages to send now, none of them to broken servers."""
         requests: list[Request] = list(self._send_bars(now))
         live = sum(request.size for request, sent in self.sent.items() if not sent.late)
         while self._waiting and (live < LIVE_BYTES or not live):
@@ -145,5 +145,5 @@ class WriteQueue:
 
 
 def _tested_only(tests: Tests) -> TestWrite:
-    """What tests a share and leaves it as it is. Without a length of 0, a server makes the share if there is none."""
+    """A test that leaves the share as it is. Without a length of 0, a server would create a missing share."""
     return TestWrite(tests=tests, writes=[], new_length=0 if tests == ABSENT else None)

@@ -1,1 +1,1 @@
-"""What clients ask of a storage server: the service, its locks and limits, uploads in progress, and reports of corruption."""
+"""The calls of clients on a storage server: the service, its locks and limits, uploads in progress, and corruption reports."""

@@ -1,4 +1,4 @@
-"""What clients report of corrupt shares, kept as files for the operator. Blocking. [spec storage-server 11]"""
+"""Clients' reports of corrupt shares, kept as files for the operator. Blocking. [spec storage-server 11]"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = Logger()
 
 
 class Advisories:
-    """The reports on one server's shares. Each is written whole or not at all, and not synced: it is a hint."""
+    """The reports about one server's shares. Each is written whole or not at all, and not synced, because it is only a hint."""
 
     def __init__(self, store: ShareStore) -> None:
         self._store = store
@@ -25,7 +25,7 @@ class Advisories:
     def note(
         self, name: str, hidden: Hidden, kind: ShareKind, share_number: ShareNumber, reason: str, now: float
     ) -> None:
-        """Write the report down, if the share is here and there is room for one more; FormatError if it is too long."""
+        """Store a report if the share exists and there is room for one more; FormatError if it is too long."""
         if len(reason.encode("utf-8", "surrogatepass")) > MAX_ADVISORY_LENGTH:
             raise FormatError(f"a report of more than {MAX_ADVISORY_LENGTH} bytes")
         if not self._store.has(name, hidden, kind, share_number):
@@ -47,7 +47,7 @@ class Advisories:
         try:
             handle = disk.create_file(path)
         except FileExistsError:
-            return  # Two reports on one share in one microsecond say the same.
+            return  # Two reports about one share in one microsecond say the same.
         try:
             disk.write(handle, 0, [report])
             self._count = (self._count or 0) + 1
@@ -59,13 +59,13 @@ class Advisories:
 
 
 def advisory_name(name: str, share_number: int, now: float) -> str:
-    """The file's name: time, storage index, share number."""
+    """The name of a report's file: time, storage index, share number."""
     time = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H%M%S.%f")
     return f"{time}--{name}-{share_number}"
 
 
 def advisory_text(kind: ShareKind, name: str, share_number: int, reason: str) -> bytes:
-    """The file's bytes."""
+    """The content of a report's file."""
     text = (
         f"report: Share Corruption\ntype: {kind}\nstorage_index: {name}\nshare_number: {share_number}\n\n{reason}\n\n"
     )

@@ -1,6 +1,6 @@
-"""What one call on a storage server may ask for: share numbers, ranges, tests, writes, whole shares. Pure.
+"""Limits on one call to a storage server: share numbers, ranges, tests, writes, whole shares. Pure.
 
-No caller is trusted: everything is checked before anything is allocated, looked for or read.
+No caller is trusted: everything is checked before anything is allocated, looked up or read.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from grid.ports import NewShares, Range, ShareNumber, TestWrite
 
 
 def check_numbers(numbers: Iterable[int]) -> None:
-    """FormatError unless all are share numbers."""
+    """Raise FormatError unless all are share numbers."""
     if not all(0 <= number < MAX_SHARES for number in numbers):
         raise FormatError(f"share numbers are 0 to {MAX_SHARES - 1}")
 
 
 def check_ranges(rows: Iterable[Sequence[Range]], most: int, most_size: int | None = None) -> None:
-    """FormatError if there are more ranges than `most`, or they ask for more than most_size bytes together."""
+    """Raise FormatError if there are more than `most` ranges, or if they have more than most_size bytes together."""
     count = size = 0
     for ranges in rows:
         count += len(ranges)
@@ -34,7 +34,7 @@ def check_ranges(rows: Iterable[Sequence[Range]], most: int, most_size: int | No
 
 
 def check_stores(stores: Sequence[NewShares]) -> None:
-    """FormatError unless these are whole shares that one call may store."""
+    """Raise FormatError unless one call may store these whole shares."""
     for new in stores:
         check_numbers(new.shares)
         if not new.shares or len({sum(map(len, pieces)) for pieces in new.shares.values()}) != 1:
@@ -46,7 +46,7 @@ def check_stores(stores: Sequence[NewShares]) -> None:
 
 
 def check_vectors(writes: Mapping[ShareNumber, TestWrite]) -> None:
-    """FormatError unless these are tests and writes that one call may have."""
+    """Raise FormatError unless one call may have these tests and writes."""
     check_numbers(writes)
     size = 0
     for vector in writes.values():

@@ -1,7 +1,7 @@
-"""Syncs of directories, shared by all that wait for them.
+"""Syncs of directories, shared by all callers that wait for one.
 
-While one sync of a directory runs, all that come meanwhile wait for one more, which serves them all: a hundred
-shares finished at once cost a few syncs, not hundreds.
+While a directory is being synced, all new callers wait for one further sync, which serves all of them. A hundred
+shares that finish together cost a few syncs, not hundreds.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from grid.storage.files.paths import SHARES, prefix_directory, share_directory
 
 
 class DirectorySync:
-    """Syncs directories of a disk on the pool; does nothing at all unless `durable`."""
+    """Syncs directories of a disk on the pool. Does nothing unless `durable`."""
 
     def __init__(self, disk: Disk, pool: CpuPool, *, durable: bool) -> None:
         self._disk = disk
         self._pool = pool
         self._durable = durable
         self._waiting: dict[str, list[Deferred[None]]] = {}
-        """Directories of which a sync is running, with those who came since it began."""
+        """Directories with a running sync, and the callers that came after it began."""
         self._settled: set[str] = set()
-        """Prefix directories, which are never removed, whose own names are on the medium."""
+        """Prefix directories (never removed) whose own names are durable."""
 
     async def sync(self, directories: Iterable[str]) -> None:
-        """Return when every change made to the directories before this call is on the medium; OSError."""
+        """Return when every change made to the directories before this call is durable; OSError."""
         if not self._durable:
             return
         for error in await together(awaited(self._join(directory)) for directory in directories):
@@ -38,7 +38,7 @@ class DirectorySync:
                 raise error
 
     async def sync_shares(self, name: str) -> None:
-        """As sync, for the names of the finished shares of that storage index, up to the storage directory."""
+        """Like sync, for the names of that storage index's finished shares, up to the storage directory."""
         prefix = prefix_directory(name)
         above = () if prefix in self._settled else (SHARES,)
         await self.sync((share_directory(name), prefix, *above))
@@ -58,7 +58,7 @@ class DirectorySync:
         task.addBoth(self._ended, directory, served)
 
     async def _run(self, directory: str) -> None:
-        # Within a coroutine: whatever keeps the pool from taking the call has to end the wait of all who are served.
+        # This must be a coroutine: an error of the pool itself must also end the wait of all callers.
         await self._pool.run(self._sync_one, directory)
 
     def _ended(self, outcome: Failure | None, directory: str, served: list[Deferred[None]]) -> None:
@@ -66,10 +66,10 @@ class DirectorySync:
         if waiting:
             self._begin(directory, waiting)
         for done in served:
-            done.callback(outcome)  # A Failure fails them all.
+            done.callback(outcome)  # A Failure fails all of them.
 
     def _sync_one(self, directory: str) -> None:
         try:
             self._disk.sync_directory(directory)
         except FileNotFoundError:
-            pass  # It was empty, and is gone; its remover syncs the parent.
+            pass  # It was empty and has been removed. The call that removed it syncs the parent.

@@ -1,7 +1,7 @@
-"""How often a server was asked for what, and how long it took. Pure. [spec webapi 9.3]
+"""Counts a server's operations and measures their times. Pure. [spec webapi 9.3]
 
-Cost: per call one addition and one entry in a ring; everything else is computed when somebody asks. Memory: MAX_SAMPLES numbers
-for each operation.
+Cost: one addition and one ring entry per call; everything else is computed on request. Memory: MAX_SAMPLES numbers
+per operation.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from grid.ports import (
 )
 
 Operation = Literal["allocate", "write", "close", "abort", "get", "read", "readv", "writev", "add-lease"]
-"""As 1.20 names them: `get` asks which shares there are, `readv` and `writev` are those of mutable shares."""
+"""Names from 1.20: `get` lists shares; `readv` and `writev` are for mutable shares."""
 
 MAX_SAMPLES = 1000
-"""The latest of each operation whose times are kept."""
+"""The latest times kept for each operation."""
 
 _PERCENTILES = (
     (0.01, "01_0_percentile", 100),
@@ -43,7 +43,7 @@ Method = TypeVar("Method", bound=Callable[..., Coroutine[Any, Any, Any]])
 
 
 class Meter:
-    """Counts and times of one server."""
+    """Counts and times of one server's operations."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -51,16 +51,16 @@ class Meter:
         self._times: dict[Operation, deque[float]] = {}
 
     def now(self) -> float:
-        """The time that spans are measured by."""
+        """The current time for measuring spans."""
         return self._clock.now()
 
     def count(self, name: Operation | Literal["bytes_added"], count: int = 1) -> None:
-        """Add to a count; a name appears with its first."""
+        """Add to a count; the first addition creates it."""
         if count:
             self._counts[name] = self._counts.get(name, 0) + count
 
     def took(self, operation: Operation, began: float) -> None:
-        """A call that began then has ended."""
+        """Note that a call that began then has ended."""
         times = self._times.get(operation)
         if times is None:
             times = self._times[operation] = deque(maxlen=MAX_SAMPLES)
@@ -68,11 +68,11 @@ class Meter:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How often, by operation; and `bytes_added`, bytes of immutable shares that were finished."""
+        """Number of calls by operation, and `bytes_added`, the bytes of finished immutable shares."""
         return dict(self._counts)
 
     def latencies(self) -> dict[str, float | int | None]:
-        """`OP.samplesize`, `OP.mean` and percentiles in seconds; None for what so few samples do not tell."""
+        """`OP.samplesize`, `OP.mean` and percentiles in seconds; None if there are too few samples."""
         found: dict[str, float | int | None] = {}
         for operation, times in self._times.items():
             ordered = sorted(times)
@@ -85,15 +85,15 @@ class Meter:
 
 
 class Metered(Protocol):
-    """Anything with a meter."""
+    """An object with a meter."""
 
     meter: Meter
 
 
 def metered(operation: Operation, count: Callable[..., int] | None = None) -> Callable[[Method], Method]:
-    """Count and time an async method of somebody `Metered`.
+    """Count and time an async method of a `Metered` object.
 
-    count: how many operations the method's arguments, self left out, stand for; None: always one.
+    count: how many operations the method's arguments (without self) stand for; None: always one.
     """
 
     def wrap(method: Method) -> Method:
@@ -113,27 +113,27 @@ def metered(operation: Operation, count: Callable[..., int] | None = None) -> Ca
 
 
 def count_finds(finds: Sequence[Find], **_: object) -> int:
-    """Files that are asked about."""
+    """Number of files in the question."""
     return len(finds)
 
 
 def count_ranges(storage_index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]], **_: object) -> int:
-    """Ranges that are read; one a call for those who ask one by one."""
+    """Number of ranges read, which clients that ask one by one would send as separate calls."""
     return sum(map(len, wants.values()))
 
 
 def count_writes(writes: Sequence[ShareWrite]) -> int:
-    """Pieces that are written."""
+    """Number of pieces written."""
     return len(writes)
 
 
 def counted_later(share_numbers: Iterable[ShareNumber]) -> int:
-    """Nothing: what is finished is counted where it is."""
+    """Zero: finished shares are counted when they finish."""
     return 0
 
 
 def note_stored(meter: Meter, stores: Sequence[NewShares], answers: Sequence[StoreAnswer], began: float) -> None:
-    """Count what was stored whole as the calls that it would have been one by one, and time it as one."""
+    """Count whole shares as the separate calls that they replace, and time them as one."""
     meter.count("allocate", len(stores))
     for new, answer in zip(stores, answers, strict=True):
         if answer.stored:

@@ -1,4 +1,4 @@
-"""Who may work on a storage index: any number of readers, or one writer; first come, first served."""
+"""Locks on storage indexes: any number of readers or one writer, first come, first served."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Queue:
 
 
 class ReadWriteLocks:
-    """One queue per key, which is forgotten when nobody uses it. For the event loop's thread alone."""
+    """One queue per key, dropped when nobody uses it. Only for the event loop's thread."""
 
     def __init__(self) -> None:
         self._queues: dict[Hashable, _Queue] = {}
@@ -43,7 +43,7 @@ class ReadWriteLocks:
 
     @asynccontextmanager
     async def shared(self, key: Hashable, *, refusable: bool = True) -> AsyncIterator[None]:
-        """A turn that others may share; if refusable, PeerRefusedError when too many wait."""
+        """Hold the lock together with other readers. With `refusable`, PeerRefusedError if too many callers wait."""
         await self._enter(key, exclusive=False, refusable=refusable)
         try:
             yield
@@ -52,7 +52,7 @@ class ReadWriteLocks:
 
     @asynccontextmanager
     async def exclusive(self, key: Hashable, *, refusable: bool = True) -> AsyncIterator[None]:
-        """A turn alone; if refusable, PeerRefusedError when too many wait."""
+        """Hold the lock alone. With `refusable`, PeerRefusedError if too many callers wait."""
         await self._enter(key, exclusive=True, refusable=refusable)
         try:
             yield
@@ -72,7 +72,7 @@ class ReadWriteLocks:
             await waiting.turn
         except CancelledError:
             if waiting.is_admitted:
-                # By somebody whose turn came before it, and who ended this one's task.
+                # A caller whose turn came earlier has cancelled this one's task.
                 self._leave(key, exclusive=exclusive)
             else:
                 queue.waiting.remove(waiting)

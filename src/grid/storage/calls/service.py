@@ -1,8 +1,8 @@
-"""A storage server in this process: the port StorageServer over a store of shares.
+"""A storage server in this process: implements the port StorageServer over a store of shares.
 
-Owns which calls may meet: those that change the shares of a storage index do it alone, reads share. Every call
-is one call on the pool, whatever number of shares and ranges is in it. It trusts no argument. What a caller
-gave up waiting for still runs to its end, so that nothing is left half done. [spec storage-server 6-9]
+Owns which calls may overlap: calls that change the shares of a storage index run alone, reads run together. Every call
+is one call on the pool, whatever number of shares and ranges it has. It trusts no argument. If a caller
+stops waiting, its call still runs to the end, so that nothing is left half done. [spec storage-server 6-9]
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ from grid.version import __version__
 T = TypeVar("T")
 
 UNLIMITED = 2**64
-"""The size a server reports when it cannot know its disk's."""
+"""The size that a server reports when it cannot determine its disk's size."""
 
 
 class StorageService:
-    """The storage server with this identity over a disk; `start` it before the first call.
+    """The storage server with this identity over a disk; call `start` before anything else.
 
-    room: what an answer may hold; NoRoomError where it is too little, and then nothing has happened.
+    room: how much an answer may hold; NoRoomError if that is too little, and then nothing has happened.
     """
 
     measures_answers: Literal[True] = True
@@ -79,14 +79,14 @@ class StorageService:
         settings: StorageSettings,
         io: CpuPool | None = None,
     ) -> None:
-        """io: the threads that wait for the disk; None: those of the runtime. More threads than processors serve."""
+        """io: threads that wait for the disk; None: those of the runtime. More threads than processors are useful."""
         self._identity = identity
         self._clock = runtime.clock
         self.meter = Meter(runtime.clock)
         self._io = io or runtime.cpu
         self._store = ShareStore(disk, settings, identity.lease_seed)
         self._slots = SlotStore(self._store)
-        # Half for uploads that go on, the other half for what each of the disk's threads does at once.
+        # Half for uploads in progress, the other half for what each disk thread opens at a time.
         self._whole = WholeShares(self._store, max(1, settings.open_files // 2 // self._io.width))
         self._advisories = Advisories(self._store)
         self._table = UploadTable(min(MAX_UPLOAD_FILES, settings.open_files // 2))
@@ -99,26 +99,26 @@ class StorageService:
 
     @property
     def identity(self) -> ServerIdentity:
-        """Who it is."""
+        """The server's identity."""
         return self._identity
 
     async def start(self) -> None:
-        """Put the storage directory in order; PeerError if there can be none."""
+        """Clean up the storage directory; PeerError if it cannot be used."""
         await self.run(self._store.start)
 
     async def stop(self) -> None:
-        """Give up every upload and take no more; what is being closed is finished first."""
+        """Abort every upload and accept no more. Shares that are being closed are finished first."""
         self._stopping = True
         await together(upload.abort() for upload in list(self._table.uploads))
         await self._table.drained()
 
     @property
     def known_version(self) -> ServerVersion | None:
-        """None: what it has now is on the disk."""
+        """None: the available space is on the disk and changes."""
         return None
 
     async def get_version(self) -> ServerVersion:
-        """What it is and has now."""
+        """The server's version, with its available space."""
         available = await self.run(self._store.available_space)
         room = UNLIMITED if available is None else available
         return ServerVersion(
@@ -137,7 +137,7 @@ class StorageService:
     async def find_shares(
         self, storage_index: StorageIndex, ranges: Sequence[Range] = (), *, room: Room | None = None
     ) -> Mapping[ShareNumber, Sequence[bytes]]:
-        """Every finished immutable share held, with those ranges of each."""
+        """Every finished immutable share of the storage index, with those ranges of each."""
         name = _checked_name(storage_index)
         check_ranges([ranges], READ_CALL_RANGES, READ_CALL_BYTES)
         async with self._turns.shared(name):
@@ -147,14 +147,14 @@ class StorageService:
     async def find_each(
         self, finds: Sequence[Find], *, room: Room | None = None
     ) -> Sequence[Mapping[ShareNumber, Sequence[bytes]] | None]:
-        """As find_shares for each; one pool call for all of them."""
+        """Like find_shares, for several files; one pool call for all of them."""
         names = [_checked_name(find.storage_index) for find in finds]
         if len(finds) > FIND_CALL_FILES:
             raise FormatError(f"a question about more than {FIND_CALL_FILES} files at once")
         for find in finds:
             check_ranges([find.ranges], READ_CALL_RANGES, READ_CALL_BYTES)
         async with AsyncExitStack() as stack:
-            for name in sorted(set(names)):  # Everybody who wants several locks takes them in this order.
+            for name in sorted(set(names)):  # Every caller that needs several locks takes them in this order.
                 await stack.enter_async_context(self._turns.shared(name))
             questions = [(name, self._table.hidden(name), find.ranges) for name, find in zip(names, finds, strict=True)]
             return await self.run(self._store.find_each, questions, room)
@@ -167,7 +167,7 @@ class StorageService:
         *,
         room: Room | None = None,
     ) -> Mapping[ShareNumber, Sequence[bytes]]:
-        """Ranges of immutable shares."""
+        """Read ranges of immutable shares."""
         name = _checked_name(storage_index)
         check_numbers(wants)
         check_ranges(wants.values(), READ_CALL_RANGES, READ_CALL_BYTES)
@@ -182,7 +182,7 @@ class StorageService:
         share_numbers: frozenset[ShareNumber],
         share_size: int,
     ) -> Allocation:
-        """Room for new shares; when nobody waits for the answer any more, the upload is given up."""
+        """Allocate room for new shares. If the caller stops waiting for the answer, the upload is aborted."""
         name = _checked_name(storage_index)
         check_numbers(share_numbers)
         if not 0 <= share_size <= MAX_FILE_SIZE:
@@ -194,7 +194,7 @@ class StorageService:
         )
 
     async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
-        """Store whole shares of files of which none is held; one pool call for all of them."""
+        """Store whole shares of files of which the server has no share; one pool call for all of them."""
         names = [_checked_name(new.storage_index) for new in stores]
         check_stores(stores)
         self._require_running()
@@ -205,14 +205,14 @@ class StorageService:
 
     @metered("add-lease")
     async def add_lease(self, storage_index: StorageIndex, secrets: LeaseSecrets) -> None:
-        """Add or renew the lease on every share held."""
+        """Add or renew the lease on every share of the storage index."""
         name = _checked_name(storage_index)
         await self.examine(name, self._store.add_lease, secrets, self._clock.unix_time())
 
     async def advise_corrupt(
         self, kind: ShareKind, storage_index: StorageIndex, share_number: ShareNumber, reason: str
     ) -> None:
-        """Note the report, if the share is held and there is room."""
+        """Store the report, if the share exists and there is room."""
         name = _checked_name(storage_index)
         check_numbers([share_number])
         now = self._clock.unix_time()
@@ -229,7 +229,7 @@ class StorageService:
         *,
         room: Room | None = None,
     ) -> Mapping[ShareNumber, Sequence[bytes]]:
-        """Ranges of mutable shares."""
+        """Read ranges of mutable shares."""
         name = _checked_name(storage_index)
         check_numbers(share_numbers)
         check_ranges([ranges], MAX_SLOT_VECTORS)
@@ -246,7 +246,7 @@ class StorageService:
         *,
         room: Room | None = None,
     ) -> SlotAnswer:
-        """Test, and if every test holds write, as one step."""
+        """Test and, if every test holds, write, as one atomic step."""
         name = _checked_name(storage_index)
         check_vectors(writes)
         check_ranges([ranges], MAX_SLOT_VECTORS)
@@ -255,30 +255,30 @@ class StorageService:
         return await shielded(self._test_and_write(name, call))
 
     async def examine(self, name: str, work: Callable[..., T], *arguments: object) -> T:
-        """What `work(name, unfinished share numbers, *arguments)` returns, run on the pool with the shares of the
-        storage index of that name to itself. For what looks after the shares, such as the lease checker.
+        """Run `work(name, unfinished share numbers, *arguments)` on the pool, with exclusive access to the shares of that
+        storage index, and return its result. For maintenance such as the lease checker.
         """
         return await shielded(self._examine(name, work, *arguments))
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
-        """What the function returns, run on the pool; an OSError becomes NoSpaceError or PeerError."""
+        """Run the function on the pool and return its result; an OSError becomes NoSpaceError or PeerError."""
         try:
             return await self._io.run(function, *arguments)
         except OSError as error:
             raise disk_error(error) from None
 
     async def space(self) -> tuple[Space | None, int | None]:
-        """The disk's, None if it cannot be known; and the bytes that the server may still use, None if unlimited."""
+        """(the disk's space, None if unknown; the bytes that the server may still use, None if unlimited)."""
         return await self.run(self._store.space)
 
     @property
     def reserved_size(self) -> int:
-        """Bytes promised to uploads that are not over."""
+        """Bytes promised to unfinished uploads."""
         return self._table.reserved_size
 
     @property
     def store(self) -> ShareStore:
-        """The shares; what changes them must go through `examine`."""
+        """The shares. All changes to them must go through `examine`."""
         return self._store
 
     async def _allocate(
@@ -296,7 +296,7 @@ class StorageService:
                 keep_open=table.keep_open,
                 now=self._clock.unix_time(),
             )
-            # Promised before it is known to be used, so that two allocations at once cannot both get the last room.
+            # Reserve the room before it is known to be needed, so that two concurrent allocations cannot both get the last of it.
             promised = share_size * len(wanted.numbers)
             table.reserved_size += promised
             try:
@@ -312,7 +312,7 @@ class StorageService:
         answers: dict[int, StoreAnswer] = {}
         waiting = dict(enumerate(names))
         while waiting:
-            # A file that is in the message twice is stored, and then found.
+            # A file that occurs twice in the message is stored the first time, and found the second.
             first = {name: index for index, name in reversed(waiting.items())}
             indexes = sorted(first.values())
             done = await self._store_each([names[index] for index in indexes], [stores[index] for index in indexes])
@@ -323,7 +323,7 @@ class StorageService:
 
     async def _store_each(self, names: Sequence[str], stores: Sequence[NewShares]) -> list[StoreAnswer]:
         async with AsyncExitStack() as stack:
-            for name in sorted(names):  # Everybody who wants several locks takes them in this order.
+            for name in sorted(names):  # Every caller that needs several locks takes them in this order.
                 await stack.enter_async_context(self._turns.exclusive(name))
             self._require_running()
             table = self._table

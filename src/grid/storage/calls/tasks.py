@@ -1,4 +1,4 @@
-"""Work that its caller's cancellation does not stop half way, and several pieces of work at once."""
+"""Work that continues although its caller is cancelled, and several pieces of work at once."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ log = Logger()
 
 
 def shielded(work: Coroutine[Any, Any, T], on_orphaned: Callable[[T], None] = lambda _: None) -> Deferred[T]:
-    """The work's outcome; cancelling the Deferred leaves the work running to its end.
+    """Return the work's outcome. Cancelling the Deferred does not stop the work.
 
-    on_orphaned: called with the result when nobody waits for it any more; an error then only goes to the log.
+    on_orphaned: called with the result if the caller was cancelled; an error is then only logged.
     """
     outcome: Deferred[T] = Deferred()
 
@@ -41,7 +41,7 @@ def shielded(work: Coroutine[Any, Any, T], on_orphaned: Callable[[T], None] = la
 
 
 async def together(works: Iterable[Coroutine[Any, Any, None]]) -> list[GridError | OSError | None]:
-    """All of the works at once; when all have ended, the error of each, in their order. Any other error is raised."""
+    """Run all works at once. When all have ended, return the error of each, in order. Other exceptions are raised."""
     outcomes = await DeferredList([Deferred.fromCoroutine(work) for work in works], consumeErrors=True)
     return [_error_of(outcome) for _, outcome in outcomes]
 
@@ -56,5 +56,5 @@ def _error_of(outcome: object) -> GridError | OSError | None:
 
 
 async def awaited(awaitable: Awaitable[T]) -> T:
-    """The awaitable as a coroutine."""
+    """Await the awaitable, as a coroutine."""
     return await awaitable

@@ -1,10 +1,10 @@
-"""Uploads in progress on a server: who writes which share, how much room is promised, when an upload is given up.
+"""Uploads in progress on a server: who writes which share, how much room is promised, and when an upload is aborted.
 
-Per share: open, then closing, then over; or open, then over when it is given up. A share counts as unfinished,
-and no answer mentions it, until it is as durable as the server makes it. [spec storage-server 8.2]
-Cost: a write is one pool call for all shares in it. Closing any number of shares costs one sync of each file, at
-once as far as the pool is wide, one pool call to give them their names, and a sync of their directories which
-all share that close meanwhile.
+A share is open, then closing, then over; or open, then over if it is aborted. A share counts as unfinished,
+and no answer mentions it, until it is as durable as the server's setting requires. [spec storage-server 8.2]
+Cost: a write is one pool call for all shares in it. Closing any number of shares costs one sync per file,
+in parallel as far as the pool allows, one pool call to rename them, and a sync of their directories that
+concurrent closes share.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from grid.storage.files.store import ShareStore
 from grid.under_way import WritesUnderWay
 
 IDLE_S = 1800.0
-"""Seconds without a write after which a share is given up. [spec storage-server 8.2]"""
+"""A share is aborted after this many seconds without a write. [spec storage-server 8.2]"""
 
 T = TypeVar("T")
 
 
 class RunOnDisk(Protocol):
-    """Calls a function on the pool; an OSError comes back as an error of our tree."""
+    """Calls a function on the pool. An OSError becomes a GridError."""
 
     def __call__(self, function: Callable[..., T], *arguments: object) -> Awaitable[T]:
-        """The function's result."""
+        """Run the function and return its result."""
 
 
 class _State(Enum):
@@ -49,7 +49,7 @@ class _State(Enum):
 
 @define(eq=False)
 class _Part:
-    """One share of an upload. Hold its lock to work on its file."""
+    """One share of an upload. Hold its lock while working on its file."""
 
     share: IncomingShare
     last_used: float
@@ -62,7 +62,7 @@ class UploadTable:
     """Every unfinished share of a server."""
 
     def __init__(self, most_open: int = MAX_UPLOAD_FILES) -> None:
-        """most_open: of how many shares the files may stay open."""
+        """most_open: how many shares' files may stay open."""
         self._most_open = most_open
         self._numbers: dict[str, set[ShareNumber]] = {}
         self.uploads: set[ShareUpload] = set()
@@ -72,7 +72,7 @@ class UploadTable:
 
     @property
     def keep_open(self) -> int:
-        """Of how many more shares the files may stay open."""
+        """How many more shares' files may stay open."""
         return max(0, self._most_open - self._file_count)
 
     def hidden(self, name: str) -> frozenset[ShareNumber]:
@@ -87,7 +87,7 @@ class UploadTable:
             await drained
 
     def forget(self, upload: ShareUpload) -> None:
-        """The upload is over."""
+        """Remove a finished upload."""
         self.uploads.discard(upload)
         waiting: list[Deferred[None]] = []
         if not self.uploads:
@@ -96,13 +96,13 @@ class UploadTable:
             drained.callback(None)
 
     def add(self, share: IncomingShare) -> None:
-        """Count the share in."""
+        """Count an unfinished share."""
         self._numbers.setdefault(share.name, set()).add(share.share_number)
         self.reserved_size += share.size
         self._file_count += 1
 
     def remove(self, share: IncomingShare) -> None:
-        """Count the share out: it is finished, or gone."""
+        """Stop counting a share that is finished or gone."""
         numbers = self._numbers[share.name]
         numbers.discard(share.share_number)
         if not numbers:
@@ -113,7 +113,7 @@ class UploadTable:
 
 @define(eq=False)
 class UploadContext:
-    """What the uploads of one server share."""
+    """What the uploads of one server have in common."""
 
     store: ShareStore
     table: UploadTable
@@ -125,7 +125,7 @@ class UploadContext:
 
 
 class ShareUpload:
-    """The shares of one allocation; implements ports.Upload. name: that of their storage index."""
+    """The shares of one allocation; implements ports.Upload. name: of their storage index."""
 
     def __init__(self, context: UploadContext, name: str, shares: Sequence[IncomingShare]) -> None:
         self._context = context
@@ -144,17 +144,17 @@ class ShareUpload:
 
     @property
     def share_numbers(self) -> frozenset[ShareNumber]:
-        """The shares allocated here."""
+        """The numbers of the shares allocated here."""
         return frozenset(self._parts)
 
     def missing(self, share_number: ShareNumber) -> list[Span]:
-        """The half-open spans of the share that have not been written yet; PeerRefusedError if it is over."""
+        """The half-open spans of the share that are not written yet; PeerRefusedError if the share is over."""
         (part,) = self._open_parts([share_number])
         return part.share.missing()
 
     @metered("write", count_writes)
     async def write(self, writes: Sequence[ShareWrite]) -> None:
-        """Store the writes, in their order."""
+        """Store the writes in order."""
         with self._writes.counted({write.share_number for write in writes}):
             await shielded(self._write(writes))
 
@@ -167,11 +167,11 @@ class ShareUpload:
 
     @metered("close", counted_later)
     async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
-        """Finish the shares; what cannot be finished is removed."""
+        """Finish the shares, and remove those that cannot be finished."""
         await shielded(self._close(share_numbers))
 
     async def abort(self, share_numbers: Iterable[ShareNumber] | None = None) -> None:
-        """Give the shares up as far as they are open; never fails."""
+        """Abort the shares that are still open; never fails."""
         await shielded(self._abort(self._parts if share_numbers is None else share_numbers))
 
     async def _write(self, writes: Sequence[ShareWrite]) -> None:
@@ -211,7 +211,7 @@ class ShareUpload:
         try:
             await self._close_parts(parts)
         finally:
-            # After an error that nobody foresaw, no share may stay half closed: its room would be promised for good.
+            # After an unexpected error, no share may stay half closed, because its room would be reserved forever.
             if unsettled := [part for part in parts if part.state is _State.CLOSING]:
                 await self._discard(unsettled)
 
@@ -235,7 +235,7 @@ class ShareUpload:
             part.lock.release()
 
     async def _finish(self, parts: list[_Part]) -> list[GridError | OSError]:
-        """Give the shares their names, for good; why some could not have them."""
+        """Give the shares their final names. Returns the errors of those that failed."""
         context = self._context
         async with context.locks.shared(self._name, refusable=False):
             try:
@@ -266,7 +266,7 @@ class ShareUpload:
         for part in parts:
             part.state = _State.OVER
         for part in parts:
-            await part.lock.acquire()  # Kept: nothing uses the file after this.
+            await part.lock.acquire()  # Never released, because nothing may use the file after this.
         await self._discard(parts)
 
     async def _discard(self, parts: list[_Part]) -> None:
@@ -287,7 +287,7 @@ class ShareUpload:
             self._context.table.forget(self)
 
     def _open_parts(self, share_numbers: Iterable[ShareNumber]) -> list[_Part]:
-        """The parts of those shares in order; PeerRefusedError unless all are open."""
+        """The open parts of those shares, in order; PeerRefusedError unless all are open."""
         parts = []
         for number in sorted(set(share_numbers)):
             part = self._parts.get(number)
@@ -308,7 +308,7 @@ class ShareUpload:
 
 
 def disk_error(error: OSError) -> GridError:
-    """The error that a caller gets for an error of the disk: it takes nothing, or it failed."""
+    """The error to send to a caller for an error of the disk: no space, or a failure."""
     if error.errno in FULL:
         return NoSpaceError(f"the disk takes no more: {error.strerror}")
     return PeerError(f"the disk failed: {error.strerror}")

@@ -1,1 +1,1 @@
-"""Shares as files on a disk: their containers and leases, writing them, and changing them so that a crash loses nothing."""
+"""Shares as files on a disk: containers and leases, and writes and changes that survive a crash."""

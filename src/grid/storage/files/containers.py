@@ -1,4 +1,4 @@
-"""The immutable share container: a header of 12 bytes, the share, and lease records. Pure. [spec storage-server 3]"""
+"""The immutable share container: a 12-byte header, the share, and lease records. Pure. [spec storage-server 3]"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LATEST_VERSION = 2
 
 @frozen(kw_only=True)
 class Container:
-    """One container's geometry. data_size: bytes of the share; lease_count: whole records after it."""
+    """The geometry of a container. data_size: bytes of the share; lease_count: whole records after it."""
 
     version: int
     lease_count: int
@@ -26,20 +26,20 @@ class Container:
 
     @property
     def leases_offset(self) -> int:
-        """Where the first lease record begins in the file."""
+        """Offset of the first lease record in the file."""
         return HEADER_SIZE + self.data_size
 
     def lease_offset(self, index: int) -> int:
-        """Where that lease record begins; index lease_count is where the next one goes."""
+        """Offset of that lease record. For lease_count: where the next one goes."""
         return self.leases_offset + SHARE_LEASE_SIZE * index
 
     def clip(self, offset: int, length: int) -> tuple[int, int]:
-        """(file offset, bytes) of a range of the share, cut short at its end."""
+        """(file offset, bytes) of a range of the share, cut at the share's end."""
         return HEADER_SIZE + offset, max(0, min(length, self.data_size - offset))
 
 
 def pack_header(share_size: int, *, lease_count: int = 1, version: int = LATEST_VERSION) -> bytes:
-    """The header of a container made for share_size bytes."""
+    """The header of a new container for share_size bytes."""
     return _HEADER.pack(version, min(2**32 - 1, share_size), lease_count)
 
 
@@ -49,9 +49,9 @@ def pack_lease_count(count: int) -> bytes:
 
 
 def parse_header(header: Buffer, file_size: int) -> Container:
-    """The geometry of a file of file_size bytes that begins with these (at least 12, if it has them).
+    """The geometry of a file of file_size bytes, from its first 12 bytes (or all, if it has fewer).
 
-    FormatError: the file is too short for what its header says. UnknownVersionError: some other kind of file.
+    FormatError: the file is shorter than its header claims. UnknownVersionError: it is some other kind of file.
     """
     if len(header) < HEADER_SIZE:
         raise FormatError("an immutable share file shorter than its header")
@@ -65,7 +65,7 @@ def parse_header(header: Buffer, file_size: int) -> Container:
 
 
 def parse_leases(records: Buffer) -> list[Lease]:
-    """The leases of consecutive records; FormatError if the last one is cut short."""
+    """Parse consecutive lease records; FormatError if the last one is cut short."""
     if len(records) % SHARE_LEASE_SIZE:
         raise FormatError("a lease record cut short")
     view = memoryview(records)

@@ -1,8 +1,8 @@
-"""The port to a disk: every system call that a share store makes, as few and as plain as they can be.
+"""The port to a disk: the system calls that a share store makes, as few and as simple as possible.
 
 Paths are relative to the storage directory, with slashes. All methods block, may be called on any thread, and
-raise OSError as the operating system does; no rule of storage is in here. What is not synced may be lost with the
-power, in any order and by halves: a file's bytes until sync_file, a name until sync_directory of its directory.
+raise OSError as the operating system does. They implement no rule of storage. A loss of power may lose whatever is not synced,
+in any order and partially: a file's bytes until sync_file, a name until sync_directory of its directory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SYNC_FILE_RANGE_WRITE = 2
 
 @frozen(kw_only=True)
 class Space:
-    """Of a disk, in bytes: all of it, what nobody uses, and what an unprivileged process may still write."""
+    """Space of a disk in bytes: total, free, and available to an unprivileged process."""
 
     total: int
     free_for_root: int
@@ -36,71 +36,71 @@ class Space:
 
 
 class Disk(Protocol):
-    """A server's view of its disk."""
+    """A server's disk."""
 
     def make_directory(self, path: str) -> None:
-        """Make one directory. FileExistsError, FileNotFoundError without its parent."""
+        """Make one directory. FileExistsError; FileNotFoundError if its parent does not exist."""
 
     def remove_directory(self, path: str) -> None:
-        """Remove an empty directory. OSError with ENOTEMPTY or EEXIST if it is not, FileNotFoundError."""
+        """Remove an empty directory. OSError with ENOTEMPTY or EEXIST if it is not empty; FileNotFoundError."""
 
     def list_directory(self, path: str) -> list[tuple[str, bool]]:
-        """(name, whether it is a directory) of each entry, in no order; a link is no directory. FileNotFoundError."""
+        """(name, whether it is a directory) of each entry, in any order. A link is not a directory. FileNotFoundError."""
 
     def sync_directory(self, path: str) -> None:
-        """Return when the names in the directory are as they are now also after a loss of power."""
+        """Return when the directory's current names are durable."""
 
     def rename(self, old: str, new: str) -> None:
-        """Move a file to a name, which a file may have already. FileNotFoundError."""
+        """Rename a file, replacing any file of the new name. FileNotFoundError."""
 
     def unlink(self, path: str) -> None:
-        """Remove a name of a file. FileNotFoundError."""
+        """Remove a file. FileNotFoundError."""
 
     def exists(self, path: str) -> bool:
-        """Whether anything has this name."""
+        """Whether a file or directory of this name exists."""
 
     def usage(self, path: str) -> tuple[int, int]:
-        """(bytes in the file, bytes it takes of the disk). FileNotFoundError."""
+        """(size of the file in bytes, bytes it uses on the disk). FileNotFoundError."""
 
     def create_file(self, path: str) -> Handle:
-        """Make a file and open it to read and write. FileExistsError, FileNotFoundError."""
+        """Create a file and open it for reading and writing. FileExistsError, FileNotFoundError."""
 
     def open_file(self, path: str, *, writable: bool = False) -> Handle:
-        """Open a file that exists, never through a link. FileNotFoundError."""
+        """Open an existing file, never through a link. FileNotFoundError."""
 
     def close_file(self, handle: Handle) -> None:
-        """Give the handle back."""
+        """Close the file."""
 
     def size(self, handle: Handle) -> int:
-        """Bytes in the file."""
+        """Size of the file in bytes."""
 
     def read(self, handle: Handle, offset: int, length: int) -> bytes:
-        """The bytes there, fewer only at the end of the file."""
+        """The bytes in this range; fewer only at the end of the file."""
 
     def write(self, handle: Handle, offset: int, pieces: Sequence[Buffer]) -> None:
-        """Put all pieces at consecutive offsets; what lies between the file's end and the offset becomes zeros."""
+        """Write the pieces one after the other. A gap between the file's end and the offset becomes zeros."""
 
     def truncate(self, handle: Handle, size: int) -> None:
-        """Cut the file, or lengthen it with zeros."""
+        """Cut the file, or extend it with zeros."""
 
     def sync_file(self, handle: Handle) -> None:
-        """Return when the file's bytes and size will survive a loss of power; an error means that some may not."""
+        """Return when the file's bytes and size are durable. After an error, some may not be."""
 
     def start_writeback(self, handle: Handle) -> None:
-        """Begin to write the file's bytes to the medium, so that sync_file has less to wait for; no promise."""
+        """Start to write the file's bytes to the medium, so that sync_file has less to wait for. No guarantee."""
 
     def free_space(self) -> int | None:
-        """Bytes that may still be written; None if this cannot be known."""
+        """Bytes that may still be written; None if unknown."""
 
     def space(self) -> Space | None:
-        """The disk's size and what is free of it; None if this cannot be known."""
+        """The disk's size and free space; None if unknown."""
 
 
 class RealDisk:
-    """A directory of the operating system's, which is made if need be."""
+    """A directory of the operating system, created if necessary."""
 
     def __init__(self, root: str) -> None:
-        """root: the storage directory's path; its parent must exist."""
+        """root: path of the storage directory; its parent must exist."""
         self._root = root
         self._sync_range = _find_sync_file_range()
         os.makedirs(root, exist_ok=True)
@@ -117,7 +117,7 @@ class RealDisk:
         os.rmdir(self._path(path))
 
     def list_directory(self, path: str) -> list[tuple[str, bool]]:
-        """Entries and whether each is a directory."""
+        """The entries, and whether each is a directory."""
         with os.scandir(self._path(path)) as entries:
             return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
 
@@ -130,41 +130,41 @@ class RealDisk:
             os.close(handle)
 
     def rename(self, old: str, new: str) -> None:
-        """Move a file to a name."""
+        """Rename a file."""
         os.rename(self._path(old), self._path(new))
 
     def unlink(self, path: str) -> None:
-        """Remove a name of a file."""
+        """Remove a file."""
         os.unlink(self._path(path))
 
     def exists(self, path: str) -> bool:
-        """Whether anything has this name."""
+        """Whether a file or directory of this name exists."""
         return os.path.lexists(self._path(path))
 
     def usage(self, path: str) -> tuple[int, int]:
-        """Bytes in the file, and on the disk."""
+        """Size of the file, and bytes it uses on the disk."""
         status = os.lstat(self._path(path))
         return status.st_size, status.st_blocks * 512
 
     def create_file(self, path: str) -> Handle:
-        """Make a file and open it."""
+        """Create a file and open it."""
         return Handle(os.open(self._path(path), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
 
     def open_file(self, path: str, *, writable: bool = False) -> Handle:
-        """Open a file that exists. Neither a link is followed nor a pipe waited for."""
+        """Open an existing file. Does not follow links or wait for pipes."""
         mode = os.O_RDWR if writable else os.O_RDONLY
         return Handle(os.open(self._path(path), mode | os.O_NOFOLLOW | os.O_NONBLOCK))
 
     def close_file(self, handle: Handle) -> None:
-        """Give the handle back."""
+        """Close the file."""
         os.close(handle)
 
     def size(self, handle: Handle) -> int:
-        """Bytes in the file."""
+        """Size of the file in bytes."""
         return os.fstat(handle).st_size
 
     def read(self, handle: Handle, offset: int, length: int) -> bytes:
-        """The bytes there."""
+        """The bytes in this range."""
         piece = os.pread(handle, length, offset)
         if len(piece) == length or not piece:
             return piece
@@ -178,7 +178,7 @@ class RealDisk:
         return b"".join(pieces)
 
     def write(self, handle: Handle, offset: int, pieces: Sequence[Buffer]) -> None:
-        """Put all pieces there."""
+        """Write all pieces."""
         for first in range(0, len(pieces), _PIECES_PER_CALL):
             batch = [memoryview(piece).cast("B") for piece in pieces[first : first + _PIECES_PER_CALL]]
             while batch:
@@ -187,7 +187,7 @@ class RealDisk:
                 batch = _behind(batch, written)
 
     def truncate(self, handle: Handle, size: int) -> None:
-        """Cut or lengthen the file."""
+        """Cut or extend the file."""
         os.ftruncate(handle, size)
 
     def sync_file(self, handle: Handle) -> None:
@@ -195,12 +195,12 @@ class RealDisk:
         if sys.platform == "darwin":
             import fcntl
 
-            fcntl.fcntl(handle, fcntl.F_FULLFSYNC)  # Its fsync stops at the drive's cache.
+            fcntl.fcntl(handle, fcntl.F_FULLFSYNC)  # On macOS, fsync stops at the drive's cache.
         else:
             os.fdatasync(handle)
 
     def start_writeback(self, handle: Handle) -> None:
-        """Begin writing; an error will come back from sync_file."""
+        """Start writing; sync_file will raise any error."""
         if self._sync_range is not None:
             self._sync_range(handle, 0, 0, _SYNC_FILE_RANGE_WRITE)
 
@@ -215,7 +215,7 @@ class RealDisk:
         return status.f_frsize * status.f_bavail
 
     def space(self) -> Space | None:
-        """What the system says of the disk, if it does."""
+        """The system's report on the disk, or None."""
         if not hasattr(os, "statvfs"):
             return None
         try:
@@ -227,7 +227,7 @@ class RealDisk:
 
 
 def _behind(batch: list[memoryview], written: int) -> list[memoryview]:
-    """What of the batch is after the bytes written."""
+    """What follows the written bytes in the batch."""
     for index, piece in enumerate(batch):
         if written < len(piece):
             return [piece[written:], *batch[index + 1 :]]
@@ -236,7 +236,7 @@ def _behind(batch: list[memoryview], written: int) -> list[memoryview]:
 
 
 def _find_sync_file_range() -> Callable[[int, int, int, int], int] | None:
-    """Linux's sync_file_range, which Python does not offer; None elsewhere."""
+    """Linux's sync_file_range, which Python does not offer; None on other systems."""
     if sys.platform != "linux":
         return None
     function = getattr(ctypes.CDLL(None), "sync_file_range", None)
@@ -249,4 +249,4 @@ def _find_sync_file_range() -> Callable[[int, int, int, int], int] | None:
 
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
-"""Errors which mean that the disk takes no more. An error of its medium says nothing of room: a read may have met it."""
+"""Errors that mean that the disk is full. A media error is not among them, because a read may have caused it."""

@@ -1,7 +1,7 @@
-"""One immutable share while it is uploaded: a file of its full length below incoming/. Blocking.
+"""An immutable share during its upload: a file of full length below incoming/. Blocking.
 
-One thread at a time; the owner sees to that. Nothing is visible before `finish` has moved the file to its place,
-and a crash before leaves nothing that the next start does not remove. [spec storage-server 3, 8.2]
+Only one thread may use it at a time; the owner ensures that. Nothing is visible until `finish` has moved the file to its place.
+If a crash comes first, the next start removes everything. [spec storage-server 3, 8.2]
 Cost of a write: one system call, or three if the file is not kept open; the bytes are not copied.
 """
 
@@ -28,7 +28,7 @@ from grid.storage.files.paths import (
 )
 
 WRITEBACK_SIZE = 4 * 2**20
-"""Bytes written after which the medium is set to work, so that little is left to wait for at the end."""
+"""Start writing to the medium after this many bytes, so that the final sync has little left to do."""
 _COMPARE_SIZE = 2**20
 _ATTEMPTS = 20
 
@@ -36,7 +36,7 @@ log = Logger()
 
 
 class IncomingShare:
-    """An unfinished share of `size` bytes. name: that of its storage index."""
+    """An unfinished share of `size` bytes. name: of its storage index."""
 
     def __init__(
         self, disk: Disk, name: str, share_number: ShareNumber, size: int, *, durable: bool, keep_open: bool
@@ -53,7 +53,7 @@ class IncomingShare:
         self._failed = False
 
     def create(self, lease: Lease) -> None:
-        """Make the file with its header, a hole and the uploader's lease; OSError with nothing left behind."""
+        """Create the file with its header, a hole and the uploader's lease. OSError leaves nothing behind."""
         make_directories(self._disk, incoming_prefix(self.name), incoming_directory(self.name))
         handle = create_anew(self._disk, self._path)
         try:
@@ -69,9 +69,9 @@ class IncomingShare:
             self._disk.close_file(handle)
 
     def write(self, offset: int, pieces: Sequence[Buffer]) -> None:
-        """Store the pieces, or raise with none of them counted.
+        """Store all pieces, or raise and count none of them.
 
-        ConflictingWriteError: bytes written before differ. DataTooLargeError. OSError: this share is lost.
+        ConflictingWriteError: bytes differ from those written before. DataTooLargeError. OSError: this share is lost.
         """
         if self._failed:
             raise NoSpaceError("an earlier write to this share failed")
@@ -91,11 +91,11 @@ class IncomingShare:
             raise
 
     def missing(self) -> list[Span]:
-        """The half-open spans that have not been written yet."""
+        """The half-open spans that are not written yet."""
         return self._written.missing(self.size)
 
     def sync(self) -> None:
-        """Return when the file's bytes are on the medium; OSError if they may not be, NoSpaceError."""
+        """Return when the file's bytes are durable; OSError or NoSpaceError if they may not be."""
         if self._failed:
             raise NoSpaceError("an earlier write to this share failed")
         if not self._durable:
@@ -107,7 +107,7 @@ class IncomingShare:
             self._release(handle)
 
     def finish(self) -> None:
-        """Give the share its final name; ConflictError if some other file has that, OSError."""
+        """Give the share its final name; ConflictError if another file has it; OSError."""
         self._close()
         place = share_path(self.name, self.share_number)
         if self._disk.exists(place):
@@ -119,7 +119,7 @@ class IncomingShare:
             self._disk.rename(self._path, place)
 
     def discard(self) -> None:
-        """Remove the file, whether it is there or not; what fails is noted, and left to the next start."""
+        """Remove the file if it exists. Failures are logged, and the next start retries."""
         try:
             self._close()
             self._disk.unlink(self._path)
@@ -155,7 +155,7 @@ class IncomingShare:
         if not self._durable:
             return
         if self._handle is None:
-            # The system may forget that it could not write what no open file waits for.
+            # If no open file waits for it, the system may forget that a write failed.
             self._disk.sync_file(handle)
         elif self._unsent_size >= WRITEBACK_SIZE:
             self._unsent_size = 0
@@ -174,13 +174,13 @@ class IncomingShare:
 
 
 def make_directories(disk: Disk, *paths: str) -> None:
-    """Make those directories that are not there, outermost first; OSError."""
+    """Create the directories that do not exist, outermost first; OSError."""
     for attempt in range(_ATTEMPTS):
         try:
             for path in paths:
                 _make_directory(disk, path)
         except FileNotFoundError:
-            # Another thread found the outer one empty, and removed it in between.
+            # Another thread found the outer one empty and removed it meanwhile.
             if attempt == _ATTEMPTS - 1:
                 raise
         else:
@@ -195,7 +195,7 @@ def _make_directory(disk: Disk, path: str) -> None:
 
 
 def create_anew(disk: Disk, path: str) -> Handle:
-    """A new open file of that name, in place of one that could not be removed when it should have been."""
+    """Create and open a file, replacing one of that name that an earlier removal failed to remove."""
     try:
         return disk.create_file(path)
     except FileExistsError:
@@ -204,7 +204,7 @@ def create_anew(disk: Disk, path: str) -> Handle:
 
 
 def remove_if_empty(disk: Disk, *paths: str) -> None:
-    """Remove those directories that are empty, innermost first."""
+    """Remove the directories that are empty, innermost first."""
     for path in paths:
         try:
             disk.remove_directory(path)
@@ -219,7 +219,7 @@ Span = tuple[int, int]
 
 
 class Spans:
-    """Disjoint spans that do not touch, in order; all operations are logarithmic but for moving list items."""
+    """Disjoint, ordered spans that do not touch. All operations are logarithmic, except for moving list items."""
 
     __slots__ = ("_begins", "_ends")
 
@@ -240,7 +240,7 @@ class Spans:
         return [(max(begin, self._begins[i]), min(end, self._ends[i])) for i in range(first, last)]
 
     def add(self, begin: int, end: int) -> None:
-        """Put [begin, end) into the set; nothing if it is empty."""
+        """Add [begin, end) to the set; an empty span adds nothing."""
         if begin >= end:
             return
         first = bisect_left(self._ends, begin)

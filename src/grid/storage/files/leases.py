@@ -1,7 +1,7 @@
-"""Lease records of both container kinds, and the rule by which a lease is added or renewed. Pure.
+"""Lease records of both container kinds, and the rule for adding or renewing a lease. Pure.
 
-Secrets are kept as the container's version stores them: in clear in version 1, hashed in version 2. They are
-compared in constant time and are in no repr. [spec storage-server 3, 4.4, 6]
+Secrets are kept as the container's version stores them: plain in version 1, hashed in version 2. They are
+compared in constant time, and no repr shows them. [spec storage-server 3, 4.4, 6]
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from attrs import field, frozen
 from grid.ports import Buffer, LeaseSecrets
 
 PERIOD_S = 31 * 86400
-"""How long a lease runs from when it was added or renewed."""
+"""Duration of a lease from when it was added or renewed."""
 
 NODE_ID_SIZE = 20
 NO_OWNER = 0
-"""In a mutable container: this slot is empty. In an immutable one: an owner like any other."""
+"""In a mutable container: an empty slot. In an immutable one: an ordinary owner."""
 ALLOCATION_OWNER = 0
 RENEWAL_OWNER = 1
 """The owner numbers written by an allocation, and by every other operation. [spec storage-server 6]"""
@@ -33,13 +33,13 @@ SHARE_LEASE_SIZE = _SHARE_LEASE.size
 SLOT_LEASE_SIZE = _SLOT_LEASE.size
 SHARE_LEASE_TIME_OFFSET = 68
 SLOT_LEASE_TIME_OFFSET = 4
-"""Where the 4-byte expiration time stands in a record of an immutable share, and of a mutable one."""
+"""Offset of the 4-byte expiration time in a record of an immutable share, and of a mutable one."""
 EMPTY_SLOT_LEASE = bytes(SLOT_LEASE_SIZE)
 
 
 @frozen(kw_only=True)
 class Lease:
-    """One lease as stored. expires: Unix seconds; renew, cancel: as the container's version keeps them."""
+    """A stored lease. expires: Unix time in seconds; renew, cancel: as the container's version stores them."""
 
     owner: int
     expires: int
@@ -59,12 +59,12 @@ def expiration(now: float) -> int:
 
 
 def stored_secret(secret: bytes, version: int) -> bytes:
-    """The secret as containers of this version keep it."""
+    """The secret as containers of this version store it."""
     return secret if version == 1 else blake2b(secret, digest_size=32).digest()
 
 
 def new_lease(secrets: LeaseSecrets, *, version: int, owner: int, now: float, node_id: bytes) -> Lease:
-    """The lease that these secrets get now from the server with that node id."""
+    """A lease for these secrets, granted now by the server with that node id."""
     return Lease(
         owner=owner,
         expires=expiration(now),
@@ -75,7 +75,7 @@ def new_lease(secrets: LeaseSecrets, *, version: int, owner: int, now: float, no
 
 
 def find_lease(leases: Iterable[Lease | None], lease: Lease) -> int | None:
-    """The index of the first lease with this one's renew secret; None entries are empty slots."""
+    """Index of the first lease with this one's renew secret. None entries are empty slots."""
     for index, held in enumerate(leases):
         if held is not None and compare_digest(held.renew, lease.renew):
             return index
@@ -83,25 +83,25 @@ def find_lease(leases: Iterable[Lease | None], lease: Lease) -> int | None:
 
 
 def pack_share_lease(lease: Lease) -> bytes:
-    """The 72 bytes of the lease in an immutable container; the node id is not among them."""
+    """The 72-byte record of a lease in an immutable container; it has no node id."""
     return _SHARE_LEASE.pack(lease.owner, lease.renew, lease.cancel, lease.expires)
 
 
 def parse_share_lease(record: Buffer) -> Lease:
-    """The lease of 72 bytes, of which any are one."""
+    """Parse a 72-byte record; any 72 bytes are a lease."""
     owner, renew, cancel, expires = _SHARE_LEASE.unpack(record)
     return Lease(owner=owner, expires=expires, renew=renew, cancel=cancel)
 
 
 def pack_slot_lease(lease: Lease | None) -> bytes:
-    """The 92 bytes of the lease in a mutable container; None: an empty slot."""
+    """The 92-byte record of a lease in a mutable container; None: an empty slot."""
     if lease is None:
         return EMPTY_SLOT_LEASE
     return _SLOT_LEASE.pack(lease.owner, lease.expires, lease.renew, lease.cancel, lease.node_id)
 
 
 def parse_slot_lease(record: Buffer) -> Lease | None:
-    """The lease of 92 bytes; None if the slot is empty, whatever its other bytes."""
+    """Parse a 92-byte record; None if the slot is empty, whatever its other bytes."""
     owner, expires, renew, cancel, node_id = _SLOT_LEASE.unpack(record)
     if owner == NO_OWNER:
         return None

@@ -1,4 +1,4 @@
-"""A disk in memory: a server's shares for as long as the process lives, and the twin of RealDisk in tests."""
+"""A disk in memory: shares that live as long as the process, and the twin of RealDisk in tests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Node = FileNode | DirectoryNode
 
 
 class MemoryDisk:
-    """Files in memory, `capacity` bytes of them at most (None: no bound); holes count as much as data."""
+    """Files in memory, at most `capacity` bytes of them (None: unlimited). Holes count like data."""
 
     def __init__(self, capacity: int | None = 2**30) -> None:
         self._root = DirectoryNode()
@@ -43,7 +43,7 @@ class MemoryDisk:
 
     @property
     def open_count(self) -> int:
-        """Handles not given back yet."""
+        """Number of open handles."""
         return len(self._open)
 
     def make_directory(self, path: str) -> None:
@@ -63,18 +63,18 @@ class MemoryDisk:
             del parent.entries[name]
 
     def list_directory(self, path: str) -> list[tuple[str, bool]]:
-        """Entries and whether each is a directory."""
+        """The entries, and whether each is a directory."""
         with self._lock:
             entries = self._directory(path).entries
             return [(name, isinstance(node, DirectoryNode)) for name, node in entries.items()]
 
     def sync_directory(self, path: str) -> None:
-        """Nothing to wait for, if there is such a directory."""
+        """Raise if the directory does not exist; otherwise nothing to do."""
         with self._lock:
             self._directory(path)
 
     def rename(self, old: str, new: str) -> None:
-        """Move a file to a name."""
+        """Rename a file."""
         with self._lock:
             node = self._file(old)
             parent, name = self._parent(new)
@@ -88,14 +88,14 @@ class MemoryDisk:
             parent.entries[name] = node
 
     def unlink(self, path: str) -> None:
-        """Remove a name of a file."""
+        """Remove a file."""
         with self._lock:
             self._used -= len(self._file(path).data)
             parent, name = self._parent(path)
             del parent.entries[name]
 
     def exists(self, path: str) -> bool:
-        """Whether anything has this name."""
+        """Whether a file or directory of this name exists."""
         with self._lock:
             try:
                 self._node(path)
@@ -104,13 +104,13 @@ class MemoryDisk:
             return True
 
     def usage(self, path: str) -> tuple[int, int]:
-        """Bytes in the file, and in the blocks it would take."""
+        """Size of the file, and bytes of the blocks it would use."""
         with self._lock:
             size = len(self._file(path).data)
             return size, -(-size // BLOCK_SIZE) * BLOCK_SIZE
 
     def create_file(self, path: str) -> Handle:
-        """Make a file and open it."""
+        """Create a file and open it."""
         with self._lock:
             parent, name = self._parent(path)
             if name in parent.entries:
@@ -120,28 +120,28 @@ class MemoryDisk:
             return self._opened(node)
 
     def open_file(self, path: str, *, writable: bool = False) -> Handle:
-        """Open a file that exists."""
+        """Open an existing file."""
         with self._lock:
             return self._opened(self._file(path))
 
     def close_file(self, handle: Handle) -> None:
-        """Give the handle back."""
+        """Close the file."""
         with self._lock:
             if self._open.pop(handle, None) is None:
                 raise _error(errno.EBADF, "")
 
     def size(self, handle: Handle) -> int:
-        """Bytes in the file."""
+        """Size of the file in bytes."""
         with self._lock:
             return len(self._node_of(handle).data)
 
     def read(self, handle: Handle, offset: int, length: int) -> bytes:
-        """The bytes there."""
+        """The bytes in this range."""
         with self._lock:
             return bytes(memoryview(self._node_of(handle).data)[offset : offset + length])
 
     def write(self, handle: Handle, offset: int, pieces: Sequence[Buffer]) -> None:
-        """Put all pieces there, each or not as there is room."""
+        """Write the pieces for which there is room."""
         with self._lock:
             node = self._node_of(handle)
             for piece in pieces:
@@ -152,7 +152,7 @@ class MemoryDisk:
                 offset += len(piece)
 
     def truncate(self, handle: Handle, size: int) -> None:
-        """Cut or lengthen the file."""
+        """Cut or extend the file."""
         with self._lock:
             node = self._node_of(handle)
             self._grow(node, size)
@@ -160,20 +160,20 @@ class MemoryDisk:
             del node.data[size:]
 
     def sync_file(self, handle: Handle) -> None:
-        """Nothing to wait for."""
+        """Do nothing: memory needs no sync."""
         with self._lock:
             self._node_of(handle)
 
     def start_writeback(self, handle: Handle) -> None:
-        """Nothing to begin."""
+        """Do nothing: memory needs no writeback."""
 
     def free_space(self) -> int | None:
-        """What is left of the capacity."""
+        """The rest of the capacity."""
         with self._lock:
             return None if self._capacity is None else max(0, self._capacity - self._used)
 
     def space(self) -> Space | None:
-        """Its capacity, and what is left of that."""
+        """The capacity, and the rest of it."""
         free = self.free_space()
         if self._capacity is None or free is None:
             return None

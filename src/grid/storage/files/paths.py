@@ -1,4 +1,4 @@
-"""Where a storage index and a share have their place below the storage directory. Pure. [spec storage-server 2]"""
+"""Paths of storage indexes and shares below the storage directory. Pure. [spec storage-server 2]"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INCOMING = "shares/incoming"
 ADVISORIES = "corruption-advisories"
 
 PREFIXES = tuple("".join(pair) for pair in product(sorted(base32.ALPHABET.decode("ascii")), repeat=2))
-"""The 1024 directories that shares may be spread over, sorted."""
+"""The 1024 directories over which shares are spread, sorted."""
 
 STORAGE_INDEX_SIZE = 16
 _SHARE_NAME = re.compile(r"0|[1-9][0-9]{0,2}", re.ASCII)
@@ -29,7 +29,7 @@ def index_name(storage_index: StorageIndex) -> str:
 
 
 def parse_index_name(name: str) -> StorageIndex | None:
-    """The storage index of a directory's name; None if it is no such name."""
+    """The storage index from a directory's name; None for other names."""
     try:
         storage_index = base32.decode_lax(name)
     except FormatError:
@@ -38,52 +38,52 @@ def parse_index_name(name: str) -> StorageIndex | None:
 
 
 def prefix_directory(name: str) -> str:
-    """The directory that holds the directory of that name."""
+    """The directory that contains the directory of that name."""
     return f"{SHARES}/{name[:2]}"
 
 
 def share_directory(name: str) -> str:
-    """Where the finished shares of the storage index of that name are."""
+    """The directory of the finished shares of that storage index."""
     return f"{SHARES}/{name[:2]}/{name}"
 
 
 def share_path(name: str, share_number: int) -> str:
-    """Where a finished share is."""
+    """The path of a finished share."""
     return f"{SHARES}/{name[:2]}/{name}/{share_number}"
 
 
 def incoming_prefix(name: str) -> str:
-    """The directory that holds incoming_directory."""
+    """The directory that contains incoming_directory."""
     return f"{INCOMING}/{name[:2]}"
 
 
 def incoming_directory(name: str) -> str:
-    """Where the unfinished shares of the storage index are."""
+    """The directory of the unfinished shares of that storage index."""
     return f"{INCOMING}/{name[:2]}/{name}"
 
 
 def incoming_path(name: str, share_number: int) -> str:
-    """Where an unfinished immutable share is."""
+    """The path of an unfinished immutable share."""
     return f"{INCOMING}/{name[:2]}/{name}/{share_number}"
 
 
 def whole_path(name: str, share_number: int) -> str:
-    """Where a whole immutable share is written before it takes its place."""
+    """Where a whole immutable share is written before it is renamed into place."""
     return f"{INCOMING}/{name}.{share_number}.whole"
 
 
 def draft_path(name: str, share_number: int) -> str:
-    """Where the next state of a mutable share is written before it takes the share's place."""
+    """Where the next state of a mutable share is written before it replaces the share."""
     return f"{INCOMING}/{name}.{share_number}.draft"
 
 
 def undo_path(name: str) -> str:
-    """Where it is noted how to undo the change in progress."""
+    """The path of the undo log of the change in progress."""
     return f"{INCOMING}/{name}.undo"
 
 
 def parse_share_name(name: str) -> ShareNumber | None:
-    """The share number that a file's name says; None for the names of other files."""
+    """The share number from a file's name; None for other names."""
     if _SHARE_NAME.fullmatch(name) is None or int(name) >= MAX_SHARES:
         return None
     return ShareNumber(int(name))

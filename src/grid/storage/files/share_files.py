@@ -1,7 +1,7 @@
-"""Finished share files of one storage index: opening, reading, and what their leases would change. Blocking.
+"""Finished share files of one storage index: opening, reading, and planning changes of their leases. Blocking.
 
-A file in a share's directory that is no share of the wanted kind is skipped and logged; it spoils nothing but itself.
-`AnswerSize` counts what one answer will hold, share by share, and takes the room for each share before it is read.
+A file in a share's directory that is not a share of the right kind is skipped and logged; it affects nothing else.
+`AnswerSize` counts what one answer will hold, share by share, and reserves room for each share before it is read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ log = Logger()
 
 @frozen(kw_only=True)
 class ShareFile:
-    """An open share file of known form, for as long as its context lasts."""
+    """A share file with a valid form, open as long as its context lasts."""
 
     share_number: ShareNumber
     disk: Disk
@@ -49,11 +49,11 @@ class ShareFile:
 
     @property
     def kind(self) -> ShareKind:
-        """What the file's first bytes say it is."""
+        """The kind of share, by the file's first bytes."""
         return "immutable" if isinstance(self.form, Container) else "mutable"
 
     def read(self, ranges: Iterable[Range]) -> list[bytes]:
-        """The ranges of the share's data, cut short at its end."""
+        """The ranges of the share's data, cut at its end."""
         clips = (self.form.clip(offset, length) for offset, length in ranges)
         return [self.disk.read(self.handle, offset, length) if length else b"" for offset, length in clips]
 
@@ -74,7 +74,7 @@ class ShareFile:
 
 
 def share_numbers(disk: Disk, name: str) -> list[ShareNumber]:
-    """Every share number there is a file for, ascending, whatever is in the file."""
+    """The number of every file that is named like a share, ascending, whatever the file contains."""
     try:
         entries = disk.list_directory(share_directory(name))
     except FileNotFoundError:
@@ -85,7 +85,7 @@ def share_numbers(disk: Disk, name: str) -> list[ShareNumber]:
 
 @contextmanager
 def opened(disk: Disk, name: str, number: ShareNumber, *, writable: bool = False) -> Iterator[ShareFile]:
-    """The share file, open. FormatError or UnknownVersionError if it is none; OSError, FileNotFoundError among them."""
+    """Open a share file. FormatError or UnknownVersionError if it is not a share; OSError, including FileNotFoundError."""
     handle = disk.open_file(share_path(name, number), writable=writable)
     try:
         size = disk.size(handle)
@@ -98,7 +98,7 @@ def opened(disk: Disk, name: str, number: ShareNumber, *, writable: bool = False
 
 @contextmanager
 def skipping(name: str, number: ShareNumber, unread: list[OSError] | None = None) -> Iterator[None]:
-    """Note and forget an error of this one share, so that the others are served. unread: gets an OSError, too."""
+    """Log and suppress an error of this share, so that the others are served. `unread` collects OSErrors."""
     try:
         yield
     except FileNotFoundError:
@@ -112,16 +112,16 @@ def skipping(name: str, number: ShareNumber, unread: list[OSError] | None = None
 
 
 def unreadable(error: OSError) -> PeerError:
-    """The error for shares that are here and that the disk cannot read."""
+    """The error for shares that exist but that the disk cannot read."""
     return PeerError(f"the disk failed: {error.strerror}")
 
 
 def plan_lease(
     share: ShareFile, secrets: LeaseSecrets, *, owner: int, now: float, node_id: bytes, available: int | None
 ) -> Change | None:
-    """What adds or renews the lease; None if it runs as long already. NoSpaceError. [spec storage-server 6]
+    """The change that adds or renews the lease; None if it already runs as long. NoSpaceError. [spec storage-server 6]
 
-    available: bytes the server may still use, None if unlimited.
+    available: bytes that the server may still use; None if unlimited.
     """
     held = share.leases()
     lease = new_lease(secrets, version=share.form.version, owner=owner, now=now, node_id=node_id)
@@ -143,13 +143,13 @@ def plan_lease(
 
 
 def free_slot(held: Sequence[Lease | None]) -> tuple[int, int]:
-    """(the first empty lease slot, how many slots there are once it is used)."""
+    """(the first empty lease slot, the number of slots once it is used)."""
     index = next((index for index, lease in enumerate(held) if lease is None), len(held))
     return index, max(len(held), index + 1)
 
 
 def plan_removal(share: ShareFile, remove: frozenset[int]) -> Change | None:
-    """What removes the leases of these indices; None if none is left, and the file should go."""
+    """The change that removes the leases with these indices; None if none remains and the file should go."""
     held = share.leases()
     kept = [None if index in remove else lease for index, lease in enumerate(held)]
     survivors = [lease for lease in kept if lease is not None]
@@ -189,7 +189,7 @@ def _plan_renewal(share: ShareFile, index: int, held: Lease | None, lease: Lease
 
 
 def _plan_share_lease(share: ShareFile, form: Container, lease: Lease) -> Change:
-    # Until the new count stands there, the record would be read as share data: this must not stay half done.
+    # Until the new count is written, the record would be read as share data, so the change must be atomic.
     place, count_at = form.lease_offset(form.lease_count), containers.LEASE_COUNT_OFFSET
     count = containers.pack_lease_count(form.lease_count + 1)
     return Change(
@@ -202,8 +202,8 @@ def _plan_share_lease(share: ShareFile, form: Container, lease: Lease) -> Change
 class AnswerSize:
     """The size of one answer.
 
-    An answer that does not fit is measured to its end all the same, without reading more, so that the caller knows how
-    much room to wait for. It owns no memory: the room belongs to the caller, who gives it back.
+    An answer that does not fit is still measured to its end, without further reads, so that the caller knows how
+    much room to wait for. It owns no memory: the caller reserves the room and returns it.
     """
 
     def __init__(self, room: Room | None) -> None:
@@ -213,7 +213,7 @@ class AnswerSize:
         self._size = 0
 
     def admits(self, size: int, range_count: int) -> bool:
-        """Whether a share's ranges, of that many bytes together, may be read now."""
+        """Whether a share's ranges, with that many bytes together, may be read now."""
         cost = size + ANSWER_RANGE_BYTES * (range_count + 1)
         self._size += cost
         if not self._is_refused and self._room is not None:
@@ -221,6 +221,6 @@ class AnswerSize:
         return not self._is_refused
 
     def require(self) -> None:
-        """NoRoomError if something was not admitted."""
+        """Raise NoRoomError if something was not admitted."""
         if self._is_refused:
             raise NoRoomError(self._size)

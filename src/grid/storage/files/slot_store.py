@@ -1,6 +1,6 @@
-"""The mutable shares of one storage index: reading them, and the one operation that tests and writes. Blocking.
+"""The mutable shares of one storage index: reads, and the one operation that tests and writes. Blocking.
 
-As in store: nothing else may happen to the storage index meanwhile. [spec storage-server 9]
+As in store.py, nothing else may use the storage index meanwhile. [spec storage-server 9]
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from grid.storage.files.undo import Change
 
 @frozen
 class SlotCall:
-    """One request to test and write. now: Unix time. room: for the answer; None: as much as it takes."""
+    """One request to test and write. now: Unix time. room: for the answer; None: unlimited."""
 
     secrets: SlotSecrets
     vectors: Mapping[ShareNumber, TestWrite]
@@ -59,9 +59,9 @@ class SlotCall:
 
 @define
 class _Outcome:
-    """What is to be done once every test has held: drafts that are written, changes in place, and removals.
+    """What to do once every test has held: put drafts into place, make changes in place, and remove files.
 
-    filled: files of shares whose room was written to. is_new: whether there was no share at all.
+    filled: files of shares whose spare room was written to. is_new: whether there was no share at all.
     """
 
     is_new: bool = False
@@ -82,10 +82,10 @@ class SlotStore:
     def read(
         self, name: str, numbers: frozenset[ShareNumber], ranges: Sequence[Range], room: Room | None = None
     ) -> dict[ShareNumber, list[bytes]]:
-        """The ranges of those shares that are here (none named: of all).
+        """Read ranges of those shares that exist (all if none is named).
 
-        FormatError if that is too much at once, NoRoomError if it is for now. PeerError: the disk gave none of those that are
-        here; if it gives some of them, the others are left out.
+        FormatError if that is too much for one answer, NoRoomError if it is at the moment. PeerError: the disk could read none of
+        the shares; if it could read some, the others are left out.
         """
         self._store.undo.settle(name, to_read=True)
         found: dict[ShareNumber, list[bytes]] = {}
@@ -103,9 +103,9 @@ class SlotStore:
         return found
 
     def test_and_write(self, name: str, call: SlotCall) -> SlotAnswer:
-        """The answer, once what it says is on the medium.
+        """Test and write. Returns the answer once its changes are durable.
 
-        BadWriteEnablerError, UnknownVersionError, DataTooLargeError, NoSpaceError, NoRoomError, OSError: nothing is changed, but
+        BadWriteEnablerError, UnknownVersionError, DataTooLargeError, NoSpaceError, NoRoomError, OSError: nothing has changed, except
         that an OSError after the new states are complete may leave some shares changed and others not.
         """
         self._store.undo.settle(name)
@@ -132,7 +132,7 @@ class SlotStore:
     def _examine(
         self, name: str, call: SlotCall, handles: ExitStack, outcome: _Outcome
     ) -> tuple[dict[ShareNumber, ShareFile], SlotAnswer]:
-        """Each share named that is here, open until the handles are closed, and the answer."""
+        """Open each named share that exists, until the handles are closed, and make the answer."""
         shares: dict[ShareNumber, ShareFile] = {}
         data: dict[ShareNumber, list[bytes]] = {}
         passed, budget = True, _Budget(call.room)
@@ -217,7 +217,7 @@ class SlotStore:
             self._disk.close_file(handle)
 
     def _commit(self, name: str, outcome: _Outcome) -> None:
-        """Put the drafts in place, and remove what goes."""
+        """Put the drafts into place, and remove shares."""
         if outcome.drafts or outcome.removals:
             self._names.changing(name, is_new=outcome.is_new)
         if outcome.drafts and outcome.is_new:
@@ -231,7 +231,7 @@ class SlotStore:
             remove_if_empty(self._disk, share_directory(name))
 
     def _clear_drafts(self, name: str, outcome: _Outcome) -> None:
-        """Remove what is left of drafts that were not put in place, and a directory that was made for them."""
+        """Remove drafts that were not put into place, and a directory that was made for them."""
         for number in outcome.drafts:
             with skipping(name, number):
                 self._disk.unlink(draft_path(name, number))

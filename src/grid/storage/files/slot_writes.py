@@ -1,11 +1,11 @@
-"""Writing a mutable share: the next state is complete before it replaces the last. Syncing its name. Blocking.
+"""Writes mutable shares: the next state is complete before it replaces the last. Also syncs their names. Blocking.
 
-A share is rewritten beside its place and then renamed, so that a crash or a full disk leaves one state or the
-other. Where a little is changed in a large share that would cost too much: then it is changed in place, under an
-undo log (docs/decisions/0015). A share that grows piece by piece is given room after its data, and what fills the
-room needs no log (docs/decisions/0080). [spec storage-server 4.2-4.4, 9.1]
-Cost: bytes of the share read and written once; in place, the bytes changed read once and written twice, those added
-written once.
+A share is rewritten into a new file that is then renamed, so that a crash or a full disk leaves either the old state or
+the new one. If a small part of a large share changes, that would cost too much; then the share is changed in place, with an
+undo log (docs/decisions/0015). A share that grows piece by piece gets spare room after its data, and writes into that
+room need no log (docs/decisions/0080). [spec storage-server 4.2-4.4, 9.1]
+Cost: the share is read and written once. In place: the changed bytes are read once and written twice, the added ones
+are written once.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from grid.storage.files.slots import DATA_OFFSET, LATEST_VERSION, Slot, pack_bac
 from grid.storage.files.undo import Change
 
 COPY_LIMIT = 2**20
-"""Shares up to this size are always rewritten, unless they grow into room that they have."""
+"""Shares up to this size are always rewritten, unless they grow into existing room."""
 COPY_FACTOR = 4
-"""Larger ones are, too, when what is replaced is at least this part of them."""
+"""Larger ones are rewritten too if the changed part is at least this fraction of them."""
 ROOM_FROM = 2**16
-"""A share to which so much is added at once is likely to grow again."""
+"""A share to which this many bytes are added at once will probably grow again."""
 MOST_ROOM = 32 * 2**20
-"""Bytes of room after a share's data, at most; as much as there are data, otherwise. It is a hole in the file."""
+"""Most bytes of room after a share's data; otherwise as much as the data. The room is a hole in the file."""
 _CHUNK_SIZE = 2**20
 
 
@@ -43,7 +43,7 @@ class SlotState:
 
 
 def empty_state(secrets: SlotSecrets, node_id: bytes) -> SlotState:
-    """A share that does not exist yet; it belongs to its first writer."""
+    """The state of a share that does not exist yet; its first writer becomes its owner."""
     slot = Slot(version=LATEST_VERSION, node_id=node_id, write_enabler=secrets.write_enabler)
     return SlotState(slot=slot, leases=[None] * 4)
 
@@ -70,7 +70,7 @@ def with_lease(
 
 
 def written(slot: Slot, vector: TestWrite) -> Slot:
-    """The slot after the vector's writes, with room for more where more is likely to come; DataTooLargeError."""
+    """The slot after the vector's writes, with spare room if the share will probably grow; DataTooLargeError."""
     after = slot
     for offset, data in vector.writes:
         after = after.grown(offset, len(data))
@@ -85,13 +85,13 @@ def written(slot: Slot, vector: TestWrite) -> Slot:
 
 
 def is_worth_copying(slot: Slot, vector: TestWrite) -> bool:
-    """Whether the share is better rewritten than changed in place."""
+    """Whether to rewrite the share rather than change it in place."""
     replaced = sum(max(0, min(len(data), slot.data_size - offset)) for offset, data in vector.writes)
     return slot.data_size <= max(COPY_LIMIT, replaced * COPY_FACTOR)
 
 
 def fills_room(before: SlotState, after: SlotState, vector: TestWrite) -> bool:
-    """Whether all that the vector does is to add bytes right after the data, in room that is there."""
+    """Whether the vector only adds bytes right after the data, into existing room."""
     position = before.slot.data_size
     for offset, data in vector.writes:
         if offset != position:
@@ -102,7 +102,7 @@ def fills_room(before: SlotState, after: SlotState, vector: TestWrite) -> bool:
 
 
 def fill_room(disk: Disk, name: str, number: ShareNumber, vector: TestWrite) -> Handle:
-    """Put the bytes where nobody sees them yet, into the share's file, which is open and not synced then; OSError."""
+    """Write the bytes into the share's spare room, where nobody sees them yet. Returns the open, unsynced file; OSError."""
     handle = disk.open_file(share_path(name, number), writable=True)
     try:
         for offset, data in vector.writes:
@@ -114,14 +114,14 @@ def fill_room(disk: Disk, name: str, number: ShareNumber, vector: TestWrite) -> 
 
 
 def new_front(number: ShareNumber, after: SlotState) -> Change:
-    """What makes the bytes that fill the room part of the share: one sector."""
+    """The change that makes the bytes in the room part of the share: one sector."""
     return Change(share_number=number, writes=[(0, pack_front(after.slot, after.leases))])
 
 
 def write_draft(
     disk: Disk, name: str, number: ShareNumber, old: ShareFile | None, after: SlotState, vector: TestWrite
 ) -> Handle:
-    """The next state of the share in a file of its own, open and not synced; OSError with nothing left behind.
+    """Write the next state of the share into a new file. Returns it open and unsynced; OSError leaves nothing behind.
 
     old: the share's file, None for a new share.
     """
@@ -130,7 +130,7 @@ def write_draft(
     try:
         if old is not None and isinstance(old.form, Slot):
             _copy_data(disk, old, handle, old.form.data_size)
-        # The file ends where the data does, so that a gap before a write is filled with zeros.
+        # The file ends with the data, so that a gap before a write is filled with zeros.
         for offset, data in vector.writes:
             disk.write(handle, DATA_OFFSET + offset, [data])
         disk.write(handle, 0, [pack_front(after.slot, after.leases)])
@@ -143,7 +143,7 @@ def write_draft(
 
 
 def plan_in_place(old: ShareFile, before: Slot, after: SlotState, vector: TestWrite) -> Change:
-    """What changes the share where it is, from the slot `before` to the state after."""
+    """The change of a share in place, from the slot `before` to the state `after`."""
     writes: list[tuple[int, Buffer]] = [(DATA_OFFSET + offset, data) for offset, data in vector.writes]
     end = DATA_OFFSET + before.data_size
     saves = [(offset, min(len(data), end - offset)) for offset, data in writes if offset < end]
@@ -155,7 +155,7 @@ def plan_in_place(old: ShareFile, before: Slot, after: SlotState, vector: TestWr
     writes += [(0, pack_front(after.slot, after.leases)), (after.slot.leases_offset, back)]
     return Change(
         share_number=old.share_number,
-        # What follows the data goes, so that a gap before a write is filled with zeros.
+        # Remove what follows the data, so that a gap before a write is filled with zeros.
         cut=end if has_gap else None,
         writes=writes,
         saves=[
@@ -174,36 +174,36 @@ def _copy_data(disk: Disk, old: ShareFile, target: Handle, size: int) -> None:
 
 
 KNOWN_NAMES = 2**14
-"""Storage indexes remembered as being on the medium: a few megabytes."""
+"""Storage indexes remembered as durable: a few megabytes."""
 
 
 class ShareNames:
-    """Which mutable shares' names are on the medium, and the syncs that bring them there.
+    """Knows which mutable shares' names are durable, and syncs the others.
 
-    The directory of a storage index belongs to it alone, so nobody else's sync would serve it: the call that changed it
-    syncs it. The directories above are synced once for each storage index, and again only if it was gone meanwhile.
-    Cost of a change of names: one sync; three for the first in a new prefix; none with durability `none`. For one
-    thread at a time per storage index.
+    A storage index has its directory to itself, so no other caller's sync would serve it: the call that changed it
+    syncs it. The directories above are synced once per storage index, and again only if it was removed meanwhile.
+    Cost of a change of names: one sync; three for the first in a new prefix; none with durability `none`. Only one
+    thread at a time per storage index may use it.
     """
 
     def __init__(self, disk: Disk, *, durable: bool) -> None:
         self._disk = disk
         self._durable = durable
         self._prefixes: set[str] = set()
-        """Prefix directories, which are never removed, whose own names are on the medium."""
+        """Prefix directories (never removed) whose own names are durable."""
         self._known: set[str] = set()
-        """Storage indexes all of whose names are."""
+        """Storage indexes whose names are all durable."""
         self._settled: set[str] = set()
-        """Storage indexes of which the directory's name is, if nobody has removed it."""
+        """Storage indexes whose directory names are durable, unless somebody has removed them."""
 
     def changing(self, name: str, *, is_new: bool) -> None:
-        """Note that the storage index's names are about to change. is_new: it has no shares, perhaps no directory."""
+        """Note that the names of the storage index are about to change. is_new: it has no shares, and maybe no directory."""
         self._known.discard(name)
         if is_new:
             self._settled.discard(name)
 
     def settle(self, name: str) -> None:
-        """Return when the names of the storage index's shares are on the medium; OSError: they may not be."""
+        """Return when the names of the storage index's shares are durable; OSError: they may not be."""
         if not self._durable or name in self._known:
             return
         is_there = self._sync(share_directory(name))
@@ -220,7 +220,7 @@ class ShareNames:
             self._settled.discard(name)
 
     def _sync(self, directory: str) -> bool:
-        """Whether the directory is there; if so, what is in it is on the medium then."""
+        """Sync the directory if it exists. Returns whether it does."""
         try:
             self._disk.sync_directory(directory)
         except FileNotFoundError:

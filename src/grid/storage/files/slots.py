@@ -17,7 +17,7 @@ FIXED_SIZE = _HEADER.size
 """Bytes before the lease slots."""
 FRONT_LEASES = 4
 DATA_OFFSET = FIXED_SIZE + FRONT_LEASES * SLOT_LEASE_SIZE
-"""Where the data area begins; everything before it is the front."""
+"""Offset of the data area. Everything before it is the front."""
 COUNT_SIZE = 4
 LATEST_VERSION = 2
 
@@ -31,8 +31,8 @@ MAGIC_SIZE = 32
 
 @frozen(kw_only=True)
 class Slot:
-    """One container's front, without its leases. data_size: bytes of share data; leases_offset: where the
-    count of further leases stands in the file, and the records after it.
+    """The front of a container, without its leases. data_size: bytes of share data; leases_offset: where the
+    count of further leases is in the file, followed by the records.
     """
 
     version: int
@@ -42,17 +42,17 @@ class Slot:
     leases_offset: int = DATA_OFFSET
 
     def clip(self, offset: int, length: int) -> tuple[int, int]:
-        """(file offset, bytes) of a range of the data, cut short at its end."""
+        """(file offset, bytes) of a range of the data, cut at its end."""
         return DATA_OFFSET + offset, max(0, min(length, self.data_size - offset))
 
     def lease_offset(self, index: int) -> int:
-        """Where that lease slot begins in the file."""
+        """Offset of that lease slot in the file."""
         if index < FRONT_LEASES:
             return FIXED_SIZE + SLOT_LEASE_SIZE * index
         return self.leases_offset + COUNT_SIZE + SLOT_LEASE_SIZE * (index - FRONT_LEASES)
 
     def grown(self, offset: int, length: int) -> Slot:
-        """The slot once `length` bytes were written at `offset`; DataTooLargeError past what a slot may hold."""
+        """The slot after a write of `length` bytes at `offset`; DataTooLargeError if a slot cannot hold that."""
         end = offset + length
         if end < self.data_size:
             return self
@@ -63,21 +63,21 @@ class Slot:
         return evolve(self, data_size=end)
 
     def cut(self, new_length: int | None) -> Slot:
-        """The slot with its data cut to new_length, if that is less than it has."""
+        """The slot with its data cut to new_length, if it has more."""
         if new_length is None or new_length >= self.data_size:
             return self
         return evolve(self, data_size=new_length)
 
 
 def is_slot(head: Buffer) -> bool:
-    """Whether a file that begins so is a mutable container of a known version."""
+    """Whether a file with these first bytes is a mutable container of a known version."""
     return bytes(head[:MAGIC_SIZE]) in _VERSIONS
 
 
 def parse_slot(head: Buffer, file_size: int) -> Slot:
-    """The slot of a file of file_size bytes that begins with these (FIXED_SIZE of them, if it has them).
+    """The slot of a file of file_size bytes, from its first FIXED_SIZE bytes (or all, if it has fewer).
 
-    UnknownVersionError: some other kind of file. FormatError: offsets that lead out of the file.
+    UnknownVersionError: some other kind of file. FormatError: offsets outside the file.
     """
     version = _VERSIONS.get(bytes(head[:MAGIC_SIZE]))
     if version is None:
@@ -97,9 +97,9 @@ def parse_slot(head: Buffer, file_size: int) -> Slot:
 
 
 def parse_slot_leases(front: Buffer, back: Buffer) -> list[Lease | None]:
-    """Every lease slot in order, None where empty. A slot cut off by the end of the file counts as empty.
+    """Every lease slot in order, None for empty ones. A slot cut off by the end of the file counts as empty.
 
-    front: the file's first DATA_OFFSET bytes; back: everything from leases_offset on. FormatError if shorter.
+    front: the file's first DATA_OFFSET bytes; back: everything from leases_offset on. FormatError if either is shorter.
     """
     if len(front) < DATA_OFFSET or len(back) < COUNT_SIZE:
         raise FormatError("a mutable share file shorter than its lease slots")
@@ -115,18 +115,18 @@ def parse_slot_leases(front: Buffer, back: Buffer) -> list[Lease | None]:
 
 
 def pack_front(slot: Slot, leases: Sequence[Lease | None]) -> bytes:
-    """The file's first DATA_OFFSET bytes; leases beyond the fourth do not stand there."""
+    """The file's first DATA_OFFSET bytes, which contain at most four leases."""
     fixed = _HEADER.pack(MAGIC[slot.version], slot.node_id, slot.write_enabler, slot.data_size, slot.leases_offset)
     front = [*leases[:FRONT_LEASES], *([None] * FRONT_LEASES)][:FRONT_LEASES]
     return fixed + b"".join(map(pack_slot_lease, front))
 
 
 def pack_back(leases: Sequence[Lease | None]) -> bytes:
-    """Everything from leases_offset on: the count of leases beyond the fourth, and they."""
+    """Everything from leases_offset on: the number of leases beyond the fourth, and those leases."""
     rest = leases[FRONT_LEASES:]
     return pack_lease_count(len(leases)) + b"".join(map(pack_slot_lease, rest))
 
 
 def pack_lease_count(slot_count: int) -> bytes:
-    """The 4 bytes at leases_offset of a container that has that many lease slots in all."""
+    """The 4 bytes at leases_offset of a container with that many lease slots in all."""
     return max(0, slot_count - FRONT_LEASES).to_bytes(COUNT_SIZE, "big")

@@ -1,8 +1,8 @@
-"""All shares of one server on one disk, finished and unfinished, of both kinds. Blocking.
+"""All shares of one server on one disk: finished and unfinished, immutable and mutable. Blocking.
 
-Runs on pool threads. It keeps no lock: calls that change the shares of one storage index must not run beside any
-other call on the same index, but for writes to unfinished shares. It keeps no index either: a share exists if its
-file does. Where names are made or removed, the caller has their directories synced before the change is
+Runs on pool threads. It has no locks: calls that change the shares of one storage index must not overlap with any
+other call on the same index, except writes to unfinished shares. It has no index either: a share exists if its
+file does. If a call adds or removes names, the caller must sync their directories before the change is
 acknowledged; everything else is synced here. [spec storage-server 2]
 """
 
@@ -38,13 +38,13 @@ from grid.storage.settings import StorageSettings
 log = Logger()
 
 Hidden = frozenset[ShareNumber]
-"""Shares whose files may be in their place already, but which are not finished yet for all that."""
+"""Shares whose files may be in place already although they are not finished."""
 
 
 @frozen(kw_only=True)
 class Wanted:
-    """What an allocation asks for. reserved: bytes promised to other uploads; keep_open: of how many shares the
-    file may stay open; now: Unix time.
+    """What an allocation requests. reserved: bytes promised to other uploads; keep_open: how many shares' files
+    may stay open; now: Unix time.
     """
 
     secrets: LeaseSecrets
@@ -57,7 +57,7 @@ class Wanted:
 
 @frozen(kw_only=True)
 class Allocated:
-    """What an allocation found and made."""
+    """What an allocation found and created."""
 
     already: frozenset[ShareNumber]
     shares: tuple[IncomingShare, ...]
@@ -65,23 +65,23 @@ class Allocated:
 
 @define
 class AnswerLimit:
-    """What one answer may still hold: bytes, and ranges."""
+    """How much more one answer may hold: bytes, and ranges."""
 
     size: int = field(factory=lambda: READ_CALL_BYTES)
     ranges: int = field(factory=lambda: READ_CALL_RANGES)
 
     def admits(self, size: int, ranges: int) -> bool:
-        """Whether that fits."""
+        """Whether this still fits."""
         return size <= self.size and ranges <= self.ranges
 
     def take(self, size: int, ranges: int) -> None:
-        """It is in the answer now."""
+        """Count this as part of the answer."""
         self.size -= size
         self.ranges -= ranges
 
 
 class ShareStore:
-    """The shares of the server with that node id, 20 bytes."""
+    """The shares of the server with that 20-byte node id."""
 
     def __init__(self, disk: Disk, settings: StorageSettings, node_id: bytes) -> None:
         self.disk = disk
@@ -91,9 +91,9 @@ class ShareStore:
         self.undo = UndoLog(disk, durable=self.durable)
 
     def start(self) -> None:
-        """Make the directories, undo what a crash left half done, and remove unfinished shares.
+        """Create the directories, undo what a crash left half done, and remove unfinished shares.
 
-        A disk that takes nothing more is no reason not to start; OSError only if there is no shares directory.
+        A full disk does not prevent the start. OSError only if there is no shares directory.
         """
         if not self.disk.exists(SHARES):
             make_directories(self.disk, SHARES)
@@ -108,7 +108,7 @@ class ShareStore:
             log.error("the storage directory could not be cleaned up: {reason}", reason=error.strerror)
 
     def available_space(self) -> int | None:
-        """Bytes the server may still use; None if unlimited. [spec storage-server 7]"""
+        """Bytes that the server may still use; None if unlimited. [spec storage-server 7]"""
         if self.settings.readonly:
             return 0
         free = self.disk.free_space()
@@ -121,9 +121,9 @@ class ShareStore:
     def find(
         self, name: str, hidden: Hidden, ranges: Sequence[Range], room: Room | None = None
     ) -> dict[ShareNumber, list[bytes]]:
-        """Every immutable share with those ranges, or with none where the answer would grow too long. NoRoomError.
+        """Every immutable share with those ranges, or with none if the answer would be too long. NoRoomError.
 
-        A share that the disk does not give is here all the same: with no ranges, so that its reader learns why.
+        A share that the disk cannot read is listed all the same, without ranges, so that a reader gets the error.
         """
         size = AnswerSize(room)
         found = self._find(name, hidden, ranges, AnswerLimit(), size)
@@ -155,7 +155,7 @@ class ShareStore:
     def find_each(
         self, questions: Sequence[tuple[str, Hidden, Sequence[Range]]], room: Room | None = None
     ) -> list[dict[ShareNumber, list[bytes]] | None]:
-        """As `find` for each, the answers together no longer than one may be; None where the disk fails."""
+        """Like `find` for each question. All answers together are no longer than one may be; None if the disk fails."""
         limit, size = AnswerLimit(), AnswerSize(room)
         answers: list[dict[ShareNumber, list[bytes]] | None] = []
         for name, hidden, ranges in questions:
@@ -169,9 +169,9 @@ class ShareStore:
     def read(
         self, name: str, hidden: Hidden, wants: Mapping[ShareNumber, Sequence[Range]], room: Room | None = None
     ) -> dict[ShareNumber, list[bytes]]:
-        """Ranges of immutable shares; those that are not here are left out. NoRoomError.
+        """Read ranges of immutable shares; missing shares are left out. NoRoomError.
 
-        PeerError: the disk gave none of those that are here. If it gives some of them, the others are left out, too.
+        PeerError: the disk could read none of the shares. If it could read some, the others are left out, too.
         """
         answer = AnswerSize(room)
         unread: list[OSError] = []
@@ -189,14 +189,14 @@ class ShareStore:
         return found
 
     def has(self, name: str, hidden: Hidden, kind: ShareKind, number: ShareNumber) -> bool:
-        """Whether there is such a finished share."""
+        """Whether that finished share exists."""
         if number not in hidden:
             with skipping(name, number), opened(self.disk, name, number) as share:
                 return share.kind == kind
         return False
 
     def add_lease(self, name: str, hidden: Hidden, secrets: LeaseSecrets, now: float) -> None:
-        """Add or renew the lease on every share of either kind; NoSpaceError and nothing is changed.
+        """Add or renew the lease on every share of either kind. NoSpaceError changes nothing.
 
         OSError: some shares could not be read; the others have the lease.
         """
@@ -206,9 +206,9 @@ class ShareStore:
             raise unread[0]
 
     def allocate(self, name: str, hidden: Hidden, wanted: Wanted) -> Allocated:
-        """Renew the lease on every immutable share, and begin those of the numbers that there is room for.
+        """Renew the lease on every immutable share, and create as many of the requested shares as there is room for.
 
-        NoSpaceError if the lease on a share cannot be added; then nothing is allocated. [spec storage-server 8.1]
+        NoSpaceError if the lease on a share cannot be added; nothing is allocated then. [spec storage-server 8.1]
         """
         already = self.renew(name, hidden, wanted.secrets, wanted.now)
         taken = {*share_numbers(self.disk, name), *hidden}
@@ -232,22 +232,22 @@ class ShareStore:
             if begun:
                 make_directories(self.disk, prefix_directory(name), share_directory(name))
         except OSError as error:
-            # The disk takes no more: a refusal, which leaves nothing behind.
+            # The disk is full. This is a refusal, which leaves nothing behind.
             log.warn("no room for a share: {reason}", reason=error.strerror)
             self.discard(name, begun)
             begun = []
         return Allocated(already=already, shares=tuple(begun))
 
     def renew(self, name: str, hidden: Hidden, secrets: LeaseSecrets, now: float) -> frozenset[ShareNumber]:
-        """Every immutable share held, with the lease renewed on each as an allocation does it; NoSpaceError, OSError."""
+        """Renew the lease on every immutable share as an allocation does, and return their numbers; NoSpaceError, OSError."""
         return self._put_lease(name, hidden, secrets, now, ALLOCATION_OWNER, frozenset({"immutable"}), [])
 
     def finish(
         self, name: str, shares: Sequence[IncomingShare]
     ) -> tuple[list[IncomingShare], list[ConflictError | OSError]]:
-        """Give the shares, synced already, their names: (those that have them now, why the others have not).
+        """Give the synced shares their final names. Returns (shares that have them now, errors of the others).
 
-        Their directories must be synced before they are acknowledged.
+        Sync their directories before you acknowledge them.
         """
         finished: list[IncomingShare] = []
         errors: list[ConflictError | OSError] = []
@@ -262,14 +262,14 @@ class ShareStore:
         return finished, errors
 
     def discard(self, name: str, shares: Iterable[IncomingShare]) -> None:
-        """Give unfinished shares up; never fails."""
+        """Remove unfinished shares; never fails."""
         for share in shares:
             share.discard()
         remove_if_empty(self.disk, incoming_directory(name), incoming_prefix(name))
         remove_if_empty(self.disk, share_directory(name))
 
     def retract(self, name: str, shares: Iterable[IncomingShare]) -> None:
-        """Remove shares that have their names, but are not known to keep them."""
+        """Remove shares that have their final names but may lose them."""
         for share in shares:
             with skipping(name, share.share_number):
                 self.disk.unlink(share_path(name, share.share_number))
@@ -285,7 +285,7 @@ class ShareStore:
         kinds: frozenset[ShareKind],
         unread: list[OSError],
     ) -> frozenset[ShareNumber]:
-        """The shares of those kinds, all with the lease now; unread collects the errors of those that could not be read."""
+        """Put the lease on the shares of those kinds, and return their numbers; `unread` collects the errors of unreadable shares."""
         self.undo.settle(name)
         held: set[ShareNumber] = set()
         changes: list[Change] = []

@@ -1,10 +1,10 @@
-"""Changes in place that a crash or a full disk cannot leave half done.
+"""Changes in place that neither a crash nor a full disk can leave half done.
 
-A change that no medium makes at once is first noted: what stands in the file's places that it will touch goes to
-an undo log, one file per storage index. The log goes when the change is complete; if it is still there at the
-next start, or if the change fails, the old state is put back. Leases are never lost so, and bytes of leases
+Before a change that is not atomic, the old bytes of every range it touches are written to
+an undo log, one file per storage index. The log is removed when the change is complete. If it still exists at the
+next start, or if the change fails, the old state is restored. So leases are never lost, and bytes of leases
 never become share data. 1.20 deletes the log at its start, as it deletes everything in that directory.
-Cost of a change: a sync of a directory, two of the log, one of each file; none with durability `none`.
+Cost of a change: one sync of a directory, two of the log, one of each file; none with durability `none`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from grid.storage.files.disk import Disk, Handle
 from grid.storage.files.paths import INCOMING, share_path, undo_path
 
 SECTOR_SIZE = 512
-"""What every medium writes at once."""
+"""Bytes that every medium writes atomically."""
 _CHUNK_SIZE = 2**20
 _MAGIC = b"grid undo log 1\n"
 _SHARE = struct.Struct(">BQL")
@@ -35,9 +35,9 @@ log = Logger()
 
 @frozen(kw_only=True)
 class Change:
-    """What is done to one finished share file, in this order: cut to `cut` bytes, writes, cut to `size`.
+    """A change to one finished share file, in this order: cut to `cut` bytes, make the writes, cut to `size`.
 
-    writes: (offset, data). saves: the ranges whose bytes the file needs to be as it was; may reach past its end.
+    writes: (offset, data). saves: the ranges that an undo must restore; they may reach past the file's end.
     """
 
     share_number: int
@@ -48,7 +48,7 @@ class Change:
 
     @property
     def is_atomic(self) -> bool:
-        """Whether the medium makes the change at once: it rewrites bytes of one sector."""
+        """Whether the medium makes the change atomically: it rewrites bytes of one sector."""
         if self.cut is not None or self.size is not None or len(self.writes) != 1:
             return False
         ((offset, data),) = self.writes
@@ -56,35 +56,35 @@ class Change:
 
 
 class UndoLog:
-    """Makes changes to the finished shares of one storage index at a time; the caller sees to that."""
+    """Makes changes to the finished shares of one storage index at a time; the caller ensures that."""
 
     def __init__(self, disk: Disk, *, durable: bool) -> None:
         self._disk = disk
         self._durable = durable
         self._settling = Lock()
         self._unsettled: dict[str, bool] = {}
-        """Names whose log is still there, and whether their shares may be half changed."""
+        """Names that still have a log, and whether their shares may be half changed."""
 
     def change(self, name: str, changes: Sequence[Change]) -> None:
-        """Make all changes, or raise OSError with none of them made. name: that of the storage index."""
+        """Make all changes, or raise OSError and make none. name: of the storage index."""
         logged = [change for change in changes if not change.is_atomic]
         if logged:
             self._change_logged(name, logged)
         self._apply_all(name, [change for change in changes if change.is_atomic])
 
     def settle(self, name: str, *, to_read: bool = False) -> None:
-        """Put back what an earlier failure left half done; OSError if that fails again.
+        """Undo what an earlier failure left half done; OSError if that fails again.
 
-        to_read: it is enough that the shares are whole, if the log cannot be removed yet.
+        to_read: it is enough that the shares are whole, even if the log cannot be removed yet.
         """
-        with self._settling:  # Readers of one storage index may come together.
+        with self._settling:  # Several readers of one storage index may come at once.
             if name not in self._unsettled or (to_read and not self._unsettled[name]):
                 return
             self._recover(name)
             del self._unsettled[name]
 
     def recover_all(self) -> frozenset[str]:
-        """Put back everything that a crash left half done; the paths of the logs which that failed with."""
+        """Undo everything that a crash left half done. Returns the paths of the logs that could not be undone."""
         for entry, is_directory in self._disk.list_directory(INCOMING):
             name, dot, suffix = entry.partition(".")
             if is_directory or not dot or suffix != "undo":
@@ -113,7 +113,7 @@ class UndoLog:
         try:
             self._disk.unlink(undo_path(name))
         except OSError:
-            self._unsettled[name] = False  # It says nothing any more; what comes next removes it.
+            self._unsettled[name] = False  # The log is no longer valid, and the next change removes it.
 
     def _apply_all(self, name: str, changes: Sequence[Change]) -> None:
         with ExitStack() as stack:
@@ -123,7 +123,7 @@ class UndoLog:
                 stack.callback(self._disk.close_file, handle)
                 self._apply(handle, change)
                 handles.append(handle)
-            # All are changed before the first is synced: one commit of the file system's journal serves them all.
+            # Change all before the first is synced, so that one commit of the file system's journal serves all of them.
             for handle in handles if self._durable else ():
                 self._disk.sync_file(handle)
 
@@ -179,7 +179,7 @@ class UndoLog:
         self._remove_log(path)
 
     def _is_whole(self, handle: Handle, size: int) -> bool:
-        """Whether the log was complete before the crash; if not, nothing was changed yet."""
+        """Whether the log was complete before the crash. If not, nothing had been changed yet."""
         if size < len(_MAGIC) or self._disk.read(handle, 0, len(_MAGIC)) != _MAGIC:
             return False
         digest = sha256()
@@ -218,7 +218,7 @@ class UndoLog:
             self._disk.write(target, target_offset + start, [piece])
 
     def _retire_log(self, path: str) -> None:
-        """Make the log one that is not whole, for good: one sector, where its removal would take a whole directory."""
+        """Invalidate the log permanently by writing one sector. Removing it would sync a whole directory."""
         if not self._durable:
             return
         handle = self._disk.open_file(path, writable=True)
@@ -233,7 +233,7 @@ class UndoLog:
             self._disk.close_file(handle)
 
     def _remove_log(self, path: str) -> None:
-        """A log that came back after a loss of power would undo later changes: it must be gone for good."""
+        """Remove the log permanently: one that came back after a loss of power would undo later changes."""
         try:
             self._disk.unlink(path)
         except FileNotFoundError:

@@ -1,12 +1,12 @@
-"""Storing whole small shares of any number of files in one go. Blocking.
+"""Stores whole small shares of any number of files in one call. Blocking.
 
-Runs on pool threads. The caller holds the locks of all storage indexes named, each of which is named once. What is
-stored is durable when `store` returns, as far as the server is set to that; what is not leaves nothing behind, and a
-crash in between leaves nothing that the next start does not remove. [spec storage-server 3, 8.1]
+Runs on pool threads. The caller holds the locks of all storage indexes named, each of which occurs once. When `store`
+returns, stored shares are as durable as the server's setting requires, and failed ones have left nothing behind. After
+a crash, the next start removes incomplete ones. [spec storage-server 3, 8.1]
 
-Cost of a share: a file is made and written below incoming/, synced, and renamed, and the directory made for it and
+Cost per share: a file is created and written below incoming/, synced, and renamed; the directory created for it and
 that one's parent are synced. All files are written before the first is synced, and all are renamed before the first
-directory is: the file system then commits its journal about twice in all, however many shares there are.
+directory is synced, so that the file system commits its journal about twice in all, however many shares there are.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ log = Logger()
 
 @frozen(kw_only=True)
 class Order:
-    """Shares to store. name: that of their storage index; hidden: its unfinished shares."""
+    """Shares to store. name: of their storage index; hidden: its unfinished shares."""
 
     name: str
     hidden: Hidden
@@ -42,7 +42,7 @@ class Order:
 
 @define(eq=False)
 class _Begun:
-    """One order in progress: how much of it is on the disk, and why it failed, if it did."""
+    """An order in progress: how much of it is on the disk, and the error if it failed."""
 
     order: Order
     already: frozenset[ShareNumber] = frozenset()
@@ -53,18 +53,18 @@ class _Begun:
 
 
 class WholeShares:
-    """Stores whole shares in a store."""
+    """Stores whole shares of many files."""
 
     def __init__(self, store: ShareStore, most_open: int = STORE_CALL_SHARES) -> None:
-        """most_open: files that one call may have open at once, about; those beyond are synced before others are written."""
+        """most_open: about how many files one call may have open at once; after that many, files are synced before more are written."""
         self._most_open = most_open
         self._store = store
         self._disk = store.disk
         self._settled: set[str] = set()
-        """Prefix directories, which are never removed, whose own names are on the medium."""
+        """Prefix directories (never removed) whose own names are durable."""
 
     def store(self, orders: Sequence[Order], reserved: int, now: float) -> list[StoreAnswer]:
-        """Carry out the orders; an answer each. reserved: bytes promised to others; now: Unix time."""
+        """Carry out the orders and answer each. reserved: bytes promised to others; now: Unix time."""
         available = self._store.available_space()
         room = None if available is None else available - reserved
         begun: list[_Begun] = []
@@ -86,7 +86,7 @@ class WholeShares:
         return [StoreAnswer(already=one.already, stored=not one.refused) for one in begun]
 
     def _attempt(self, one: _Begun, step: Callable[[_Begun], None]) -> None:
-        """Do a step of an order; if that fails, nothing of it stays."""
+        """Run one step of an order. If it fails, undo the order."""
         try:
             step(one)
         except (OSError, NoSpaceError) as error:
@@ -96,7 +96,7 @@ class WholeShares:
             self._undo(one)
 
     def _begin(self, one: _Begun, room: int | None, now: float) -> None:
-        """Renew what is held; if nothing is, and there is room, write the files."""
+        """Renew the leases on existing shares. If there are none, and there is room, write the files."""
         order, disk = one.order, self._disk
         name, new = order.name, order.new
         fits = room is None or new.size <= room
@@ -115,7 +115,7 @@ class WholeShares:
             self._write(one, number, [head, *pieces, tail])
 
     def _make_directory(self, name: str) -> bool:
-        """Whether the directory of the finished shares was not there, and is now."""
+        """Create the directory of the finished shares. Returns whether it is new."""
         path = share_directory(name)
         try:
             self._disk.make_directory(path)
@@ -155,7 +155,7 @@ class WholeShares:
             self._disk.sync_directory(share_directory(one.order.name))
 
     def _sync_prefixes(self, begun: Sequence[_Begun]) -> None:
-        """Make the names of the directories durable, up to the storage directory."""
+        """Make the directories' names durable, up to the storage directory."""
         if not self._store.durable or not begun:
             return
         prefixes = {prefix_directory(one.order.name) for one in begun}
@@ -171,7 +171,7 @@ class WholeShares:
                 self._undo(one)
 
     def _failed_to_sync(self, directory: str, concerned: Iterable[str]) -> set[str]:
-        """Sync the directory; those concerned if that fails."""
+        """Sync the directory. Returns the orders concerned if that fails."""
         try:
             self._disk.sync_directory(directory)
         except OSError as error:
@@ -180,7 +180,7 @@ class WholeShares:
         return set()
 
     def _undo(self, one: _Begun) -> None:
-        """Remove whatever there is of the order; what cannot be removed below incoming/ is left to the next start."""
+        """Remove everything of the order. What cannot be removed below incoming/ is left to the next start."""
         name = one.order.name
         for handle in one.handles.values():
             self._quietly(self._disk.close_file, handle)

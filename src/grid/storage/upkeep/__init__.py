@@ -1,1 +1,1 @@
-"""What a storage server does by itself: counting its shares, and removing those whose leases have expired."""
+"""Background work of a storage server: counting shares, and removing those with expired leases."""

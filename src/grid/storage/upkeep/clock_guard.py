@@ -1,12 +1,12 @@
-"""Whether the clock can be trusted to end leases by. Pure: both times enter as arguments.
+"""Decides whether the clock can be trusted to expire leases. Pure: both times are arguments.
 
-What is deleted by a false clock is gone for good, and a lease granted by one looks old as soon as the clock is put right. So
-deletions wait for one lease period of running time after the clock was seen to be wrong: when it parts from monotonic time by
-more than JUMP_S, when it starts before the last time that was saved or before this program existed, or when a lease was
-granted later than it says. And leases are judged by a time that was noted a day of running time before, so that
-nothing goes but what was found expired twice, a day apart.
+What a wrong clock deletes is gone for good, and a lease granted under a wrong clock looks old once the clock is corrected. So
+deletions stop for one lease period of running time after the clock was found wrong: if it drifts from monotonic time by
+more than JUMP_S, if it starts before the last saved time or before this program existed, or if a lease was
+granted later than the clock says. In addition, leases are judged by a time noted a day of running time earlier, so that
+every deleted lease was found expired twice, a day apart.
 
-Running time is monotonic time while the server runs, kept across restarts.
+Running time is monotonic time while the server runs, added up across restarts.
 See docs/decisions/0180-expiry-distrusts-the-clock.md.
 """
 
@@ -18,18 +18,18 @@ from attrs import define, field
 
 JUMP_S = 3600.0
 CONFIRM_S = 86400.0
-"""How long before it counts a time must have been noted."""
+"""How long ago a time must have been noted to count."""
 
 NOTE_EVERY_S = 6 * 3600.0
 EARLIEST_S = 1_700_000_000.0
-"""No clock that is right says less: November 2023, before there was this program."""
+"""No correct clock shows an earlier time: November 2023, before this program existed."""
 
 MOST_NOTES = 64
 
 
 @define(kw_only=True)
 class ClockGuard:
-    """wait_s: how long nothing is deleted once the clock was wrong. reason: why nothing is deleted now; empty if nothing is wrong."""
+    """wait_s: how long deletions stop once the clock was wrong. reason: why they are stopped now; empty if they are not."""
 
     wait_s: float
     reason: str = ""
@@ -41,7 +41,7 @@ class ClockGuard:
     _last: tuple[float, float] | None = None
 
     def look(self, monotonic: float, unix: float) -> bool:
-        """Compare the two clocks; whether something is newly wrong. To be called before each look at leases."""
+        """Compare the two clocks. Returns whether something is newly wrong. Call this before each look at leases."""
         found = self._fault(monotonic, unix)
         if self._last is not None:
             self._running_s += max(0.0, monotonic - self._last[0])
@@ -56,7 +56,7 @@ class ClockGuard:
         return bool(found)
 
     def saw_grant(self, granted: float, unix: float) -> bool:
-        """A lease was granted at that time; whether that shows, newly, that the clock is behind."""
+        """Note that a lease was granted at that time. Returns whether this newly shows that the clock is behind."""
         if granted <= max(unix + JUMP_S, self._newest_grant):
             return False
         self._newest_grant = granted
@@ -73,11 +73,11 @@ class ClockGuard:
 
     @property
     def held_s(self) -> float:
-        """Seconds of running time until deletions go on, as far as the clock was wrong."""
+        """Seconds of running time until deletions resume after a wrong clock."""
         return max(0.0, self._held_until_s - self._running_s)
 
     def export(self) -> dict[str, Any]:
-        """What a later process resumes from."""
+        """The state from which a later process resumes."""
         return {
             "running": self._running_s,
             "held-until": self._held_until_s,
@@ -88,7 +88,7 @@ class ClockGuard:
         }
 
     def restore(self, saved: object) -> None:
-        """Go on with what an earlier process exported; what is not of that form is left out."""
+        """Resume what an earlier process exported; malformed parts are ignored."""
         match saved:
             case {
                 "running": int() | float() as running,
@@ -107,7 +107,7 @@ class ClockGuard:
                 self._saved_unix, self._newest_grant, self._notes = float(unix), float(newest), sorted(pairs)
 
     def _fault(self, monotonic: float, unix: float) -> str:
-        """What is wrong with the clock, if anything."""
+        """What is wrong with the clock, or ""."""
         if unix < EARLIEST_S:
             return "the clock says that it is before 2023-11-14"
         if self._last is None:

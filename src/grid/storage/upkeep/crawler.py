@@ -1,6 +1,6 @@
-"""A slow walk over every storage index of a server, in cycles, that goes on after a restart where it was.
+"""Walks slowly over every storage index of a server, in cycles, and resumes after a restart.
 
-Work is done in slices of about a second, and for at most a tenth of the time. [spec storage-server 10.3]
+It works in slices of about a second, and at most a tenth of the time. [spec storage-server 10.3]
 """
 
 from __future__ import annotations
@@ -27,37 +27,37 @@ LONGEST_SLEEP_S = 299.0
 VERSION = 1
 
 State = dict[str, Any]
-"""What a state file holds."""
+"""The content of a state file."""
 
 log = Logger()
 
 
 class CycleTask(Protocol):
-    """What is done on the way."""
+    """The work to do during the walk."""
 
     name: str
     first_delay_s: float
     cycle_s: float
-    """Seconds until the first slice after a start, and from the beginning of a cycle to that of the next, at least."""
+    """Seconds before the first slice after a start, and the least from one cycle's beginning to the next."""
 
     def is_state(self, state: State) -> bool:
-        """Whether the state read from a file can be resumed."""
+        """Whether the state from a file can be resumed."""
 
     def begin_cycle(self, state: State) -> None:
-        """A cycle begins."""
+        """Begin a cycle."""
 
     async def visit_prefix(self, state: State, prefix: str, names: Sequence[str]) -> None:
-        """These are all storage indexes below the prefix."""
+        """Take all storage indexes below the prefix."""
 
     async def visit(self, state: State, name: str, now: float) -> None:
-        """The walk has come to that storage index; now: Unix time."""
+        """Process one storage index; now: Unix time."""
 
     async def end_cycle(self, state: State, now: float) -> None:
-        """The cycle is over."""
+        """End the cycle."""
 
 
 class Crawler:
-    """One walk; it runs from `start` to `stop`."""
+    """One walk, from `start` to `stop`."""
 
     def __init__(self, service: StorageService, task: CycleTask, clock: Clock) -> None:
         self._service = service
@@ -75,11 +75,11 @@ class Crawler:
 
     @property
     def state(self) -> State:
-        """Where it is; not to be changed."""
+        """The current state; do not change it."""
         return self._state
 
     def progress(self) -> dict[str, Any]:
-        """How far the walk is, and when it goes on, by the names that monitors know. [spec webapi 9.4]"""
+        """How far the walk is, and when it resumes, under the names that monitors know. [spec webapi 9.4]"""
         now = self._clock.unix_time()
         rest = max(0.0, self._wakes_at - self._clock.now())
         if self._state["current-cycle"] is None:
@@ -100,16 +100,16 @@ class Crawler:
         }
 
     def shown_state(self) -> State:
-        """The state for those who look on; a walk that has never begun has the time when the server did."""
+        """The state to show; a walk that has never begun has the time when the server did."""
         began = self._state["current-cycle-start-time"]
         return {**self._state, "current-cycle-start-time": self._made_at if began is None else began}
 
     def start(self) -> None:
-        """Begin to walk, after the first delay."""
+        """Start walking, after the first delay."""
         self._tasks.start(self._run(), on_error=self._failed)
 
     async def stop(self) -> None:
-        """End the slice at hand, save where it is, and return."""
+        """End the current slice, save the state, and return."""
         self._stopping = True
         if self._timer is not None:
             self._timer.cancel()
@@ -132,7 +132,7 @@ class Crawler:
         await self._save()
 
     def _worked_before(self) -> float:
-        """Seconds since an earlier process began this cycle; as the clock may be wrong, no more than a cycle takes."""
+        """Seconds since an earlier process began this cycle, at most a cycle's length, because the clock may be wrong."""
         began: float = self._state["current-cycle-start-time"]
         return min(max(0.0, self._clock.unix_time() - began), self._task.cycle_s)
 
@@ -140,7 +140,7 @@ class Crawler:
         log.error("the {name} stopped: {error}", name=self._task.name, error=repr(error))
 
     async def _walk(self) -> None:
-        """Every storage index from where the state is; returns early when stopping."""
+        """Visit every storage index from the saved state on; return early when stopping."""
         state = self._state
         first = _index_behind(state["last-complete-prefix"])
         for prefix in PREFIXES[first:]:
@@ -161,7 +161,7 @@ class Crawler:
                 return
 
     async def _names(self, prefix: str) -> list[str] | None:
-        """The storage indexes below the prefix; None if the disk does not say."""
+        """The storage indexes below the prefix; None if the disk cannot list them."""
         try:
             return await self._service.run(index_names, self._service.store.disk, prefix)
         except GridError as error:
@@ -182,7 +182,7 @@ class Crawler:
             self._slice_began = self._clock.now()
 
     def _rest(self) -> float:
-        """Seconds to sleep after the work of this slice."""
+        """Seconds to sleep after this slice."""
         worked = self._clock.now() - self._slice_began
         return min(LONGEST_SLEEP_S, max(SLICE_S, worked) * (1 / WORK_PART - 1))
 
@@ -254,7 +254,7 @@ def index_names(disk: Disk, prefix: str) -> list[str]:
 
 
 def _is_walk(state: State) -> bool:
-    """Whether the fields that every walk has are what they should be."""
+    """Whether the fields that every walk has are valid."""
     cycles = (state.get("last-cycle-finished"), state.get("current-cycle"))
     places = (state.get("last-complete-prefix"), state.get("last-complete-bucket"))
     return (
@@ -275,7 +275,7 @@ log = Logger()
 
 
 def load_state(disk: Disk, path: str) -> dict[str, Any] | None:
-    """The file's object; None if there is no file, or none that can be read."""
+    """The object in the file; None if the file does not exist or cannot be read."""
     try:
         handle = disk.open_file(path)
         try:
@@ -297,7 +297,7 @@ def _integer(text: str) -> int:
 
 
 def _finite(text: str) -> float:
-    """The number; ValueError if it is none that times and counts are computed with."""
+    """Parse a number; ValueError if times and counts cannot be computed with it."""
     number = float(text)
     if not math.isfinite(number):
         raise ValueError("not a finite number")
@@ -305,7 +305,7 @@ def _finite(text: str) -> float:
 
 
 def save_state(disk: Disk, path: str, state: dict[str, Any]) -> None:
-    """Replace the file; what fails is noted and forgotten, as the file only saves work."""
+    """Replace the file. Failures are logged and ignored, because the file only saves work."""
     temporary = f"{path}.tmp"
     try:
         handle = create_anew(disk, temporary)

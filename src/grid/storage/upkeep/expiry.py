@@ -1,4 +1,4 @@
-"""When a lease has expired, and what a pass over the shares has found and removed. Pure. [spec storage-server 10.2, 10.4]"""
+"""Decides when a lease has expired, and reports what a pass over the shares found and removed. Pure. [spec storage-server 10.2, 10.4]"""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from grid.storage.settings import ExpirySettings
 
 DAY_S = 86400
 MAX_CORRUPT_NOTED = 1000
-"""Corrupt shares that a report names."""
+"""Most corrupt shares that a report names."""
 
 _OUTCOMES = ("actual", "original", "configured", "examined")
 _MEASURES = ("buckets", "shares", "sharebytes", "diskbytes")
 _SUFFIXES = ("", "-mutable", "-immutable")
 
 Report = dict[str, Any]
-"""What of a cycle is known so far, as it stands in the state file."""
+"""The report of a cycle so far, as stored in the state file."""
 
 
 @frozen(kw_only=True)
 class ExaminedShare:
-    """One share as a pass over it found it, and whether it was, would be by the settings, or would be by what its
-    leases were granted for, removed.
+    """One share as a pass found it, and whether it was removed, whether the settings would remove it, and whether its
+    leases' original durations would.
     """
 
     kind: ShareKind
@@ -40,7 +40,7 @@ class ExaminedShare:
 
 
 def is_expired(lease: Lease, kind: ShareKind, settings: ExpirySettings, now: float) -> bool:
-    """Whether the settings end the lease, whether they are in force or not."""
+    """Whether the settings expire the lease, even if they are not enabled."""
     if not (settings.immutable if kind == "immutable" else settings.mutable):
         return False
     if settings.mode == "cutoff-date":
@@ -51,12 +51,12 @@ def is_expired(lease: Lease, kind: ShareKind, settings: ExpirySettings, now: flo
 
 
 def has_run_out(lease: Lease, now: float) -> bool:
-    """Whether the time that the lease was granted for is over."""
+    """Whether the lease's original duration is over."""
     return lease.expires < now
 
 
 def new_report(settings: ExpirySettings) -> Report:
-    """The report of a cycle that begins."""
+    """The report of a new cycle."""
     kinds = [kind for kind, on in (("mutable", settings.mutable), ("immutable", settings.immutable)) if on]
     return {
         "expiration-enabled": settings.enabled,
@@ -69,7 +69,7 @@ def new_report(settings: ExpirySettings) -> Report:
 
 
 def is_report(value: object) -> bool:
-    """Whether a state file's value is a report that can be resumed."""
+    """Whether a value from a state file is a report that can be resumed."""
     if not isinstance(value, dict) or not isinstance(value.get("corrupt-shares"), list):
         return False
     recovered, leases = value.get("space-recovered"), value.get("leases-per-share-histogram")
@@ -85,7 +85,7 @@ def is_report(value: object) -> bool:
 
 
 def note_shares(report: Report, shares: Iterable[ExaminedShare]) -> None:
-    """Put what was found in one storage index into the report."""
+    """Add what was found in one storage index to the report."""
     shares = list(shares)
     for share in shares:
         _note_leases(report, share)
@@ -99,13 +99,13 @@ def note_shares(report: Report, shares: Iterable[ExaminedShare]) -> None:
 
 
 def note_corrupt(report: Report, name: str, share_numbers: Iterable[int]) -> None:
-    """Put shares that could not be read into the report."""
+    """Add shares that could not be read to the report."""
     noted = report["corrupt-shares"]
     noted += [[name, number] for number in share_numbers][: MAX_CORRUPT_NOTED - len(noted)]
 
 
 def estimated(report: Report, done: float) -> Report:
-    """The report of the whole cycle, judged by the part of it (0 < done <= 1) that is done."""
+    """Estimate the report of the whole cycle from the part of it (0 < done <= 1) that is done."""
     return {key: round(amount / done) for key, amount in report["space-recovered"].items()}
 
 

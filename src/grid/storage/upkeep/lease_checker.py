@@ -1,4 +1,4 @@
-"""What the lease checker does in each storage index: looks at every lease, and removes those that have expired.
+"""The lease checker's task for each storage index: look at every lease, and remove the expired ones.
 
 It removes nothing while the clock cannot be trusted (clock_guard.py). [spec storage-server 10]
 """
@@ -44,7 +44,7 @@ log = Logger()
 
 @frozen
 class Examination:
-    """What was found in one storage index. newest_grant: when the newest of its leases was granted; 0 without any."""
+    """What was found in one storage index. newest_grant: when its newest lease was granted; 0 if it has none."""
 
     shares: Sequence[ExaminedShare]
     corrupt: Sequence[ShareNumber]
@@ -52,7 +52,7 @@ class Examination:
 
 
 class LeaseChecker:
-    """The lease checker's part in a crawl; implements CycleTask. What it removes is gone for good."""
+    """The lease checker's task for a crawler; implements CycleTask. What it removes is gone for good."""
 
     name = "lease_checker"
     first_delay_s = 360.0
@@ -65,20 +65,20 @@ class LeaseChecker:
         self._guard = ClockGuard(wait_s=max(PERIOD_S, settings.override_s or 0))
 
     def is_state(self, state: State) -> bool:
-        """Whether a cycle of that state can be resumed."""
+        """Whether a cycle can resume from this state."""
         self._guard.restore(state.get(CLOCK_KEY))
         return state["current-cycle"] is None or is_report(state.get("cycle-to-date"))
 
     def begin_cycle(self, state: State) -> None:
-        """Begin a report."""
+        """Start a report."""
         state["cycle-to-date"] = new_report(self._settings)
         self._look(state)
 
     async def visit_prefix(self, state: State, prefix: str, names: Sequence[str]) -> None:
-        """Nothing."""
+        """Do nothing: each storage index is visited separately."""
 
     async def visit(self, state: State, name: str, now: float) -> None:
-        """Look at the shares of one storage index, and remove what has expired."""
+        """Examine the shares of one storage index, and remove what has expired."""
         self._look(state)
         removing_at = self._guard.judging_time if self._settings.enabled else None
         found = await self._service.examine(name, examine_leases, self._service.store, self._settings, now, removing_at)
@@ -89,7 +89,7 @@ class LeaseChecker:
         note_corrupt(state["cycle-to-date"], name, found.corrupt)
 
     def _look(self, state: State) -> None:
-        """Compare the clocks, and keep the outcome in the state."""
+        """Compare the clocks, and store the outcome in the state."""
         if self._guard.look(self._clock.now(), self._clock.unix_time()):
             self._tell()
         state[CLOCK_KEY] = self._guard.export()
@@ -103,13 +103,13 @@ class LeaseChecker:
             )
 
     async def end_cycle(self, state: State, now: float) -> None:
-        """Put the report into the history."""
+        """Add the report to the history."""
         report = state.pop("cycle-to-date")
         report["cycle-start-finish-times"] = [state["current-cycle-start-time"], now]
         await self._service.run(_add_to_history, self._service.store, str(state["current-cycle"]), report)
 
     async def status(self, state: State) -> dict[str, Any]:
-        """The state with what the whole cycle will come to, and the reports of earlier ones."""
+        """The state with an estimate for the whole cycle, and the reports of earlier cycles."""
         status: dict[str, Any] = {**state, "history": await self._service.run(_load_history, self._service.store)}
         status.pop(CLOCK_KEY, None)
         last = state["last-complete-prefix"]
@@ -126,9 +126,9 @@ class LeaseChecker:
 def examine_leases(
     name: str, hidden: Hidden, store: ShareStore, settings: ExpirySettings, now: float, removing_at: float | None
 ) -> Examination:
-    """Look at every lease of a storage index's shares. Blocking.
+    """Examine every lease of a storage index's shares. Blocking.
 
-    now: the Unix time that ages are counted from. removing_at: leases that had expired by then, too, are removed; None: none is.
+    now: the Unix time from which ages are counted. removing_at: remove leases that had also expired by then; None: remove none.
     """
     store.undo.settle(name)
     shares: list[ExaminedShare] = []
@@ -161,7 +161,7 @@ def examine_leases(
 def _examine(
     share: ShareFile, settings: ExpirySettings, now: float, removing_at: float | None, usage: tuple[int, int]
 ) -> tuple[ExaminedShare, Change | None]:
-    """The share as it is found, and what ends its expired leases while others are left."""
+    """The share as found, and the change that removes its expired leases if others remain."""
     slots = share.leases()
     held = [lease for lease in slots if lease is not None]
 
@@ -199,5 +199,5 @@ def _add_to_history(store: ShareStore, cycle: str, report: dict[str, Any]) -> No
 
 
 def _is_cycle(key: str) -> bool:
-    """Whether it is the number of a cycle: digits that can be read as a number."""
+    """Whether the key is the number of a cycle: digits that parse as an integer."""
     return key.isascii() and key.isdigit() and len(key) <= MAX_CYCLE_DIGITS
