@@ -185,7 +185,7 @@ def test_write_when_the_cap_is_of_the_other_format_then_refuses_and_reading_work
     other = MdmfWriteCap(write_key=cap.write_key, fingerprint=cap.fingerprint)
     assert grid.read(other) == b"sdmf"
     for attempt in (grid.open(other).overwrite(b"x"), grid.open(other).update(0, b"x")):
-        with pytest.raises(CapError, match="SDMF"):
+        with pytest.raises(CapError, match="use its SDMF capability"):
             grid.run(attempt)
     assert grid.read(cap) == b"sdmf"
 

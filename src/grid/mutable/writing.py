@@ -92,7 +92,7 @@ def require_same_format(keys: FileKeys, prefix: Prefix) -> None:
         names = ("SDMF", "MDMF")
         raise CapError(
             f"the file is stored as {names[prefix.version]}, but this capability is for {names[keys.version]}: "
-            "use its {names[prefix.version]} capability"
+            f"use its {names[prefix.version]} capability"
         )
 
 
