@@ -2,7 +2,6 @@
 
 A read starts small, so that the first bytes come soon. From then on the window is twice what arrives within the shortest time
 that any batch has taken. That keeps the network and the processors busy, and it grows as long as a larger window is faster.
-and grows while a larger window brings more.
 """
 
 from __future__ import annotations

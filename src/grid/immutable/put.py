@@ -138,7 +138,9 @@ async def _put_large(
         return await push(encoder, performer, ordered, grid.encoding.happy, grid)
 
     done: tuple[Selection, Pushed] | None = None
-    with suppress(_SparesLeftError):  # Retry outside the handler, because the failure's frames hold the data that was being sent.
+    with suppress(
+        _SparesLeftError
+    ):  # Retry outside the handler, because the failure's frames hold the data that was being sent.
         done = await try_push()
     # The servers that were lost are in doubt now, so the second round also asks those that were in doubt before.
     selection, pushed = done or await try_push()

@@ -49,9 +49,9 @@ async def repair(cap: ChkCap | ChkVerifyCap | LitCap, grid: Grid) -> RepairResul
     """Verify a file and, if it is not healthy but recoverable, restore its missing and corrupt shares.
 
     If fewer than `happy` servers hold a share of their own, other servers get shares as well.
-Every byte of every share is verified first, so that a share that a server only claims to hold, or holds
+
+    Every byte of every share is verified first, so that a share that a server only claims to hold, or holds
     corrupt, is replaced too. NoServersError, DamagedFileError as in check. An unrecoverable file is a result, not an error.
-    corrupt, is replaced too. NoServersError, DamagedFileError as from check; an unrecoverable file is a result.
     """
     before = await check(cap, grid, verify=True)
     if isinstance(cap, LitCap) or (before.healthy and not _may_spread(before, grid)):

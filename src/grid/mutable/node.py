@@ -158,9 +158,8 @@ class MutableFile:
         """Replace the contents. AuthorityError without the write cap; NotEnoughSharesError if no version can be read.
 
         force: write even then, if one share is left that shows the encoding. Versions that might still come back are lost.
-ConflictError if another client writes at the same time. Nothing is retried; the caller must choose between the other
+        ConflictError if another client writes at the same time. Nothing is retried; the caller must choose between the other
         contents and these. NotHappyError if too few servers took the new version.
-        to the caller to choose from. NotHappyError if too few servers took it.
         """
         self._keys.require_write_key()
         source = as_source(contents)

@@ -4,8 +4,7 @@ It owns the choice between that and writing the whole file. Every byte that it r
 again. It never changes a share of another version.
 
 Cost: round trips: one to read and one to write; only the second if the bytes to read came with the map. Network: the segments of
-the range, once, or twice at its ends, and
-the hashes for them from every share; all hashes of every share if the file grows.
+the range, once, or twice at its ends, and the hashes for them from every share; all hashes of every share if the file grows.
 """
 
 from __future__ import annotations

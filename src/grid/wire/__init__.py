@@ -1,1 +1,1 @@
-"""Transports: how the ports of this project travel between processes."""
+"""Transports: how calls on this project's ports travel between processes."""

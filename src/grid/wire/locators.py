@@ -1,6 +1,6 @@
-"""FURLs and NURLs: where an object lives, who must be there, and the secret that reaches it. Pure.
+"""FURLs and NURLs: where an object is, which key its server must have, and the secret that grants access. Pure.
 
-The swissnum is a capability: it never appears in a repr nor in an error's message. [spec wire 1, 12]
+The swissnum is a capability: no repr and no error message contains it. [spec wire 1, 12]
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ _TCP_HINT = re.compile(r"(?:tcp:)?([^:]*|\[[^\]]*\]):[0-9]+", re.ASCII)
 
 MAX_HOST_LENGTH = 253
 MAX_LABEL_LENGTH = 63
-"""Of a host's name and of each part of it, by the rules of the DNS; what is longer no resolver takes."""
+"""Most characters of a host name's label, as in the DNS; no resolver accepts more."""
 
 
 @frozen(kw_only=True)
 class Furl:
-    """A Foolscap address: the Tub's id (32 base32 characters), its location hints, the object's secret name."""
+    """A Foolscap address: the TubID (32 base32 characters), location hints, and the object's secret name."""
 
     tub_id: str
     hints: tuple[str, ...] = ()
     swissnum: str = field(repr=False)
 
     def to_string(self) -> str:
-        """The text form; parse_furl gives the same value back."""
+        """The text form; parse_furl is its inverse."""
         return f"pb://{self.tub_id}@{','.join(self.hints)}/{self.swissnum}"
 
     @property
     def node_id(self) -> bytes:
-        """The 20 bytes that the TubID stands for: what lease secrets are derived for. [spec storage-server 5]"""
+        """The 20 bytes that the TubID encodes, for which lease secrets are derived. [spec storage-server 5]"""
         return base32.decode(self.tub_id)
 
 
@@ -58,13 +58,13 @@ class Nurl:
     over_tor: bool = False
 
     def to_string(self) -> str:
-        """The text form; parse_nurl gives the same value back."""
+        """The text form; parse_nurl is its inverse."""
         scheme = "pb+tor" if self.over_tor else "pb"
         return f"{scheme}://{self.spki_hash}@{self.host}:{self.port}/{self.swissnum}#v=1"
 
 
 def parse_furl(text: str) -> Furl:
-    """The address in a FURL; FormatError if it is none. Nothing after the TubID's 32nd character counts. [spec wire 1]"""
+    """Parse a FURL; FormatError. Anything after the TubID's 32nd character is ignored. [spec wire 1]"""
     _require_short(text, "FURL")
     match = _FURL.fullmatch(text)
     if match is None:
@@ -86,7 +86,7 @@ def parse_furl(text: str) -> Furl:
 
 
 def parse_nurl(text: str) -> Nurl:
-    """The address in a NURL of version 1; FormatError if it is none. [spec wire 12]"""
+    """Parse a NURL of version 1; FormatError. [spec wire 12]"""
     _require_short(text, "NURL")
     match = _NURL.fullmatch(text)
     if match is None:
@@ -108,7 +108,7 @@ def parse_nurl(text: str) -> Nurl:
 
 
 def _may_be_host(host: str) -> bool:
-    """Whether that is an address, or a name that a resolver would look up. One that is `::1` without brackets may be, too."""
+    """Whether it is an address, or a name that a resolver would look up. `::1` without brackets is accepted, too."""
     if ":" in host:
         try:
             ipaddress.IPv6Address(host.removeprefix("[").removesuffix("]"))

@@ -1,4 +1,4 @@
-"""Why a connection could not be made, in a few words that name no server: who shows it has named the server already."""
+"""Why a connection failed, in a few words without the server's name, because the messages that quote them name it already."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WORDS: tuple[tuple[type[BaseException], str], ...] = (
 
 
 def words_for(error: BaseException | None) -> str:
-    """The words for what a library raised while it connected."""
+    """Describe an exception of a library that tried to connect."""
     for kind, words in _WORDS:
         if isinstance(error, kind):
             return words
@@ -37,12 +37,12 @@ def words_for(error: BaseException | None) -> str:
 
 
 def unreachable(where: str, reason: str) -> PeerUnreachableError:
-    """The error for a server to which no connection could be made."""
+    """The error for a server that could not be connected to."""
     return PeerUnreachableError(f"{where} cannot be reached: {reason}", reason=reason)
 
 
 def not_connected(where: str, error: Exception) -> PeerUnreachableError:
-    """The error for what a library raised while it connected."""
+    """The error for an exception of a library that tried to connect."""
     reason = words_for(error)
     if isinstance(error, ConnectionRefusedError):
         return NobodyListensError(f"{where} cannot be reached: {reason}", reason=reason)

@@ -1,6 +1,6 @@
-"""What the clients of both protocols have in common: who the server is, how its session stands, and which calls share messages.
+"""What the clients of both protocols share: the server's identity, the state of its session, and calls that share messages.
 
-A client of a protocol says how sessions are made (its link) and how each call is sent. This knows no protocol, and holds
+Each protocol's client says how sessions are made (its link) and how calls are sent. This module knows no protocol and holds
 no connection.
 """
 
@@ -38,36 +38,36 @@ S_co = TypeVar("S_co", bound=_Session, covariant=True)
 
 
 class SessionLink(Protocol[S_co]):
-    """One server's session, made when it is first needed."""
+    """The session with one server, made when first needed."""
 
     @property
     def status(self) -> ConnectionStatus:
-        """How the connection stands."""
+        """The state of the connection."""
 
     @property
     def current(self) -> S_co | None:
-        """The session, if there is one."""
+        """The session, or None."""
 
     async def session(self) -> S_co:
-        """The present session, or the next one; PeerError if none comes."""
+        """The current session, or a new one; PeerError if there is none."""
 
     def forget_failures(self) -> None:
-        """The server is said to be back."""
+        """Forget failures, because the server is said to be back."""
 
     def close(self) -> None:
         """Give up the attempt and the connections."""
 
 
 def server_name(identity: ServerIdentity) -> str:
-    """The server as messages name it."""
+    """The server's name in messages."""
     return f"server {identity.nickname or identity.server_id}"
 
 
 class SessionServer(ABC, Generic[S]):
-    """A StorageServer behind a link, as far as no protocol matters; its subclasses send the calls."""
+    """The protocol-independent part of a StorageServer behind a link. Subclasses send the calls."""
 
     def __init__(self, identity: ServerIdentity, link: SessionLink[S], clock: Clock) -> None:
-        """Opens nothing."""
+        """Opens no connection."""
         self._identity = identity
         self._session_link = link
         self._stores = store_queue(self._send_stores, clock)
@@ -78,34 +78,34 @@ class SessionServer(ABC, Generic[S]):
 
     @property
     def identity(self) -> ServerIdentity:
-        """Who it is; constant."""
+        """The server's identity, which is constant."""
         return self._identity
 
     @property
     def status(self) -> ConnectionStatus:
-        """How the connection stands."""
+        """The state of the connection."""
         return self._session_link.status
 
     async def connect(self) -> None:
-        """Return when connected; PeerError if that fails. Any other method would connect as well."""
+        """Return when connected; PeerError if that fails. All other methods connect as well."""
         await self._session_link.session()
 
     def forget_failures(self) -> None:
-        """It has been announced again: the next call connects without waiting for the backoff."""
+        """Connect at the next call without waiting for the backoff, because the server was announced again."""
         self._session_link.forget_failures()
 
     def close(self) -> None:
-        """Give up the connections; what waits on them fails with PeerGoneError."""
+        """Close the connections; waiting calls fail with PeerGoneError."""
         self._session_link.close()
 
     @property
     def known_version(self) -> ServerVersion | None:
-        """What the server said last; None without a session, or when stores get no answer."""
+        """The server's last known version; None without a session, or if stores get no answer."""
         session = self._session_link.current
         return None if session is None or self._stores.is_doubtful else session.version
 
     async def get_version(self) -> ServerVersion:
-        """What the server is and has now; asked as part of connecting, or else again."""
+        """The server's current version, obtained while connecting or asked for again."""
         present = self._session_link.current
         session = await self._session_link.session()
         return session.version if session is not present else await self._renew_version(session)
@@ -113,7 +113,7 @@ class SessionServer(ABC, Generic[S]):
     async def find_shares(
         self, storage_index: StorageIndex, ranges: Sequence[Range] = ()
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        """Every immutable share held, with those ranges of each; small questions share messages."""
+        """Every immutable share of the storage index, with those ranges of each. Small questions share messages."""
         session = await self._session_link.session()
         if session.version.batched_finds:
             found = await ask_together(Find(storage_index, ranges), self._finds)
@@ -122,13 +122,13 @@ class SessionServer(ABC, Generic[S]):
         return await self._find_alone(session, storage_index, ranges)
 
     async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
-        """Store whole new shares; what is asked for while a message is on its way goes out in the next one."""
+        """Store whole new shares. Calls made while a message is on its way go into the next one."""
         session = await self._session_link.session()
         if session.version.batched_stores:
             return await self._stores.ask(stores)
         return [await store_by_steps(self, each) for each in stores]
 
-    # What a protocol says.
+    # Implemented by each protocol.
 
     @abstractmethod
     async def _renew_version(self, session: S) -> ServerVersion:
@@ -146,7 +146,7 @@ class SessionServer(ABC, Generic[S]):
     async def _find_alone(
         self, session: S, storage_index: StorageIndex, ranges: Sequence[Range]
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        """Find shares with a message of their own."""
+        """Find shares with a separate message."""
 
     @abstractmethod
     async def allocate(
@@ -156,4 +156,4 @@ class SessionServer(ABC, Generic[S]):
         share_numbers: frozenset[ShareNumber],
         share_size: int,
     ) -> Allocation:
-        """Room for new shares."""
+        """Allocate room for new shares."""

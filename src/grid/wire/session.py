@@ -1,6 +1,6 @@
-"""One server's session: made when it is first needed, shared by all calls, made again after a loss, and its state in words.
+"""The session with one server: made when first needed, shared by all calls, made again after a loss; and its state in words.
 
-How a session is made, and what it holds, is its transport's. It never holds more than one, nor makes two at once.
+The transport decides how a session is made and what it holds. There is never more than one session or attempt at a time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _nothing() -> None:
 
 @frozen(kw_only=True)
 class Connector(Generic[S]):
-    """How sessions are made. address: where one leads, as a location hint. clean_up: called when an attempt has failed."""
+    """How sessions are made. address: the session's endpoint as a location hint. clean_up: called after a failed attempt."""
 
     transport: str
     connect: Callable[[], Awaitable[S]]
@@ -40,10 +40,10 @@ class Connector(Generic[S]):
 
 
 class SessionKeeper(Generic[S]):
-    """The session with one server."""
+    """Keeps the session with one server."""
 
     def __init__(self, connector: Connector[S], clock: Clock, where: str, deadline_s: float) -> None:
-        """where: the server in messages; deadline_s: for one attempt as a whole."""
+        """where: the server's name in messages; deadline_s: for one whole attempt."""
         self._connector = connector
         self._clock = clock
         self._where = where
@@ -56,16 +56,16 @@ class SessionKeeper(Generic[S]):
 
     @property
     def status(self) -> ConnectionStatus:
-        """How the connection stands."""
+        """The state of the connection."""
         return self._status
 
     @property
     def current(self) -> S | None:
-        """The session, if there is one."""
+        """The session, or None."""
         return self._session
 
     async def session(self) -> S:
-        """The present session, or the next one; PeerGoneError, PeerTimeoutError or another PeerError if none comes."""
+        """The current session, or a new one; PeerGoneError, PeerTimeoutError or another PeerError if there is none."""
         if self._session is not None:
             return self._session
         if not self._flight.is_flying:
@@ -81,23 +81,23 @@ class SessionKeeper(Generic[S]):
         )
 
     def learned(self, session: S, version: ServerVersion) -> None:
-        """The server has said again what it is."""
+        """Note the server's current version."""
         session.version = version
         if self._session is session:
             self._status = evolve(self._status, version=version)
 
     def lost(self, session: S, why: str) -> None:
-        """The session has ended: the next call starts over."""
+        """Note that the session has ended, so that the next call starts over."""
         if self._session is session:
             self._session = None
             self._set_state(ConnectionState.WAITING, why, session.version)
 
     def forget_failures(self) -> None:
-        """The server is said to be back: the next call connects without waiting for the backoff."""
+        """Connect at the next call without waiting for the backoff, because the server is said to be back."""
         self._backoff.forget()
 
     def close(self) -> None:
-        """Give up the attempt and the session; the next call would connect again."""
+        """Give up the attempt and the session. Another call would connect again."""
         self._flight.cancel()
         self._session = None
         self._set_state(ConnectionState.WAITING, "closed here")

@@ -1,8 +1,8 @@
-"""One attempt at a time, shared by all who want its result, and bounded in time.
+"""One attempt at a time, shared by all callers that want its result, with a deadline.
 
-A caller that asks while an attempt is in progress waits for that one. It ends for everybody at once, whatever ends it: a result,
-an error of any class, its deadline (even if the attempt ignores being canceled), or cancel(). It never decides whether
-an attempt may begin; that is its owner's to say.
+A caller that asks while an attempt is running waits for that one. Whatever ends the attempt ends it for all callers at once: a result,
+any exception, its deadline (even if the attempt ignores being canceled), or cancel(). The owner decides when
+an attempt may begin.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class _Flight:
-    """One attempt; task: None until it has begun."""
+    """One attempt. task: None until it has begun."""
 
     def __init__(self) -> None:
         self.task: Deferred[None] | None = None
@@ -32,8 +32,8 @@ class _Flight:
 class SingleFlight(Generic[T]):
     """The attempts of one owner, never two at once.
 
-    arrived, failed: tell the owner how an attempt ended, before anybody who waits hears of it; the owner may ask for the
-    next attempt from there. failed hears every error but that of cancel(), as one of our own tree.
+    arrived, failed: notify the owner how an attempt ended, before any waiting caller; the owner may start the
+    next attempt from there. `failed` gets every error except that of cancel(), as a GridError.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class SingleFlight(Generic[T]):
         arrived: Callable[[T], None],
         failed: Callable[[GridError], None],
     ) -> None:
-        """where: the server, as messages name it; deadline_s: for each attempt as a whole."""
+        """where: the server's name in messages; deadline_s: for each whole attempt."""
         self._attempt = attempt
         self._clock = clock
         self._deadline_s = deadline_s
@@ -58,19 +58,19 @@ class SingleFlight(Generic[T]):
 
     @property
     def is_flying(self) -> bool:
-        """Whether an attempt is under way."""
+        """Whether an attempt is running."""
         return self._flight is not None
 
     async def join(self) -> T:
-        """The result of the attempt under way, or of a new one; its error raised. Canceling it ends no attempt."""
-        # An attempt may end before start() returns: those who wait for it must be known by then.
+        """The result of the running attempt, or of a new one; raises its error. Canceling this call does not end the attempt."""
+        # An attempt may end before start() returns, so the waiting caller must be registered first.
         waiter: Deferred[T] = Deferred(self._forget)
         self._waiters.append(waiter)
         self.start()
         return await waiter
 
     def start(self) -> None:
-        """Begin an attempt unless one is under way; nobody has to wait for it."""
+        """Start an attempt unless one is running. Nobody has to wait for it."""
         if self._flight is not None:
             return
         flight = self._flight = _Flight()
@@ -84,10 +84,10 @@ class SingleFlight(Generic[T]):
             lambda result: self._land(flight, result), lambda failure: self._crash(flight, failure)
         )
         if self._flight is not flight:
-            flight.task.cancel()  # It was canceled while it began; if it has ended this does nothing.
+            flight.task.cancel()  # It was canceled while it began. If it has ended already, this does nothing.
 
     def cancel(self) -> None:
-        """Give up the attempt under way; PeerGoneError for all who wait."""
+        """Give up the running attempt. All waiting callers get PeerGoneError."""
         if self._flight is not None:
             self._abandon(self._flight, self._given_up())
 
@@ -99,7 +99,7 @@ class SingleFlight(Generic[T]):
         self._abandon(flight, error, self._failed)
 
     def _abandon(self, flight: _Flight, error: GridError, tell: Callable[[GridError], None] = lambda _: None) -> None:
-        """End a flight whose attempt goes on, and that as far as it lets itself be canceled."""
+        """End a flight whose attempt is still running, and cancel the attempt as far as it allows that."""
         waiters = self._end(flight)
         try:
             tell(error)
@@ -110,7 +110,7 @@ class SingleFlight(Generic[T]):
 
     def _land(self, flight: _Flight, result: T) -> None:
         if self._flight is not flight:
-            return  # It was given up.
+            return  # The attempt was abandoned.
         waiters = self._end(flight)
         try:
             self._arrived(result)
@@ -118,7 +118,7 @@ class SingleFlight(Generic[T]):
             self._tell_failure(waiters, error)
             return
         for waiter in waiters:
-            if not waiter.called:  # One waiter's callback may have canceled another.
+            if not waiter.called:  # The callback of one waiting caller may have canceled another.
                 waiter.callback(result)
 
     def _crash(self, flight: _Flight, failure: Failure) -> None:
@@ -137,14 +137,14 @@ class SingleFlight(Generic[T]):
             return error
         if error is not None and is_cancellation(error):
             return self._given_up()
-        # Libraries raise ValueError and others for names and addresses that cannot be.
+        # Libraries raise ValueError and others for impossible names and addresses.
         return unreachable(self._where, words_for(error))
 
     def _given_up(self) -> GridError:
         return PeerGoneError(f"the attempt to reach {self._where} was given up", reason="the attempt was given up")
 
     def _end(self, flight: _Flight) -> list[Deferred[T]]:
-        """Nobody's flight any more; who waited for it."""
+        """Detach the flight. Returns the callers that waited for it."""
         self._flight = None
         if flight.timer is not None:
             flight.timer.cancel()

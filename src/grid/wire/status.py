@@ -1,4 +1,4 @@
-"""What can be said of, and done to, the connection to a server, whatever the transport. Pure."""
+"""The state of a connection to a server, and operations on it, for any transport. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from grid.errors import GridError, PeerError
 from grid.ports import ServerVersion, StorageServer
 
 MOST_LETTERS = 80
-"""Of a reason: what fits a line beside the server's name."""
+"""Most characters of a reason: it must fit on a line beside the server's name."""
 
 
 class ConnectionState(Enum):
-    """Where a connection stands. IDLE: not asked for yet. WAITING: lost or refused, the next attempt comes later."""
+    """The state of a connection. IDLE: not needed yet. WAITING: lost or refused; the next attempt comes later."""
 
     IDLE = "idle"
     CONNECTING = "connecting"
@@ -25,10 +25,10 @@ class ConnectionState(Enum):
 
 @frozen(kw_only=True)
 class ConnectionStatus:
-    """state, since Unix time `since`; detail: the last failure's message, if any; version: the server's last word.
+    """state, since Unix time `since`; detail: the last failure's message, if any; version: the server's latest one.
 
-    address: where the connection leads, as a location hint (`tcp:host:port`), "" unless connected; transport: what it speaks;
-    fallback: why that is not the better transport, where the server announces one that does not work.
+    address: the connection's endpoint as a location hint (`tcp:host:port`), "" unless connected; transport: its protocol;
+    fallback: why it is not the better transport, if the server announces one that does not work.
     """
 
     state: ConnectionState
@@ -41,7 +41,7 @@ class ConnectionStatus:
 
     @property
     def host(self) -> str:
-        """The host where the connection leads, "" unless connected."""
+        """The host of the connection, "" unless connected."""
         return self.address.removeprefix("tcp:").rpartition(":")[0]
 
 
@@ -50,19 +50,19 @@ class RemoteServer(StorageServer, Protocol):
 
     @property
     def status(self) -> ConnectionStatus:
-        """How the connection stands."""
+        """The state of the connection."""
 
     async def connect(self) -> None:
         """Return when connected; PeerError if that fails."""
 
     def forget_failures(self) -> None:
-        """It has been announced again: the next call connects without waiting for the backoff."""
+        """Connect at the next call without waiting for the backoff, because the server was announced again."""
 
     def close(self) -> None:
-        """Give up the connection."""
+        """Close the connection."""
 
 
 def brief(error: GridError) -> str:
-    """What an error says, without the server's name where that is known, and short: for a list of servers."""
+    """A short form of an error without the server's name, for a list of servers."""
     text = error.reason if isinstance(error, PeerError) else str(error)
     return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 3]}..."

@@ -3,9 +3,8 @@
 Synchronous and pure; drive.py runs it. A share is good if its header, offsets, keys, signature, chain, tree and blocks are
 exactly those of the version. A share that cannot be read is neither good nor corrupt.
 
-Cost: round trips: two per share and one per READ_BYTES of it, AUDITS (engine/audit_queue.py) shares at once. Memory: AUDITS *
-READ_BYTES.
-CPU: one hash pass over all shares, on the pool.
+Cost: round trips: two per share and one per READ_BYTES of it, AUDITS (engine/audit_queue.py) shares at once. Memory:
+AUDITS * READ_BYTES. CPU: one hash pass over all shares, on the pool.
 """
 
 from __future__ import annotations

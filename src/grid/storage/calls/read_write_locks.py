@@ -72,7 +72,7 @@ class ReadWriteLocks:
             await waiting.turn
         except CancelledError:
             if waiting.is_admitted:
-                # A caller whose turn came earlier has cancelled this one's task.
+                # A caller whose turn came earlier has canceled this one's task.
                 self._leave(key, exclusive=exclusive)
             else:
                 queue.waiting.remove(waiting)

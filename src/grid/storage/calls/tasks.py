@@ -1,4 +1,4 @@
-"""Work that continues although its caller is cancelled, and several pieces of work at once."""
+"""Work that continues although its caller is canceled, and several pieces of work at once."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ log = Logger()
 
 
 def shielded(work: Coroutine[Any, Any, T], on_orphaned: Callable[[T], None] = lambda _: None) -> Deferred[T]:
-    """Return the work's outcome. Cancelling the Deferred does not stop the work.
+    """Return the work's outcome. Canceling the Deferred does not stop the work.
 
-    on_orphaned: called with the result if the caller was cancelled; an error is then only logged.
+    on_orphaned: called with the result if the caller was canceled; an error is then only logged.
     """
     outcome: Deferred[T] = Deferred()
 

@@ -1,1 +1,1 @@
-"""The memory of a storage server: what answers and long requests may hold together, and who waits."""
+"""The memory of a storage server: limits on what answers and long requests hold together, and the order of those that wait."""

@@ -1,12 +1,12 @@
-"""The memory that all answers of one server take together, over both protocols.
+"""The memory that all answers of one server use together, over both protocols.
 
-An answer's room is taken share by share while it is measured, before anything is read, and given back once the answer is
-sent. An answer that does not fit waits, addresses in turn, bounded in number and in time, and holds nothing. Small answers
-have a queue of their own and room that large ones never take, so that a few clients who take nothing of large answers keep
-nobody else waiting. A client that does not take what it asked for is disconnected, much sooner while others wait, so that
-the room comes back. [decision 0130]
+An answer reserves room share by share while it is measured, before anything is read, and releases it once it has been
+sent. An answer that does not fit waits and holds nothing; addresses take turns, and waits are limited in number and time. Small
+answers have a queue of their own, and room that large ones never take, so that a few clients that do not read large answers delay
+nobody else. A client that does not read what it requested is disconnected, much sooner while others wait, so that
+its room is released. [decision 0130]
 
-Nothing here knows what an answer is about. Cost: a lock for each share, no timer unless a client is slower than the server.
+It does not know the contents of answers. Cost: a lock per share, and no timer unless a client is slower than the server.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _nobody() -> bool:
 
 
 class AnswerBudget:
-    """The memory that answers may hold at once."""
+    """The memory that answers may hold together."""
 
     def __init__(
         self,
@@ -72,10 +72,10 @@ class AnswerBudget:
         is_awaited: Callable[[], bool] = _nobody,
         on_return: Callable[[int], object] = bool,
     ) -> None:
-        """small: up to this many bytes an answer is small. kept: bytes of the total that only small ones may take.
-        readers: bytes of large ones that addresses do not take that leave answers unread.
-        is_awaited: whether somebody waits for the memory of requests, some of which are held until they are answered.
-        on_return: called with the number of bytes given back.
+        """small: an answer of up to this many bytes is small. kept: bytes of the total that only small answers may use.
+        readers: bytes for large answers that addresses with unread answers may not use.
+        is_awaited: whether somebody waits for request memory, some of which is held until its requests are answered.
+        on_return: called with the number of bytes released.
         """
         self._clock = clock
         self._room = AnswerRoom(total, small=small, kept=kept, readers=readers)
@@ -94,7 +94,7 @@ class AnswerBudget:
 
     @property
     def held_size(self) -> int:
-        """Bytes taken now."""
+        """Bytes held now."""
         return self._room.held_size
 
     @property
@@ -103,11 +103,11 @@ class AnswerBudget:
         return sum(map(len, self._queues))
 
     def reserve(self, outgoing: Outgoing | None = None) -> Reservation:
-        """A reservation for one answer over that connection, which holds nothing yet."""
+        """A new, empty reservation for an answer over that connection."""
         return Reservation(self, outgoing)
 
     def try_take(self, peer: Hashable, held: int, size: int) -> bool:
-        """Let an answer that holds so much hold that size, if it is free and nobody waits for it; on any thread."""
+        """Grow an answer from `held` to `size` bytes, if they are free and nobody waits for them. Safe on any thread."""
         with self._lock:
             queue = self._queue_of(peer, size)
             if queue or not self._fits(peer, held, size):
@@ -117,16 +117,16 @@ class AnswerBudget:
             return True
 
     def give_back(self, held: int, size: int) -> None:
-        """Let an answer that holds so much hold only that size; on the event loop."""
+        """Shrink an answer from `held` to `size` bytes. Call this on the event loop."""
         with self._lock:
             self._room.move(held, size)
         self._on_return(held - size)
         self._advance()
 
     async def wait(self, reservation: Reservation, size: int) -> None:
-        """Return when `size` bytes were taken for the reservation, which holds none.
+        """Wait until `size` bytes are reserved. The reservation must be empty.
 
-        DataTooLargeError if there is never that much room, PeerRefusedError if too many wait already, or it takes too long.
+        DataTooLargeError if there is never that much room; PeerRefusedError if too many wait already or the wait is too long.
         """
         most = self._room.most(size)
         if size > most:
@@ -148,15 +148,15 @@ class AnswerBudget:
             raise
 
     def _withdraw(self, waiter: _Waiter) -> None:
-        """The waiting task was canceled."""
+        """Handle the cancellation of a waiting task."""
         if waiter in waiter.queue:
             waiter.queue.remove(waiter.reservation.peer, waiter)
             self._advance()
         else:
-            self.give_back(waiter.size, 0)  # Its turn had come, and the one before it ended its task.
+            self.give_back(waiter.size, 0)  # Its turn had come, and the waiter before it canceled its task.
 
     def press(self) -> None:
-        """Somebody waits for the memory of requests."""
+        """Check slow clients sooner, because somebody waits for request memory."""
         if self._sending:
             self._look()
 
@@ -169,15 +169,15 @@ class AnswerBudget:
         is_read = peer not in self._unread
         return self._room.fits(held, size, large_waits=bool(self._large_waiters), is_read=is_read)
 
-    # What a reservation tells.
+    # What reservations report.
 
     def is_sending(self, reservation: Reservation) -> None:
-        """Its client has to take it now."""
+        """Note that the client must read the answer from now on."""
         self._sending[reservation] = None
         self._arm()
 
     def is_done(self, reservation: Reservation) -> None:
-        """Nothing of it waits for its client."""
+        """Note that nothing of the answer waits for its client."""
         self._sending.pop(reservation, None)
         if not reservation.is_gone and not self._room.is_small(reservation.size):
             self._unread.pop(reservation.peer, None)
@@ -201,7 +201,7 @@ class AnswerBudget:
     def _end_waits(self, is_over: Callable[[_Waiter], bool], error: Callable[[], GridError]) -> None:
         for queue in self._queues:
             for waiter in list(queue):
-                # One that resumes may give back room at once, and then others of the list have had their turn.
+                # A waiter that resumes may release room at once, so that others in the list have had their turn.
                 if not waiter.turn.called and is_over(waiter):
                     queue.remove(waiter.reservation.peer, waiter)
                     waiter.turn.errback(error())
@@ -215,7 +215,7 @@ class AnswerBudget:
         self._rest()
 
     def _next(self) -> _Waiter | None:
-        """The first waiter that fits, or whose client is gone, out of its queue; it has its room if it needs it still."""
+        """Remove and return the first waiter that fits or whose client is gone. Reserves its room if it still needs any."""
         with self._lock:
             for queue in self._queues:
                 if (waiter := queue.first()) is None:
@@ -247,7 +247,7 @@ class AnswerBudget:
             self._timer = self._clock.call_later(PRESSED_REVIEW_S if pressed else REVIEW_S, self._is_due)
 
     def _look(self) -> None:
-        """Somebody waits: look at once, but not again for each of those who come before the next look is due."""
+        """Check slow clients now, because somebody waits. Further waiters do not repeat the check before the next one is due."""
         if self._timer is None or not self._timer_is_pressed:
             self._review()
 
@@ -256,7 +256,7 @@ class AnswerBudget:
         self._review()
 
     def _review(self) -> None:
-        """Refuse those who waited too long; disconnect those who take nothing, as many as others wait for."""
+        """Refuse those that have waited too long. Disconnect as many slow clients as others wait for."""
         now = self._clock.now()
         self._drop_gone()
         self._end_waits(lambda waiter: now - waiter.since >= ANSWER_WAIT_S, _busy)
@@ -266,7 +266,7 @@ class AnswerBudget:
 
     def _disconnect_stalled(self, now: float) -> None:
         patience = _Patience(
-            # Who waits only for its own earlier answers presses nobody.
+            # A client that waits only for its own earlier answers puts no pressure on others.
             large={id(each.reservation.outgoing) for queue in self._queues[1:] for each in queue},
             small={id(waiter.reservation.outgoing) for waiter in self._small_waiters},
             is_awaited=self._is_awaited(),
@@ -285,14 +285,14 @@ class AnswerBudget:
 
 @define
 class _Patience:
-    """How long a client may be behind which rate, by who else waits: connections, as their ids."""
+    """How long a client may stay below which rate, depending on who else waits: connections, as their ids."""
 
     large: set[int]
     small: set[int]
     is_awaited: bool
 
     def towards(self, sending: Reservation) -> tuple[float, float]:
-        """Seconds, and bytes a second."""
+        """(seconds, bytes per second)."""
         own = {id(sending.outgoing)}
         if self.small - own or (self.is_awaited and sending.holds_request):
             return ANSWER_SMALL_STALL_S, max(ANSWER_PRESSED_RATE, sending.size / ANSWER_PRESSED_S)

@@ -1,17 +1,17 @@
-"""How the memory of answers is divided: small ones have room that large ones never take. Pure.
+"""How the memory of answers is divided: small answers have room that large ones never take. Pure.
 
-It counts; who waits, and for how long, is grid.wire.budget.answer_budget's. [decision 0130]
+It only counts. grid.wire.budget.answer_budget decides who waits, and for how long. [decision 0130]
 """
 
 from __future__ import annotations
 
 
 class AnswerRoom:
-    """A number of bytes, some of which only small answers may hold."""
+    """An amount of memory, part of which only small answers may hold."""
 
     def __init__(self, total: int, *, small: int, kept: int, readers: int = 0) -> None:
-        """small: up to this many bytes an answer is small. kept: bytes of the total for small ones alone.
-        readers: bytes of large ones for clients that read.
+        """small: an answer of up to this many bytes is small. kept: bytes of the total for small answers only.
+        readers: bytes of large answers reserved for clients that read.
         """
         self._readers = readers
         self._total = total
@@ -22,30 +22,30 @@ class AnswerRoom:
 
     @property
     def held_size(self) -> int:
-        """Bytes taken now."""
+        """Bytes held now."""
         return self._held_small + self._held_large
 
     @property
     def free_size(self) -> int:
-        """Bytes that nobody has taken."""
+        """Free bytes."""
         return self._total - self.held_size
 
     def missing(self, small: int, large: int) -> int:
-        """Bytes that have to come back before small answers and large ones of those sizes together fit."""
+        """Bytes that must be released before small answers and large answers of these sizes fit together."""
         return max(small + large - self.free_size, large - (self._total - self._kept - self._held_large))
 
     def is_small(self, size: int) -> bool:
-        """Whether an answer of that size has room kept for it."""
+        """Whether an answer of that size is small."""
         return size <= self._small
 
     def most(self, size: int) -> int:
-        """Bytes that an answer like one of that size can ever hold."""
+        """The most bytes that an answer like one of that size can ever hold."""
         return self._total if self.is_small(size) else self._total - self._kept
 
     def fits(self, held: int, size: int, *, large_waits: bool, is_read: bool = True) -> bool:
-        """Whether an answer that holds so much may hold that size: small ones all that no large one waits for.
+        """Whether an answer may grow from `held` to `size` bytes. A small one may use all room that no large one waits for.
 
-        is_read: whether its client can be expected to read it.
+        is_read: whether its client is expected to read it.
         """
         if size - held > self.free_size:
             return False
@@ -56,7 +56,7 @@ class AnswerRoom:
         return others + size <= self._total - self._kept - readers
 
     def move(self, held: int, size: int) -> None:
-        """An answer that held so much holds that size now."""
+        """Change an answer's room from `held` to `size` bytes."""
         self._add(held, -1)
         self._add(size, 1)
 

@@ -1,7 +1,7 @@
-"""A storage server's reads, each within a reservation: it waits for room for what it will answer before anything is read.
+"""The reads of a storage server, each within a reservation: it waits for room for its answer before anything is read.
 
-A server that measures its answers takes the room itself, share by share. Of another one the answer is measured once it
-is there, and dropped if it has to wait.
+A server that measures its answers reserves the room itself, share by share. The answer of any other server is measured once it
+exists, and dropped if it must wait.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ Shares = Mapping[ShareNumber, Sequence[Buffer]]
 
 @runtime_checkable
 class MeasuringServer(Protocol):
-    """A server that takes room for what a read will answer, measured share by share, before it reads it.
+    """A server that measures each share of an answer and reserves room for it before it reads it.
 
-    NoRoomError where it does not fit: nothing has happened, and the call can be made again once there is room.
+    NoRoomError if it does not fit. Nothing has happened then, and the call can be repeated once there is room.
     """
 
     measures_answers: Literal[True]
@@ -41,12 +41,12 @@ class MeasuringServer(Protocol):
     async def find_shares(
         self, storage_index: StorageIndex, ranges: Sequence[Range] = (), *, room: Room | None = None
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        """Every immutable share held, with those ranges of each."""
+        """Every immutable share of the storage index, with those ranges of each."""
 
     async def find_each(
         self, finds: Sequence[Find], *, room: Room | None = None
     ) -> Sequence[Mapping[ShareNumber, Sequence[Buffer]] | None]:
-        """As find_shares for each."""
+        """Like find_shares, for several files."""
 
     async def read_shares(
         self,
@@ -55,7 +55,7 @@ class MeasuringServer(Protocol):
         *,
         room: Room | None = None,
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        """Ranges of immutable shares."""
+        """Read ranges of immutable shares."""
 
     async def read_slot(
         self,
@@ -65,7 +65,7 @@ class MeasuringServer(Protocol):
         *,
         room: Room | None = None,
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        """Ranges of mutable shares."""
+        """Read ranges of mutable shares."""
 
     async def test_and_write(
         self,
@@ -76,13 +76,13 @@ class MeasuringServer(Protocol):
         *,
         room: Room | None = None,
     ) -> SlotAnswer:
-        """Test, and write if every test holds; where there is no room, nothing is written."""
+        """Test and, if every test holds, write. If there is no room for the answer, nothing is written."""
 
 
 class MeasuredReads:
-    """The calls of a storage server that answer with what is in shares.
+    """The calls of a storage server whose answers contain share data.
 
-    DataTooLargeError for an answer that never fits, PeerRefusedError for one that does not for too long.
+    DataTooLargeError for an answer that never fits; PeerRefusedError for one that has waited too long.
     """
 
     def __init__(self, server: StorageServer) -> None:
@@ -98,7 +98,7 @@ class MeasuredReads:
         return await room.read(lambda: server.find_shares(index, ranges, room=room))
 
     async def find_each(self, room: Reservation, finds: Sequence[Find]) -> Sequence[Shares | None]:
-        """As find_shares for several files."""
+        """Like find_shares, for several files."""
         server = self._measuring
         if server is not None:
             return await room.read(lambda: server.find_each(finds, room=room))
@@ -113,7 +113,7 @@ class MeasuredReads:
     async def read_shares(
         self, room: Reservation, index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
     ) -> Shares:
-        """Ranges of immutable shares."""
+        """Read ranges of immutable shares."""
         server = self._measuring
         if server is None:
             return await _measured_later(room, lambda: self._server.read_shares(index, wants))
@@ -122,7 +122,7 @@ class MeasuredReads:
     async def read_slot(
         self, room: Reservation, index: StorageIndex, numbers: frozenset[ShareNumber], ranges: Sequence[Range]
     ) -> Shares:
-        """Ranges of mutable shares."""
+        """Read ranges of mutable shares."""
         server = self._measuring
         if server is None:
             return await _measured_later(room, lambda: self._server.read_slot(index, numbers, ranges))
@@ -136,7 +136,7 @@ class MeasuredReads:
         writes: Mapping[ShareNumber, TestWrite],
         ranges: Sequence[Range],
     ) -> SlotAnswer:
-        """Test, and write if every test holds: once, and only when there is room for what is read."""
+        """Test and, if every test holds, write: once, and only when there is room for the data to read."""
         server = self._measuring
         if server is None:
             return await self._server.test_and_write(index, secrets, writes, ranges)
@@ -164,11 +164,11 @@ PROBES = 64
 async def clipped_length(
     read: Callable[[Sequence[Range]], Awaitable[Sequence[Buffer]]], offset: int, length: int
 ) -> int:
-    """How many of those bytes the share has: found by looking at single ones, PROBES at a time."""
+    """How many of those bytes the share has, found by reading single bytes, PROBES at a time."""
     (last,) = await read([(offset + length - 1, 1)])
     if last:
         return length
-    low, high = 0, length - 1  # At least and at most that many are there.
+    low, high = 0, length - 1  # The least and the most bytes it may have.
     while low < high:
         step = -(-(high - low) // PROBES)
         counts = sorted({min(high, low + step * (i + 1)) for i in range(PROBES)})

@@ -1,6 +1,6 @@
-"""What one answer holds of a server's memory, from before it is read until it is sent.
+"""The memory that one answer holds, from before it is read until it is sent.
 
-It takes room share by share and gives it back; who gets room, and when, is its budget's to say. [decision 0130]
+It reserves room share by share and releases it. Its budget decides who gets room, and when. [decision 0130]
 """
 
 from __future__ import annotations
@@ -17,54 +17,54 @@ T = TypeVar("T")
 
 
 class Outgoing(Protocol):
-    """The connection that an answer is sent over."""
+    """The connection over which an answer is sent."""
 
     @property
     def is_gone(self) -> bool:
-        """Whether nobody waits for the answer any more."""
+        """Whether the client has stopped waiting for the answer."""
 
     @property
     def peer_address(self) -> str | None:
-        """Where the client is, as far as that tells clients apart."""
+        """The client's address, if it tells clients apart."""
 
     @property
     def received_size(self) -> int:
-        """Bytes that the client has received; only differences mean anything."""
+        """Bytes that the client has received; only differences are meaningful."""
 
     def give_up(self) -> None:
-        """Close the connection now: its client takes too long."""
+        """Close the connection now, because its client is too slow."""
 
 
 class Budget(Protocol):
-    """Who hands out room."""
+    """Hands out room."""
 
     def try_take(self, peer: Hashable, held: int, size: int) -> bool:
-        """Let an answer that holds so much hold that size, if it is free and nobody waits for it; on any thread."""
+        """Grow an answer from `held` to `size` bytes, if they are free and nobody waits for them. Safe on any thread."""
 
     def give_back(self, held: int, size: int) -> None:
-        """Let an answer that holds so much hold only that size; on the event loop."""
+        """Shrink an answer from `held` to `size` bytes. Call this on the event loop."""
 
     async def wait(self, reservation: Reservation, size: int) -> None:
-        """Return when `size` bytes were taken for the reservation, which holds none. DataTooLargeError, PeerRefusedError."""
+        """Wait until `size` bytes are reserved. The reservation must be empty. DataTooLargeError, PeerRefusedError."""
 
     def is_sending(self, reservation: Reservation) -> None:
-        """Its client has to take it now."""
+        """Note that the client must read the answer from now on."""
 
     def is_done(self, reservation: Reservation) -> None:
-        """Nothing of it waits for its client."""
+        """Note that nothing of the answer waits for its client."""
 
     def now(self) -> float:
         """Monotonic seconds."""
 
 
 class Reservation:
-    """What one answer holds of a budget, from before it is read until it is sent."""
+    """The part of a budget that one answer holds, from before it is read until it is sent."""
 
     def __init__(self, budget: Budget, outgoing: Outgoing | None) -> None:
         self.outgoing = outgoing
         self.peer = None if outgoing is None else outgoing.peer_address
         self.holds_request = False
-        """Whether the memory of the request is held until the answer is sent."""
+        """Whether the request's memory is held until the answer is sent."""
         self._budget = budget
         self._lock = Lock()
         self._size = 0
@@ -82,11 +82,11 @@ class Reservation:
 
     @property
     def size(self) -> int:
-        """Bytes it holds."""
+        """Bytes that it holds."""
         return self._size
 
     def take(self, size: int) -> bool:
-        """Take `size` bytes for the answer if they are free; on any thread."""
+        """Grow to `size` bytes if they are free. Safe on any thread."""
         with self._lock:
             missing = size - self._unused
             if self._is_over:
@@ -99,13 +99,13 @@ class Reservation:
             return True
 
     async def read(self, work: Callable[[], Awaitable[T]]) -> T:
-        """What the work returns, done again whenever its answer had no room and has some now. PeerRefusedError."""
+        """Run the work and return its result; repeat it once there is room if there was none. PeerRefusedError."""
         while True:
             try:
                 result = await work()
             except NoRoomError as error:
                 size = error.size
-                clear_frames(error.__traceback__)  # They hold what was read before the room was gone.
+                clear_frames(error.__traceback__)  # The exception's frames hold what was read before the room ran out.
             else:
                 self._give_back(self._unused)
                 return result
@@ -113,18 +113,18 @@ class Reservation:
             await self.acquire(size)
 
     async def acquire(self, size: int) -> None:
-        """Wait for `size` bytes, while none are held. DataTooLargeError, PeerRefusedError."""
+        """Wait for `size` bytes. The reservation must be empty. DataTooLargeError, PeerRefusedError."""
         await self._budget.wait(self, size)
         with self._lock:
             self._size = self._unused = size
 
     @property
     def is_gone(self) -> bool:
-        """Whether nobody waits for the answer any more."""
+        """Whether the client has stopped waiting for the answer."""
         return self.outgoing is not None and self.outgoing.is_gone
 
     def sending(self) -> None:
-        """From now on it waits for its client."""
+        """Note that the answer waits for its client from now on."""
         if self.outgoing is None:
             return
         self._is_sending = True
@@ -133,20 +133,20 @@ class Reservation:
         self._budget.is_sending(self)
 
     def empty(self) -> None:
-        """Give back what it holds; it can be used again."""
+        """Release the room. The reservation can be used again."""
         if self._is_sending:
             self._is_sending = False
             self._budget.is_done(self)
         self._give_back(self._size)
 
     def release(self) -> None:
-        """Give back what it holds for good: what is read for it and not answered, later, takes nothing."""
+        """Release the room for good. Data read later for an answer that is not sent holds no room."""
         with self._lock:
             self._is_over = True
         self.empty()
 
     def stalls(self, now: float, patience_s: float, rate: float) -> bool:
-        """Whether its client has been behind that rate for so long."""
+        """Whether its client has been slower than that rate for that long."""
         if self.outgoing is None:
             return False
         received = self.outgoing.received_size
@@ -157,7 +157,7 @@ class Reservation:
         return behind_s >= patience_s
 
     def give_up(self) -> None:
-        """Disconnect its client."""
+        """Disconnect the client."""
         if self.outgoing is not None:
             self.outgoing.give_up()
 

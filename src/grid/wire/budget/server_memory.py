@@ -1,8 +1,8 @@
-"""What all connections of one storage server share of its memory: answers, and requests that are long.
+"""The memory that all connections of one storage server share: for answers, and for long requests.
 
-One for each node, handed to both protocols. A request larger than the budget of all is alone, and keeps room from answers
-while it is held, so that one of each protocol, and all answers, never come together. Pure of sockets; waits are Deferreds.
-[decision 0130]
+There is one per node, used by both protocols. A request larger than the whole request budget runs alone and takes room from
+answers while it is held, so that one from each protocol never coincides with a full budget of answers. Pure of sockets; waits
+are Deferreds.
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ from grid.wire.budget.fair_queue import FairQueue
 from grid.wire.budget.reservation import Reservation
 
 RETURN_SIZE = 8 * 2**20
-"""Bytes that are held no longer, from which on what they leave with the allocator is looked at."""
+"""Once this many bytes were released, look at what they leave behind in the allocator."""
 
 RETURN_S = 0.05
-"""How long after that."""
+"""How long after the release to do that."""
 
 _JUDGED_SIZE = 2**20
-"""Half as much again must be due before a message is judged, and a third of it have come: what comes is seen half a
+"""A message is judged once 1.5 times this is due, and is too slow if less than a third of what is due has come. Data is seen half a
 megabyte at a time, or at the end of a string."""
 
 LOOK_S = 0.5
-"""How often it is looked, while somebody waits for room, which messages do not come on."""
+"""How often to look for slow messages while somebody waits for room."""
 
 
 class Coming(Protocol):
-    """A message that holds room and has not come whole."""
+    """A message that holds room and has not come completely."""
 
     def hurry(self, now: float) -> None:
-        """Others wait: give it up if it comes too slowly."""
+        """Give the message up if it is too slow, because others wait."""
 
 
 class PressedRate:
-    """How fast a message comes that holds room, judged while others wait for the room."""
+    """The rate of a message that holds room, judged while others wait for that room."""
 
     def __init__(self, received: int, now: float) -> None:
         self._mark = received, now
 
     def excuse(self, received: int, now: float) -> None:
-        """Until now the sender was kept from sending."""
+        """Restart the measurement, because until now the sender was held back."""
         self._mark = received, now
 
     def is_too_slow(self, claim: int, received: int, now: float) -> bool:
-        """Whether far less has come than must come in a second, or of all that it claims in a minute."""
+        """Whether it is far behind the rate per second, or the rate at which all of its claim would come within a minute."""
         before, since = self._mark
         due = (now - since) * max(MESSAGE_PRESSED_RATE, claim / MESSAGE_PRESSED_S)
         if due < 1.5 * min(_JUDGED_SIZE, claim):
@@ -69,7 +69,7 @@ class PressedRate:
 
 
 class MadeWay:
-    """What others do without while a request is held that is larger than all that requests share."""
+    """The room that answers give up while a request is held that is larger than the whole request budget."""
 
     def __init__(self, clock: Clock, answers: Reservation, return_memory: Callable[[], None]) -> None:
         self._clock = clock
@@ -83,7 +83,7 @@ class MadeWay:
         self._timer = self._clock.call_later(LOOK_S, self._look)
 
     def release(self) -> None:
-        """The request is gone."""
+        """End this: the request is gone."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -94,7 +94,7 @@ class ServerMemory:
     """The budgets of one server."""
 
     def __init__(self, clock: Clock, return_memory: Callable[[], None] | None = None) -> None:
-        """return_memory: gives freed memory back to the system if it is much; called soon after RETURN_SIZE bytes were freed."""
+        """return_memory: returns freed memory to the system if it is much; called soon after RETURN_SIZE bytes were released."""
         self.clock = clock
         self._return_memory = return_memory
         self._returning: Timer | None = None
@@ -105,21 +105,21 @@ class ServerMemory:
         self.requests.on_wait = self.expansions.on_wait = self._press
         self.calls = CallCount(MAX_CALLS)
         self.coming: dict[Coming, None] = {}
-        """Messages that hold room and have not come whole."""
+        """Messages that hold room and have not come completely."""
         self._timer: Timer | None = None
 
     async def make_way(self, excess: int) -> MadeWay:
-        """Prepare for a request that holds so much more than all that requests share; released with the request.
+        """Prepare for a request that exceeds the request budget by `excess` bytes. Release the result with the request.
 
-        Answers do without some of their room, and freed memory is given back to the system before the request comes and
-        while it does. PeerRefusedError if answers leave no room for too long.
+        Answers give up some of their room, and freed memory is returned to the system before the request comes and
+        while it comes. PeerRefusedError if answers leave no room for too long.
         """
         room = self.answers.reserve()
         await room.acquire(min(excess, OVERSIZE_ANSWERS_BYTES))
         return MadeWay(self.clock, room, self._return_memory or _ignore)
 
     def returned(self, size: int) -> None:
-        """Give `size` bytes back; they are free in a moment."""
+        """Release `size` bytes; they become free in a moment."""
         self._returned_size += size
         if self._returned_size >= RETURN_SIZE and self._return_memory is not None and self._returning is None:
             self._returning = self.clock.call_later(RETURN_S, self._return_freed)
@@ -155,7 +155,7 @@ def _never() -> bool:
 
 @define(eq=False)
 class _Waiter:
-    """One that waits for `size` bytes, and since when."""
+    """A caller that waits for `size` bytes, and since when."""
 
     size: int
     peer: Hashable
@@ -165,17 +165,17 @@ class _Waiter:
 
 
 class ByteBudget:
-    """Bytes to be held at once, handed out to peers in turn, and to each in the order of asking."""
+    """A number of bytes to hold, handed out to peers in turn, and to each peer in the order of its requests."""
 
     def __init__(self, total: int, on_return: Callable[[int], object] = bool, now: Callable[[], float] = float) -> None:
-        """on_return: called with the number of bytes given back. now: monotonic seconds."""
+        """on_return: called with the number of bytes released. now: monotonic seconds."""
         self._total = total
         self._on_return = on_return
         self._now = now
         self._free = total
         self._waiters: FairQueue[_Waiter] = FairQueue()
         self.on_wait: Callable[[], None] = _ignore
-        """Called when somebody begins to wait; the owner then calls `review` now and then, as long as anybody waits."""
+        """Called when somebody starts to wait. The owner then calls `review` now and then, as long as anybody waits."""
 
     @property
     def is_awaited(self) -> bool:
@@ -184,16 +184,16 @@ class ByteBudget:
 
     @property
     def total(self) -> int:
-        """Bytes there are."""
+        """Size of the budget in bytes."""
         return self._total
 
     @property
     def free(self) -> int:
-        """Bytes that nobody holds; below 0 by what is overdrawn."""
+        """Free bytes; negative if overdrawn."""
         return self._free
 
     def try_acquire(self, size: int, peer: Hashable = None) -> bool:
-        """Take `size` bytes if they are free, and nobody waits for them."""
+        """Take `size` bytes if they are free and nobody waits for them."""
         if self._waiters or size > self._free:
             return False
         self._free -= size
@@ -201,14 +201,14 @@ class ByteBudget:
         return True
 
     def overdraw(self, size: int) -> None:
-        """Take `size` bytes whether they are free or not."""
+        """Take `size` bytes even if they are not free."""
         self._free -= size
 
     async def acquire(self, size: int, is_gone: Callable[[], bool] = _never, peer: Hashable = None) -> int:
-        """Wait for that many bytes, or for all there are; how many were acquired, to be released later.
+        """Wait for that many bytes, or for the whole budget if it is smaller. Returns the number acquired, which must be released.
 
-        is_gone: whether nobody needs them any more. peer: who asks, as far as that tells clients apart. PeerGoneError then, PeerRefusedError after REQUEST_WAIT_S. Who is
-        cancelled waits no longer.
+        is_gone: whether the bytes are no longer needed; then PeerGoneError. peer: who asks, if known. PeerRefusedError after
+        REQUEST_WAIT_S. Canceling ends the wait.
         """
         size = min(size, self._total)
         if not self.try_acquire(size, peer):
@@ -223,17 +223,17 @@ class ByteBudget:
         return size
 
     def release(self, size: int) -> None:
-        """Give back what acquire gave."""
+        """Release what acquire returned."""
         self._free += size
         self._on_return(size)
         self._advance()
 
     def review(self) -> None:
-        """Let those go who are gone, and refuse those who have waited too long."""
+        """Drop waiters that are gone, and refuse those that have waited too long."""
         now = self._now()
         for waiter in list(self._waiters):
             if waiter.turn.called:
-                continue  # It had its turn because of one before it.
+                continue  # It got its turn when the waiter before it was dropped.
             if waiter.is_gone():
                 self._waiters.remove(waiter.peer, waiter)
                 waiter.turn.errback(PeerGoneError("the client closed the connection"))
@@ -247,7 +247,7 @@ class ByteBudget:
             self._waiters.remove(waiter.peer, waiter)
             self._advance()
         else:
-            self.release(waiter.size)  # Its turn had come, and the one before it ended its task.
+            self.release(waiter.size)  # Its turn had come, and the waiter before it canceled its task.
 
     def _advance(self) -> None:
         while (waiter := self._waiters.first()) is not None and waiter.size <= self._free:
@@ -258,7 +258,7 @@ class ByteBudget:
 
 
 class CallCount:
-    """How many calls of all connections are under way."""
+    """How many calls are running, over all connections."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -267,15 +267,15 @@ class CallCount:
 
     @property
     def has_room(self) -> bool:
-        """Whether one more is welcome."""
+        """Whether another call is welcome."""
         return self._count < self._limit
 
     def enter(self) -> None:
-        """A call has come; it is taken in any case, and its connection asked for no more."""
+        """Count a new call. It is always accepted, but its connection is not read from while there are too many."""
         self._count += 1
 
     def leave(self) -> None:
-        """A call has ended."""
+        """Note that a call has ended."""
         self._count -= 1
         if self._waiters and self.has_room:
             waiters, self._waiters = self._waiters, {}
@@ -283,5 +283,5 @@ class CallCount:
                 wake()
 
     def wait(self, wake: Callable[[], None]) -> None:
-        """Call this, once, when there may be room."""
+        """Call `wake` once, when there may be room."""
         self._waiters[wake] = None

@@ -1,1 +1,1 @@
-"""Connections to a server: how many it accepts, how fast a client has to be, and what the kernel tells of them."""
+"""Connections to a server: how many it accepts, how fast clients must be, and what the kernel reports about them."""

@@ -1,4 +1,4 @@
-"""How long a client has been waited for since it last moved on by more than a trickle."""
+"""How long we have waited for a client since it last made real progress."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from grid.ports import Clock
 
 
 class BodyRate:
-    """Counts the time in which we wait for a client, starting again with each `step` bytes that it moves.
+    """Measures how long we have waited for a client, starting again after each `step` bytes.
 
-    Time in which it is not waited for, as when the storage is at work, is not held against it.
+    Time when we do not wait for the client, for example while the storage works, does not count.
     """
 
     def __init__(self, clock: Clock, step: int) -> None:
@@ -20,24 +20,24 @@ class BodyRate:
 
     @property
     def waited_s(self) -> float:
-        """How long it was waited for."""
+        """How long we have waited."""
         return self._waited_s + (0.0 if self._since is None else self._clock.now() - self._since)
 
     def begin(self) -> None:
-        """Start from nothing, with nobody waiting."""
+        """Start again, with nobody waiting."""
         self._moved, self._waited_s, self._since = 0, 0.0, None
 
     def wait(self) -> None:
-        """The client is waited for from now on, if it was not already."""
+        """Start waiting for the client, unless we already do."""
         if self._since is None:
             self._since = self._clock.now()
 
     def rest(self) -> None:
-        """It is not waited for."""
+        """Stop waiting for the client."""
         self._waited_s, self._since = self.waited_s, None
 
     def move(self, size: int) -> None:
-        """That many bytes came."""
+        """Note that this many bytes came."""
         self._moved += size
         if self._moved >= self._step:
             self._moved, self._waited_s = 0, 0.0

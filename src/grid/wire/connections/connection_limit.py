@@ -1,12 +1,12 @@
-"""Which connections keep their permits when more come than a process serves. Pure.
+"""Decides which connections keep their permits when more come than a process can serve. Pure.
 
-Every accepted connection holds a permit from its first moment. When there is no room for one more, the one that has shown
-least gives way: first strangers, the oldest of them first, down to a quarter of the permits, which newcomers need to show who they
-are; then known clients between two requests, the longest idle first; then those that keep a request waiting, the slowest first. A
-request that waits for this process alone never gives way. Strangers take no more than half of the permits and one address no more
-than three quarters, so that the rest is left for others.
+Every accepted connection holds a permit from its first moment. If there is no room for another one, the least useful one
+gives way: first strangers, the oldest first, down to a quarter of the permits, which newcomers need to identify
+themselves; then known clients between requests, the longest idle first; then clients that keep a request waiting, the slowest first.
+A request that waits only for this process never gives way. Strangers get at most half of the permits, and one address at most
+three quarters, so that the rest is left for others.
 
-It decides by order and by what the connections say of themselves; it knows no socket and no clock.
+It decides by order, and by what the connections report. It knows no sockets and no clock.
 [docs/decisions/0135-connection-limit.md]
 """
 
@@ -19,11 +19,11 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address, IPv6Network
 from grid.limits import MAX_CONNECTIONS
 
 PATIENCE_S = 0.5
-"""How long a request may keep us waiting for its client before it can lose its permit."""
+"""How long a request may wait for its client before it can lose its permit."""
 
 
 class Standing(IntEnum):
-    """What a connection has shown: nothing that lets it ask for anything; a known client's, between two requests or in one."""
+    """What a connection has shown: nothing that entitles it to a request yet; or that its client is known, between requests or in one."""
 
     STRANGER = 0
     IDLE = 1
@@ -39,10 +39,10 @@ def _never() -> float:
 
 
 class Permit:
-    """One connection's permit, held until `release`."""
+    """The permit of one connection, held until `release`."""
 
     def __init__(self, address: str | None) -> None:
-        """address: what address_of says of the other end."""
+        """address: the other end, as from address_of."""
         self.address = address
         self.standing = Standing.STRANGER
         self._groups: list[_Group] = []
@@ -52,21 +52,21 @@ class Permit:
 
     @property
     def crowd(self) -> int:
-        """How many connections hold permits beside this one, itself included."""
+        """How many connections hold permits together with this one, itself included."""
         return max(map(len, self._groups), default=1)
 
     @property
     def waited_s(self) -> float:
-        """How long the request under way has kept us waiting for its client."""
+        """How long the current request has waited for its client."""
         return self._waited_s()
 
     def hold(self, give_up: Callable[[], None], waited_s: Callable[[], float] = _never) -> None:
-        """Say how to end the connection, and how long its request keeps us waiting. give_up: must not call back at once."""
+        """Set how to end the connection, and how long its request has waited for its client. give_up must not call back at once."""
         self._give_up = give_up
         self._waited_s = waited_s
 
     def stand(self, standing: Standing) -> None:
-        """Come last among those of that standing."""
+        """Move to the end of the connections with that standing."""
         for group in self._groups:
             group.discard(self)
         self.standing = standing
@@ -74,21 +74,21 @@ class Permit:
             group.add(self)
 
     def release(self) -> None:
-        """The connection has ended."""
+        """Release the permit, because the connection has ended."""
         self._leave_groups()
         left, self._left = self._left, []
         for group in left:
             group.leaving_count -= 1
 
     def revoke(self) -> None:
-        """Lose the permit; until the connection has ended, it counts as leaving."""
+        """Take the permit away. Until the connection has ended, it counts as leaving."""
         self._left = self._leave_groups()
         for group in self._left:
             group.leaving_count += 1
         self._give_up()
 
     def take(self, groups: list[_Group]) -> None:
-        """Hold a permit in those groups too."""
+        """Take a permit in those groups too."""
         self._groups += groups
         for group in groups:
             group.add(self)
@@ -101,10 +101,10 @@ class Permit:
 
 
 class _Group:
-    """Permits with one bound on all of them and one on strangers; in each standing, in the order in which it was reached."""
+    """Permits with a limit on all of them and one on strangers. Each standing is in the order in which connections reached it."""
 
     def __init__(self, limit: int, slack: int) -> None:
-        """slack: how many may be on their way out at once."""
+        """slack: how many connections may be closing at once."""
         self._slack = slack
         self.leaving_count = 0
         self._limit = max(2, limit)
@@ -123,16 +123,16 @@ class _Group:
 
     @property
     def is_hurried(self) -> bool:
-        """Whether too many are on their way out: they are closed in the next turn, and a burst must not outrun that."""
+        """Whether too many are closing. They close in the next turn of the event loop, and a burst must not outrun that."""
         return self.leaving_count >= self._slack
 
     @property
     def has_room(self) -> bool:
-        """Whether one more stranger fits."""
+        """Whether another stranger fits."""
         return len(self) < self._limit and len(self._queues[Standing.STRANGER]) < self._stranger_limit
 
     def first_to_go(self) -> Permit | None:
-        """The permit that a newcomer may take; None if all are better used."""
+        """The permit that a newcomer may take; None if all are more useful."""
         strangers, idle = self._queues[Standing.STRANGER], self._queues[Standing.IDLE]
         if len(strangers) > self._stranger_floor:
             return next(iter(strangers))
@@ -158,21 +158,21 @@ class ConnectionLimit:
 
     @property
     def most(self) -> int:
-        """Connections that may be open at once, those included that have lost their permits and are being closed."""
+        """Connections that may be open at once, including those that have lost their permits and are closing."""
         return self._limit + self._slack
 
     @property
     def leaving_count(self) -> int:
-        """Connections that have lost their permits and are being closed."""
+        """Connections that have lost their permits and are closing."""
         return self._all.leaving_count
 
     def acquire(self, host: str | None) -> Permit | None:
-        """A permit for a new connection from there; None: close it at once. host: None where there are no addresses."""
+        """A permit for a new connection from that host; None: close it at once. host: None if there are no addresses."""
         permit = Permit(None if host is None else address_of(host))
         return permit if self.admit(permit) else None
 
     def admit(self, permit: Permit) -> bool:
-        """Whether a connection, perhaps with a permit elsewhere, gets one here, after another gave way if need be."""
+        """Give a connection, which may hold other permits, a permit here; another one may give way for it. Returns whether it got one."""
         groups = [self._group_of(permit.address), self._all] if permit.address is not None else [self._all]
         if any(group.is_hurried for group in groups):
             return False
@@ -193,7 +193,7 @@ class ConnectionLimit:
         return group
 
     def _forget_empty(self) -> None:
-        """Keep no more groups than there are connections, about."""
+        """Drop empty groups when there are more of them than connections."""
         if len(self._of_address) > 2 * len(self._all) + 16:
             self._of_address = {
                 address: group for address, group in self._of_address.items() if len(group) or group.leaving_count
@@ -201,7 +201,7 @@ class ConnectionLimit:
 
 
 def address_of(host: str) -> str:
-    """What counts as one address: an IPv4 address, also within IPv6, or an IPv6 network of 64 bits."""
+    """What counts as one address: an IPv4 address (also inside IPv6), or an IPv6 /64 network."""
     try:
         address = IPv6Address(host.partition("%")[0])
     except AddressValueError:

@@ -1,4 +1,4 @@
-"""The factory under a listening port: every connection gets a permit, or is closed at once."""
+"""The factory under a listening port: every connection gets a permit or is closed at once."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from twisted.internet.protocol import Factory, Protocol
 from grid.wire.connections.connection_limit import ConnectionLimit, Permit
 
 BACKLOG = 1024
-"""Connections that the system accepts ahead of us. Past the usual 50 it drops new ones, friend or foe, and their
+"""Connections that the system accepts in advance. Beyond the usual 50 it drops new ones, honest or not, and their
 clients try again after a second."""
 
 T = TypeVar("T")
 
 
 def deepen_backlog(port: T) -> T:
-    """The port that listens, with room for a burst of connections."""
+    """Deepen the backlog of a listening port, for bursts of connections. Returns the port."""
     handle = getattr(port, "socket", None)
     if handle is not None and getattr(port, "backlog", BACKLOG) < BACKLOG:
         handle.listen(BACKLOG)
@@ -24,7 +24,7 @@ def deepen_backlog(port: T) -> T:
 
 
 class LimitedFactory(Factory):
-    """A factory whose protocols hold permits. A protocol calls `hold` to say how it can be ended, and `release` when it has ended."""
+    """A factory whose protocols hold permits. A protocol calls `hold` to say how to end it, and `release` when it has ended."""
 
     noisy = False
 
@@ -46,10 +46,10 @@ class LimitedFactory(Factory):
         super().doStop()  # type: ignore[no-untyped-call]
 
     def buildProtocol(self, addr: Any) -> Protocol | None:
-        """A connection's protocol; None closes it."""
+        """The protocol of a connection; None closes it."""
         permit = self._connection_limit.acquire(getattr(addr, "host", None))
         return None if permit is None else self.open(addr, permit)
 
     def open(self, addr: Any, permit: Permit) -> Protocol | None:
-        """The protocol of a connection that has its permit."""
+        """The protocol of a connection that holds its permit."""
         raise NotImplementedError

@@ -1,8 +1,8 @@
-"""Foolscap's broker with bounds on what a connection can make us hold, and no work per chunk inside a long string.
+"""Foolscap's broker with limits on what a connection can make us hold, and without work per chunk inside a long string.
 
-Schemas bound the strings and containers that they describe, but not what `any` lets in, nor sums; the bound
-here holds for each message as a whole, and a peer which exceeds it is disconnected. A peer that asks and does
-not read the answers is not listened to, and its requests are not carried out, until it has read them.
+Schemas limit the strings and containers that they describe, but neither what `any` admits nor sums. The limit
+here applies to each message as a whole, and a peer that exceeds it is disconnected. A peer that sends requests and does
+not read the answers is not read from, and its requests are not carried out, until it has read them.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ log = Logger()
 
 _PREFIX_SIZE = 65
 _FEED_SIZE = 2**14
-"""Bytes that are parsed before it is looked at how many calls were in them."""
+"""Bytes to parse before counting the calls in them."""
 _LONG_STRING = 4096
 _COLLECTED_SIZE = 2**20
-"""Bytes of a string from which on it is collected by itself."""
+"""A string of at least this many bytes is collected separately."""
 _RECORD_ROOM = 2**15
 """More bytes than one TLS record has."""
 _WAKE_SIZE = 2**19
-"""Bytes of a long string that are received at once, as far as the kernel's buffers hold them."""
+"""Bytes of a long string to receive at once, as far as the kernel's buffers hold them."""
 
 
 class _Message:
-    """The message that is being received: its bytes, and the containers in it."""
+    """The message being received: its bytes, and the containers in it."""
 
     __slots__ = ("objects", "size")
 
@@ -65,30 +65,30 @@ class _RootUnslicer(PBRootUnslicer):
 
 @implementer(IPushProducer)
 class BoundedBroker(Broker):
-    """One connection: no message longer than MAX_WIRE_MESSAGE bytes, not much more than MAX_UNSENT waiting to go."""
+    """One connection: no message exceeds MAX_WIRE_MESSAGE bytes, and not much more than MAX_UNSENT bytes wait to be sent."""
 
     unslicerClass = _RootUnslicer  # noqa: N815 - the name is Foolscap's
     _permit: Permit | None = None
 
     def hold_permit(self, permit: Permit) -> None:
-        """The connection holds that permit until it is lost."""
+        """Hold that permit until the connection is lost."""
         self._permit = permit
 
     def remote_getReferenceByName(self, name: bytes) -> Any:
-        """The object of that name: who knows one is no stranger."""
+        """Look up an object by name. A client that knows a name is no stranger."""
         found = super().remote_getReferenceByName(name)
         if self._permit is not None:
             self._permit.stand(Standing.IDLE)
         return found
 
     def connectionLost(self, why: Any) -> None:
-        """The connection is gone."""
+        """Handle the loss of the connection."""
         if self._permit is not None:
             self._permit.release()
         super().connectionLost(why)
 
     def initReceive(self) -> None:
-        """Start with no message."""
+        """Start without a message."""
         super().initReceive()
         self.buffer = ReceiveBuffer()
         self._message = _Message()
@@ -109,7 +109,7 @@ class BoundedBroker(Broker):
         self.layer: Any = None
 
     def connectionMade(self) -> None:
-        """Begin; the transport says when it has more than it can send, and when it has sent all."""
+        """Start, and ask the transport to report when it is full and when it has sent everything."""
         self._load = CallLoad(
             getattr(self.tub, "server_memory", None), self._listen, self.give_up, lambda: self.peer_address
         )
@@ -117,11 +117,11 @@ class BoundedBroker(Broker):
         super().connectionMade()
 
     def pauseProducing(self) -> None:
-        """The transport cannot keep up: from now on count what waits."""
+        """Count what waits from now on, because the transport is full."""
         self._is_clogged = True
 
     def resumeProducing(self) -> None:
-        """The transport has sent everything."""
+        """Resume: the transport has sent everything."""
         self._is_clogged = False
         self._unsent_size = 0
         self._release_sent()
@@ -132,11 +132,11 @@ class BoundedBroker(Broker):
             eventually(self.doNextCall)
 
     def sent_up_to(self, position: int) -> None:
-        """The transport has sent that many bytes, counted from the beginning."""
+        """Note that the transport has sent this many bytes, counted from the start."""
         self._release_sent(position)
 
     def _release_sent(self, position: float = math.inf) -> None:
-        """Release what is held of answers that end there, or before."""
+        """Release what is held for answers that end by that position."""
         if not self.rootSlicer.sendQueue:
             self._held.release_up_to(position)
 
@@ -149,18 +149,18 @@ class BoundedBroker(Broker):
             await self._held.until_drained(room)
 
     def settle(self) -> None:
-        """Release what was held because of an answer that took its time."""
+        """Release what was held because an answer took its time."""
         if not self._is_clogged:
             self._release_sent()
 
     def abandon(self, why: Any) -> Deferred[None]:
-        """The answer that is being sent cannot be completed: the peer must see that. It never fires."""
+        """Cut the connection, because the answer being sent cannot be completed and the peer must notice. Never fires."""
         log.warn("an answer was cut short: {reason}", reason=why.getErrorMessage())
         self.give_up()
         return Deferred()
 
     def _hold(self, room: Reservation) -> None:
-        """Release the reservation when what was written so far is sent."""
+        """Release the reservation when everything written so far is sent."""
         if self.disconnected or not (self._is_clogged or self.rootSlicer.sendQueue):
             room.release()
             return
@@ -173,7 +173,7 @@ class BoundedBroker(Broker):
 
     @property
     def peer_address(self) -> str | None:
-        """Where the client is, if its connection holds a permit."""
+        """The client's address, if its connection holds a permit."""
         return None if self._permit is None else self._permit.address
 
     @property
@@ -183,17 +183,17 @@ class BoundedBroker(Broker):
         return size if size is not None else 0 if self.layer is None else int(self.layer.fed_size)
 
     def give_up(self) -> None:
-        """Close now: the peer takes, or sends, too slowly."""
+        """Close now, because the peer reads or sends too slowly."""
         if self.transport is not None:
             self.transport.abortConnection()
 
     def stopProducing(self) -> None:
-        """The transport is gone; connectionLost says so as well."""
+        """Do nothing: connectionLost follows."""
 
     def sendToken(self, token: Any) -> None:
-        """Send a token; if too much waits then, stop listening until it is sent."""
+        """Send a token. If too much waits then, stop reading until it is sent."""
         if isinstance(token, bytes) and len(token) > _LONG_STRING:
-            # What Foolscap sends for it, without looking a megabyte up in a table of abbreviations.
+            # What Foolscap sends for such a string, without the search for a megabyte in a table of abbreviations.
             int2b128(len(token), self.transport.write)
             self.transport.write(STRING)
             self.transport.write(token)
@@ -212,19 +212,19 @@ class BoundedBroker(Broker):
             self.transport.pauseProducing()
 
     def _resume(self) -> None:
-        """Take what is here already, and then more from the socket, unless something speaks against it."""
+        """Parse what is here already, then read more from the socket, unless there is a reason not to."""
         if not self._is_full and self._load.is_listening and not self.disconnected:
             self.transport.resumeProducing()
             if self._unfed:
                 eventually(self.dataReceived, b"")
 
     def scheduleCall(self, delivery: Any, ready_deferred: Any) -> None:
-        """A call has come."""
+        """Take in a complete call."""
         self._load.call_came(delivery)
         super().scheduleCall(delivery, ready_deferred)
 
     def _callFinished(self, res: Any, delivery: Any) -> None:
-        """Send the answer; what it holds is held until it is sent."""
+        """Send the answer. What it holds is held until it is sent."""
         held = isinstance(res, HeldAnswer)
         if self.disconnected:
             if held:
@@ -249,15 +249,15 @@ class BoundedBroker(Broker):
         super().callFailed(f, reqID, delivery)
 
     def doNextCall(self) -> None:
-        """Carry out the next request, unless too much waits to be sent, or too many are being carried out."""
+        """Carry out the next request, unless too much waits to be sent or too many are running."""
         if not self._is_full and self._load.call_count - len(self.inboundDeliveryQueue) < MAX_CALLS_EACH:
             super().doNextCall()
 
     def _doCall(self, delivery: Any) -> Any:
-        """Carry a request out, and let go of its arguments.
+        """Carry out a request, and release its arguments.
 
-        What has parsed them refers to itself, and would keep a write's megabytes until garbage is collected; so would what
-        it notes of containers, to which the rest of the message might have referred.
+        The parser of the arguments refers to itself, and would keep a write's megabytes until a garbage collection. So would
+        its table of containers, to which the rest of the message might have referred.
         """
         serving.append(self)
         try:
@@ -270,14 +270,14 @@ class BoundedBroker(Broker):
                 scope.references.clear()
 
     def finish(self, why: Any) -> None:
-        """The connection is lost: nothing that was to be sent is held any longer."""
+        """Handle the loss: release everything that was to be sent."""
         super().finish(why)
         self._load.close()
         self._unfed.clear()
         self._held.release_all()
 
     def _let_go(self) -> None:
-        # A transport with a producer would wait for it before it closes.
+        # A transport with a producer would wait for the producer before it closes.
         if self.transport is not None:
             self.transport.unregisterProducer()
 
@@ -287,7 +287,7 @@ class BoundedBroker(Broker):
         self._let_go()
 
     def sendError(self, msg: Any) -> None:
-        """Tell the peer why, and end the connection."""
+        """Send the reason to the peer, and end the connection."""
         super().sendError(msg)
         self._let_go()
 
@@ -297,28 +297,28 @@ class BoundedBroker(Broker):
         self._let_go()
 
     def handleError(self, msg: Any) -> None:
-        """End the connection because the peer said so."""
+        """End the connection, because the peer reported an error."""
         super().handleError(msg)
         self._let_go()
 
     def message_ended(self) -> None:
-        """A whole message has been received, or refused."""
+        """Note that a whole message was received or refused."""
         self._message.size = self._message.objects = 0
         self._load.message_ended()
         if self._permit is not None and self._permit.standing is not Standing.STRANGER:
             self._permit.stand(self._permit.standing)
 
     def handleOpen(self, openCount: int, objectCount: int, indexToken: Any) -> None:  # noqa: N803 - Foolscap's names
-        """A container begins; BananaError if its message has too many."""
+        """Begin a container; BananaError if its message has too many."""
         self._message.objects += 1
         if self._message.objects > MAX_MESSAGE_OBJECTS:
             raise BananaError("a message of more parts than the limit")
         super().handleOpen(openCount, objectCount, indexToken)
 
     def handleData(self, chunk: bytes) -> None:
-        """Take what has come; BananaError (the end of the connection) if the message outgrows its bound.
+        """Take received data; BananaError, which ends the connection, if the message exceeds its limit.
 
-        Once the connection is given up nobody waits for the rest of an answer, and what comes still is ignored.
+        Once the connection is ending, nobody waits for the rest of an answer, and further data is ignored.
         """
         if not self.disconnected:
             self._received_size += len(chunk)
@@ -326,7 +326,7 @@ class BoundedBroker(Broker):
             self._feed()
 
     def _feed(self) -> None:
-        """Parse what is here, but not many more calls than may be under way at once."""
+        """Parse what is here, but not many more calls than may run at once."""
         if self._is_feeding:
             return
         self._is_feeding = True
@@ -352,7 +352,7 @@ class BoundedBroker(Broker):
             self._awaited_size = self._size_of_string_at_head()
         if (
             self.buffer or self.inOpen or len(self.receiveStack) > 1
-        ):  # Not the message's size: what keeps a connection alive counts there too.
+        ):  # Not the message's size: keep-alive messages count there too.
             self._load.message_began(self._received_size)
         missing = max(0, self._awaited_size - len(self.buffer))
         self._wait_for(missing - sum(map(len, self._unfed)))
@@ -361,9 +361,9 @@ class BoundedBroker(Broker):
         )
 
     def _wait_for(self, missing: int) -> None:
-        """Be woken when much of a long string has come, rather than for each of its packets.
+        """Wait until much of a long string has come, instead of waking for each of its packets.
 
-        missing: bytes of it that are yet to come; at least as many more will come, encrypted or not, except those
+        missing: bytes of it that are still to come. At least as many will come, encrypted or not, except those
         of one record which may be here and not decrypted.
         """
         mark = min(_WAKE_SIZE, missing - _RECORD_ROOM)
@@ -373,7 +373,7 @@ class BoundedBroker(Broker):
             set_wake_mark(self.transport, mark)
 
     def _size_of_string_at_head(self) -> int:
-        """Bytes that must be in the buffer before there is anything to do; 0 if that is not known."""
+        """Bytes that must be in the buffer before there is anything to do; 0 if unknown."""
         prefix = self.buffer.peek(_PREFIX_SIZE)
         for position, byte in enumerate(prefix):
             if byte >= 0x80:

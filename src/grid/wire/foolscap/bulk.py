@@ -1,14 +1,14 @@
-"""TLS under Foolscap in large chunks: the same bytes on the wire for a fraction of the calls.
+"""TLS under Foolscap in large chunks: the same bytes on the wire with far fewer calls.
 
-Twisted's TLS layer encrypts 16 KiB at a time, fetches each record by itself and hands each one to the protocol
-by itself; at megabytes a message that costs more than the cipher. Here a chunk of a quarter megabyte is one
-call out, and on its way in is decrypted record by record to one place and handed on as one. What is large is
-encrypted when the socket has sent the chunk before it, so that cipher text is neither kept, nor joined, nor gone from
-the processor's caches when it is sent. It leans on inner methods of that layer and on pyOpenSSL's binding, which the
-tests of this module hold still.
+Twisted's TLS layer encrypts 16 KiB at a time, and fetches each record and delivers it to the protocol
+separately; for megabyte messages, that costs more than the cipher. Here a chunk of a quarter megabyte is sent with one
+call, and incoming records are decrypted one by one into one buffer and delivered together. Long data is
+encrypted only when the socket has sent the previous chunk, so that ciphertext is neither stored nor joined, and is still in
+the processor's caches when it is sent. This depends on private methods of that layer and on pyOpenSSL's binding; the
+tests of this module verify them.
 
-Cost per MiB sent: 4 calls into OpenSSL, 4 turns of the event loop, one copy. Received: a call per record, of
-half a microsecond each beside the cipher, and one copy. Memory: one chunk of cipher text each connection.
+Cost per MiB sent: 4 calls into OpenSSL, 4 turns of the event loop, one copy. Received: one call per record, which takes
+half a microsecond besides the cipher, and one copy. Memory: one chunk of ciphertext per connection.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ from twisted.python.failure import Failure
 from grid.wire.connections.sockets import LARGEST_CHUNK, largest_chunk
 
 CHUNK_SIZE = LARGEST_CHUNK
-"""Bytes encrypted or read at once, at most."""
+"""Most bytes to encrypt or read at once."""
 
 _READ_CHUNKS = 4
-"""Chunks asked of the socket at once."""
+"""Chunks to request from the socket at once."""
 
 _SEND_SIZE = 2**19
-"""Bytes given to the socket at once: a chunk and all that joins it."""
+"""Bytes to pass to the socket at once: a chunk and whatever joins it."""
 
 _RECORD_ROOM = CHUNK_SIZE // 16384 * 64 + 4096
-"""What records add to a chunk: some 22 bytes each, and handshake messages."""
+"""What TLS records add to a chunk: some 22 bytes each, and handshake messages."""
 
 _RECORD_SIZE = 2**14
 """Bytes in a full TLS record."""
 
 _LARGE_WRITE = 2**16
-"""Bytes from which on a write is not joined with others."""
+"""A write of at least this many bytes is not joined with others."""
 
 _ROOM = bytearray(CHUNK_SIZE + _RECORD_SIZE)
 _ROOM_VIEW = memoryview(_ROOM)
 _ROOM_START = ffi.from_buffer("char[]", _ROOM) + 0
-"""Where records are decrypted to, of whichever connection it is: its content is copied before it is passed on."""
+"""Where the records of all connections are decrypted. The content is copied before it is delivered."""
 
 _WANT_READ = 2
-"""OpenSSL's code for: no whole record has come."""
+"""OpenSSL's code for an incomplete record."""
 
 _ENABLE_PARTIAL_WRITE = 0x1
-"""OpenSSL's SSL_MODE_ENABLE_PARTIAL_WRITE, which pyOpenSSL sets and does not name."""
+"""OpenSSL's SSL_MODE_ENABLE_PARTIAL_WRITE, which pyOpenSSL sets but does not name."""
 
 
 class BulkTransport(BufferingTLSTransport):
@@ -66,11 +66,11 @@ class BulkTransport(BufferingTLSTransport):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the socket was given all that was written."""
+        """Whether the socket has been given everything that was written."""
         return not self._appSendBuffer
 
     def hold_what_waits(self) -> None:
-        """Begin to send what is large chunk by chunk."""
+        """Start to send long data chunk by chunk."""
         self._appSendBuffer = deque()
         self._unsent_size = 0
         self._has_paused = False
@@ -80,13 +80,13 @@ class BulkTransport(BufferingTLSTransport):
         self.transport.registerProducer(_Feeder(self), False)
 
     def size_chunks(self, size: Callable[[], int], connection: Any) -> None:
-        """Have chunks be of the size that is given at the time; the connection's socket is read accordingly."""
+        """Set the function that gives the chunk size at any time. The connection's socket reads accordingly."""
         self._chunk_size = size
         self._connection = connection
         connection.bufferSize = _READ_CHUNKS * size()
 
     def dataReceived(self, data: bytes) -> None:
-        """Decrypt what has come, chunk by chunk, so that OpenSSL's buffer stays small."""
+        """Decrypt received data chunk by chunk, so that OpenSSL's buffer stays small."""
         size = self._chunk_size()
         self._connection.bufferSize = _READ_CHUNKS * size
         if len(data) <= size:
@@ -97,7 +97,7 @@ class BulkTransport(BufferingTLSTransport):
             super().dataReceived(view[start : start + size])  # type: ignore[no-untyped-call]
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Let go of what waits: what refers to this refers to itself, and would keep it until garbage is collected."""
+        """Drop what waits: this object is part of a reference cycle, and would keep it until a garbage collection."""
         self._is_gone = True
         self._appSendBuffer.clear()
         super().connectionLost(reason)
@@ -133,7 +133,7 @@ class BulkTransport(BufferingTLSTransport):
             self._producer.pauseProducing()
 
     def socket_is_empty(self) -> None:
-        """Go on: everything that the socket was given is sent."""
+        """Continue, because everything given to the socket is sent."""
         self._unsent_size = 0
         if (told := getattr(self._producer, "sent_up_to", None)) is not None:
             told(self.fed_size)
@@ -149,7 +149,7 @@ class BulkTransport(BufferingTLSTransport):
             self._producer.resumeProducing()
 
     def socket_is_gone(self) -> None:
-        """Give up what waits."""
+        """Drop what waits."""
         self._appSendBuffer.clear()
         if self._producer is not None:
             self._producer.stopProducing()
@@ -170,7 +170,7 @@ class BulkTransport(BufferingTLSTransport):
                 producer.layer = self
 
     def unregisterProducer(self) -> None:
-        """Nobody else will send; close, if that was asked for and nothing waits."""
+        """Expect no further data. Close if that was requested and nothing waits."""
         if self._producer is not None:
             self._producer = None
             self._has_paused = False
@@ -195,7 +195,7 @@ class BulkTransport(BufferingTLSTransport):
                 return
 
     def _flushReceiveBIO(self) -> None:
-        """Hand on all records that have come as one, and let Twisted deal with what is no plain record."""
+        """Deliver all records that have come together, and leave everything but plain records to Twisted."""
         size = 0
         while not self._lostTLSConnection:
             connection = self._tlsConnection._ssl
@@ -220,7 +220,7 @@ class BulkTransport(BufferingTLSTransport):
             ProtocolWrapper.dataReceived(self, bytes(_ROOM_VIEW[:size]))
 
     def write_promptly(self, data: bytes) -> None:
-        """Send what is large as it is, after what waits to be joined."""
+        """Send long data unjoined, after the data that waits to be joined."""
         if len(data) < _LARGE_WRITE:
             self._aggregator.write(data)
         else:
@@ -229,23 +229,23 @@ class BulkTransport(BufferingTLSTransport):
 
 
 class _Feeder:
-    """What a socket asks for more whenever it has sent everything."""
+    """A producer that a socket asks for more whenever it has sent everything."""
 
     def __init__(self, layer: BulkTransport) -> None:
         self._layer = layer
 
     def resumeProducing(self) -> None:
-        """More, please."""
+        """Send more."""
         self._layer.socket_is_empty()
 
     def stopProducing(self) -> None:
-        """No more."""
+        """Do nothing: there is nothing to stop."""
         self._layer.socket_is_gone()
 
 
 class _BulkContextFactory(FoolscapContextFactory):
     def getContext(self) -> Any:
-        """Foolscap's context, whose writes take a whole chunk instead of one record."""
+        """Foolscap's context, changed so that a write takes a whole chunk instead of one record."""
         context = super().getContext()
         context.clear_mode(_ENABLE_PARTIAL_WRITE)
         return context
@@ -259,12 +259,12 @@ class BulkNegotiation(Negotiation):
         return largest_chunk()
 
     def startTLS(self, cert: Any) -> None:
-        """Begin TLS with the Tub's certificate."""
+        """Start TLS with the Tub's certificate."""
         options = {"privateKey": cert.privateKey.original, "certificate": cert.original} if cert else {}
         self.transport.startTLS(_BulkContextFactory(**options))
         layer = self.transport.protocol
         if type(layer) is BufferingTLSTransport:
-            # The layer is made inside Twisted, which offers no other place to say of which class.
+            # Twisted creates the layer internally, and offers no other way to choose its class.
             layer.__class__ = BulkTransport
             layer.write = layer.write_promptly  # type: ignore[method-assign]
             layer.hold_what_waits()

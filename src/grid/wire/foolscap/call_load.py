@@ -1,8 +1,8 @@
-"""What the calls of one Foolscap connection hold, from the first byte of a message until its answer is made.
+"""The memory that the calls of one Foolscap connection hold, from the first byte of a message until its answer is made.
 
-A connection that has too many calls under way, or whose message finds no room among those of all connections, is not
-listened to for a while: what it sends waits in the kernel, and nothing is refused. A message that does not come on is
-given up, so that its room comes back. [decision 0130]
+If a connection has too many calls running, or its message finds no room in the memory shared by all connections, it is not
+read from for a while. What it sends waits in the kernel, and nothing is refused. A message that comes too slowly is
+given up, so that its room is released. [decision 0130]
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from grid.ports import Timer
 from grid.wire.budget.server_memory import MadeWay, PressedRate, ServerMemory
 
 _CLAIM_STEP = 2**16
-"""Claims are rounded up to this, so that a message of several short strings seldom needs a second one."""
+"""Claims are rounded up to this, so that a message of several short strings seldom needs a second claim."""
 
 _WAY_STEP = 2**22
-"""What is kept from answers for a message that outgrows all room grows in these steps."""
+"""Room taken from answers for an oversized message grows in these steps."""
 
 _CALLS = "calls"
 _ROOM = "room"
@@ -38,31 +38,31 @@ def _nowhere() -> None:
 
 
 class _Claim:
-    """What a message, and then its call, holds of the memory of requests."""
+    """The part of the request memory that a message, and then its call, holds."""
 
     def __init__(self) -> None:
         self.size = 0
         self.expands = False
-        """Whether it has got more than it claimed at first: one at a time does, until its call has ended."""
+        """Whether it has grown beyond its first claim. Only one claim at a time may, until its call has ended."""
         self._way_size = 0
         self._ways: list[MadeWay] = []
 
     async def make_way(self, memory: ServerMemory, excess: int) -> None:
-        """Have others do without, before so much more is held than all requests share. PeerRefusedError."""
+        """Take room from answers before the claim exceeds the request memory by `excess` bytes. PeerRefusedError."""
         size = self._missing_way(excess)
         if size > 0:
             self._ways.append(await memory.make_way(size))
             self._way_size += size
 
     def may_overdraw(self, excess: int) -> bool:
-        """Whether it may at once hold so much more than all requests share."""
+        """Whether the claim may exceed the request memory by that much now."""
         return self.expands and self._missing_way(excess) <= 0
 
     def _missing_way(self, excess: int) -> int:
         return min(OVERSIZE_ANSWERS_BYTES, -(-excess // _WAY_STEP) * _WAY_STEP) - self._way_size
 
     def release(self, memory: ServerMemory | None) -> None:
-        """Give it back, once."""
+        """Release everything, once."""
         size, self.size = self.size, 0
         ways, self._ways, self._way_size = self._ways, [], 0
         expands, self.expands = self.expands, False
@@ -75,7 +75,7 @@ class _Claim:
 
 
 class CallLoad:
-    """The load of one connection."""
+    """The calls and memory of one connection."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class CallLoad:
         drop: Callable[[], None],
         peer: Callable[[], Hashable] = _nowhere,
     ) -> None:
-        """memory: what is shared with others; None: nothing is. listen: called with whether to take more from the socket.
+        """memory: shared with others; None: unlimited. listen: called with whether to read more from the socket.
         drop: ends the connection. peer: where it comes from.
         """
         self._memory = memory
@@ -102,23 +102,23 @@ class CallLoad:
 
     @property
     def is_listening(self) -> bool:
-        """Whether more may be taken from the socket."""
+        """Whether to read more from the socket."""
         return not self._reasons
 
     @property
     def call_count(self) -> int:
-        """Calls under way, those that wait for their turn among them."""
+        """Running calls, including those that wait for their turn."""
         return len(self._claims)
 
     def call_came(self, delivery: Any) -> None:
-        """A call has been received whole; what its message claimed is its own now."""
+        """Take over a complete call, with the claim of its message."""
         self._claims[delivery], self._message = self._message, _Claim()
         if self._memory is not None:
             self._memory.calls.enter()
         self._set(_CALLS, self._has_too_many())
 
     def call_ended(self, delivery: Any) -> None:
-        """The call's arguments are gone."""
+        """Release the claim of a call whose arguments are gone."""
         claim = self._claims.pop(delivery, None)
         if claim is None:
             return
@@ -129,13 +129,13 @@ class CallLoad:
             self._set(_CALLS, False)
 
     def message_began(self, received: int) -> None:
-        """A message has begun and not ended, however short. arrived: bytes of all messages so far."""
+        """Note that a message has begun and not ended, however short. received: bytes of all messages so far."""
         self._received = received
         if self._timer is None and self._memory is not None and not self._is_over:
             self._watch(received)
 
     def message_holds(self, size: int, received: int) -> None:
-        """The message in progress takes at least `size` bytes. arrived: bytes of all messages so far."""
+        """Note that the current message needs at least `size` bytes. received: bytes of all messages so far."""
         self._received = received
         memory = self._memory
         if memory is None or size <= max(SMALL_REQUEST, self._message.size) or _ROOM in self._reasons:
@@ -152,7 +152,7 @@ class CallLoad:
             self._waiting.addErrback(lambda _: None if self._is_over else self._drop())
 
     def message_ended(self) -> None:
-        """The message is over; what is left of its claim belonged to no call."""
+        """Note that the message is over, and release the part of its claim that belonged to no call."""
         self._message.release(self._memory)
         if self._timer is not None:
             self._timer.cancel()
@@ -160,7 +160,7 @@ class CallLoad:
         self._forget_coming()
 
     def hurry(self, now: float) -> None:
-        """Others wait for room: end the connection if its message does not come on."""
+        """Drop the connection if its message comes too slowly, because others wait for room."""
         if not self.is_listening:
             self._rate.excuse(self._received, now)
         elif self._rate.is_too_slow(self._message.size, self._received, now):
@@ -168,7 +168,7 @@ class CallLoad:
             self._drop()
 
     def close(self) -> None:
-        """The connection is gone. Calls that run on give back what they hold when they end."""
+        """Close: the connection is gone. Running calls release what they hold when they end."""
         self._is_over = True
         self._waiting.cancel()
         self.message_ended()
@@ -193,7 +193,7 @@ class CallLoad:
                 size = await memory.requests.acquire(missing, peer=self._peer())
                 excess = missing - size
             else:
-                # Those who hold room and wait for more could wait for each other: one at a time gets it at once.
+                # Connections that hold room and wait for more could wait for each other, so one at a time gets more at once.
                 if not claim.expands:
                     await memory.expansions.acquire(1)
                     claim.expands = True

@@ -1,7 +1,7 @@
-"""Incoming Foolscap connections until they have said who they are, with the permits that they hold.
+"""Incoming Foolscap connections and their permits, until the clients have identified themselves.
 
-Foolscap gives each one two minutes to finish its negotiation, and then any time at all. A connection is a stranger's, whose
-permit is the first to go, until it has named an object that is offered here; after that it is as recent as its last message.
+Foolscap gives each one two minutes for its negotiation, and unlimited time after that. A connection counts as a stranger, whose
+permit is the first to go, until it has named an object that is offered here. After that, its last message decides its rank.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from grid.wire.connections.sockets import chunk_size, largest_chunk
 from grid.wire.foolscap.bulk import BulkNegotiation
 
 HEADER_SIZE = 4096
-"""Bytes that Foolscap allows a header; it refuses more."""
+"""Most bytes of a header: Foolscap refuses more."""
 
 
 _watches: WeakKeyDictionary[Any, dict[str, ConnectWatch]] = WeakKeyDictionary()
-"""By Tub: who watches its attempts to connect to each TubID."""
+"""By Tub: the watches of its attempts to connect, by TubID."""
 
 
 def watch_connections(tub: Any, tub_id: str, watch: ConnectWatch) -> None:
-    """Have the watch hear of the Tub's connections to that one, in place of the watch before it."""
+    """Report the Tub's attempts to connect to that TubID to this watch, replacing an earlier one."""
     _watches.setdefault(tub, {})[tub_id] = watch
 
 
 class LimitedNegotiation(BulkNegotiation):
-    """A negotiation, and after it a broker, with a permit if somebody else began it."""
+    """A negotiation, and later its broker, that holds a permit if the other side began it."""
 
     permit: Permit | None = None
     _crowded: Permit | None = None
 
     def chunk_size(self) -> int:
-        """Bytes to encrypt at once: fewer, the more connections hold permits."""
+        """Bytes to encrypt at once: the more connections hold permits, the fewer."""
         return largest_chunk() if self._crowded is None else chunk_size(self._crowded.crowd)
 
     def connectionMadeServer(self) -> None:
-        """Wait for the peer to speak."""
+        """Wait for the peer to speak first."""
         if self.permit is not None:
             self._crowded = self.permit
             self.permit.hold(self.transport.abortConnection)
@@ -59,11 +59,11 @@ class LimitedNegotiation(BulkNegotiation):
 
     @property
     def _watch(self) -> ConnectWatch | None:
-        """Who watches this attempt, if it is ours."""
+        """The watch of this attempt, if we began it."""
         return _watches.get(self.tub, {}).get(self.target.getTubID()) if self.isClient else None
 
     def dataReceived(self, chunk: bytes) -> None:
-        """Take what a header may have, and a byte that is too many; once that was refused, hang up on more."""
+        """Pass on at most a header's bytes and one more. If that was refused, hang up on further data."""
         watch = self._watch
         if watch is not None:
             watch.end()
@@ -73,32 +73,32 @@ class LimitedNegotiation(BulkNegotiation):
         super().dataReceived(chunk[: HEADER_SIZE + 1 - len(self.buffer)])
 
     def switchToBanana(self, params: Any) -> None:
-        """The negotiation has succeeded: the permit is the broker's from now on."""
+        """Hand the permit to the broker, because the negotiation has succeeded."""
         try:
             super().switchToBanana(params)
         finally:
-            # Foolscap makes the broker in there, and notifies it of the loss of the connection instead of us.
+            # Foolscap creates the broker there, and reports the loss of the connection to it instead of to us.
             broker: Any = self.connectionLost.__self__
             if broker is not self and self.permit is not None:
                 broker.hold_permit(self.permit)
                 self.permit = None
 
     def negotiationFailed(self) -> None:
-        """The negotiation has failed, or its connection was lost."""
+        """Release the permit: the negotiation failed, or its connection was lost."""
         super().negotiationFailed()
         if self.permit is not None:
             self.permit.release()
 
 
 def with_permit(protocol: Any, permit: Permit) -> Any:
-    """The negotiation that Foolscap made, if it made one, with its permit."""
+    """Give the negotiation that Foolscap made, if any, its permit."""
     if protocol is not None:
         protocol.permit = permit
     return protocol
 
 
 class _LimitedFoolscapFactory(LimitedFactory):
-    """A port that speaks nothing else."""
+    """The factory of a port that speaks only Foolscap."""
 
     def __init__(self, connection_limit: ConnectionLimit, foolscap: Any) -> None:
         super().__init__(connection_limit, foolscap)
@@ -112,13 +112,13 @@ class _LimitedFoolscapFactory(LimitedFactory):
 
 @implementer(IStreamServerEndpoint)
 class FoolscapEndpoint:
-    """An endpoint to give to Foolscap in place of its own, whose connections hold permits."""
+    """An endpoint for Foolscap that replaces its own. Its connections hold permits."""
 
     def __init__(self, endpoint: Any, connection_limit: ConnectionLimit) -> None:
         self._endpoint = endpoint
         self._connection_limit = connection_limit
 
     def listen(self, factory: Any) -> Deferred[Any]:
-        """Listen; the factory is Foolscap's."""
+        """Listen with Foolscap's factory."""
         listening: Deferred[Any] = self._endpoint.listen(_LimitedFoolscapFactory(self._connection_limit, factory))
         return listening.addCallback(deepen_backlog)

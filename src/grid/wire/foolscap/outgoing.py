@@ -1,6 +1,6 @@
-"""Answers on their way out: long byte strings that are never joined, or never held whole, and who holds room for them.
+"""Answers on their way out: long byte strings that are never joined or never held whole, and the reservations for them.
 
-On the wire a string in parts is the same as any other.
+On the wire, a string in parts is the same as any other string.
 """
 
 from __future__ import annotations
@@ -24,65 +24,65 @@ from grid.wire.budget.reservation import Outgoing, Reservation
 from grid.wire.foolscap.remote_errors import answer
 
 PART_SIZE = 2**20
-"""Bytes of a string that are read at once, and held until they are sent."""
+"""Bytes of a string to read at once; they are held until they are sent."""
 
 _JOINED_SIZE = 2**16
-"""Bytes up to which pieces are joined."""
+"""Pieces up to this size are joined."""
 
 ReadPart = Callable[[Reservation, int, int], Awaitable[Buffer]]
-"""That range of the string: offset and length, read within the reservation."""
+"""Reads that range of the string (offset and length) within the reservation."""
 
 
 serving: list[Outgoing] = []
-"""The connections whose calls are being begun, the last one now: Foolscap does not tell remote methods. A broker puts
+"""The connections whose calls are being started, the current one last: Foolscap does not pass it to remote methods. A broker adds
 itself here while it calls one."""
 
 
 def reserve(answers: AnswerBudget) -> Reservation:
-    """A reservation over the connection whose call is being begun."""
+    """A reservation over the connection whose call is being started."""
     return answers.reserve(serving[-1] if serving else None)
 
 
 @frozen(kw_only=True)
 class HeldAnswer:
-    """What a remote method answers, and the reservation to release once that is sent."""
+    """The answer of a remote method, with the reservation to release once it is sent."""
 
     value: Any
     room: Reservation
 
 
 class HeldRoom:
-    """The reservations of answers that are written and not sent yet, in the order in which they were written."""
+    """The reservations of answers that are written and not sent yet, in the order of writing."""
 
     def __init__(self) -> None:
         self._whole: deque[tuple[float, Reservation]] = deque()
         self._parts: list[tuple[Deferred[None], Reservation]] = []
 
     def hold(self, room: Reservation, position: float) -> None:
-        """Hold it until the transport has sent that many bytes."""
+        """Hold the room until the transport has sent that many bytes."""
         room.sending()
         self._whole.append((position, room))
 
     def release_up_to(self, position: float) -> None:
-        """The transport has sent that many bytes."""
+        """Release the answers that end by that position, because the transport has sent them."""
         while self._whole and self._whole[0][0] <= position:
             self._whole.popleft()[1].release()
 
     async def until_drained(self, room: Reservation) -> None:
-        """Return when the transport has sent everything; never if the connection is lost before."""
+        """Return when the transport has sent everything; never if the connection is lost first."""
         room.sending()
         drain: Deferred[None] = Deferred()
         self._parts.append((drain, room))
         await drain
 
     def drained(self) -> None:
-        """The transport has sent everything: those who wait for that go on in later turns of the event loop."""
+        """Note that the transport has sent everything. Waiting tasks continue in later turns of the event loop."""
         parts, self._parts = self._parts, []
         for drain, _ in parts:
             eventually(drain.callback, None)
 
     def release_all(self) -> None:
-        """The connection is lost."""
+        """Release everything, because the connection is lost."""
         for _, room in (*self._whole, *self._parts):
             room.release()
         self._whole.clear()
@@ -90,7 +90,7 @@ class HeldRoom:
 
 
 def held_answer(answers: AnswerBudget, work: Callable[[Reservation], Awaitable[Any]]) -> Deferred[Any]:
-    """What the work makes within a reservation of its own, as `answer` gives it to Foolscap."""
+    """Run the work within its own reservation, and return its result in the form that `answer` gives to Foolscap."""
     return answer(_held(reserve(answers), work))
 
 
@@ -103,7 +103,7 @@ async def _held(room: Reservation, work: Callable[[Reservation], Awaitable[Any]]
 
 
 class OutgoingBytes(BaseSlicer):
-    """A byte string for Foolscap to send."""
+    """A byte string that Foolscap can send."""
 
     sendOpen = False  # noqa: N815 - the name is Foolscap's
     trackReferences = False  # noqa: N815
@@ -112,23 +112,23 @@ class OutgoingBytes(BaseSlicer):
         self.size = size
 
     def slice(self, streamable: bool, banana: Any) -> Iterator[Any]:
-        """The string, token head first."""
+        """The string, beginning with the token's head."""
         self.streamable = streamable
         int2b128(self.size, banana.transport.write)
         banana.transport.write(STRING)
         yield from self.write_body(banana)
 
     def write_body(self, banana: Any) -> Iterator[Any]:
-        """Write exactly as many bytes as were announced; what it yields is waited for."""
+        """Write exactly as many bytes as announced. The caller waits for each Deferred it yields."""
         raise NotImplementedError
 
     def describe(self) -> str:
-        """What stands in Foolscap's own messages."""
+        """The description for Foolscap's own messages."""
         return f"<{self.size} bytes>"
 
 
 class JoinedBytes(OutgoingBytes):
-    """Pieces that go out one after the other as one string."""
+    """Pieces sent one after the other as one string."""
 
     def __init__(self, pieces: Sequence[Buffer]) -> None:
         super().__init__(sum(map(len, pieces)))
@@ -143,12 +143,12 @@ class JoinedBytes(OutgoingBytes):
 
 
 def outgoing_bytes(pieces: Sequence[Buffer]) -> bytes | JoinedBytes:
-    """The pieces as one string to send: joined where that costs less than to send each."""
+    """The pieces as one string to send, joined if that costs less than sending each."""
     return JoinedBytes(pieces) if sum(map(len, pieces)) > _JOINED_SIZE else b"".join(pieces)
 
 
 class StreamedBytes(OutgoingBytes):
-    """A string too long to be held: each part is read when the one before it is sent."""
+    """A string too long to hold: each part is read when the one before it has been sent."""
 
     def __init__(self, size: int, room: Reservation, read: ReadPart) -> None:
         super().__init__(size)
@@ -156,7 +156,7 @@ class StreamedBytes(OutgoingBytes):
         self._read = read
 
     def write_body(self, banana: Any) -> Iterator[Any]:
-        """Read and write part by part."""
+        """Read and write part after part."""
         position = 0
         while position < self.size:
             parts: list[Buffer] = []
@@ -182,10 +182,10 @@ class StreamedBytes(OutgoingBytes):
 
 
 class BytesConstraint(ByteStringConstraint):
-    """The constraint of a byte string, which on its way out may be in parts."""
+    """The constraint of a byte string that may be sent in parts."""
 
     def checkObject(self, obj: Any, inbound: bool) -> None:
-        """Violation unless it is a byte string of the right size."""
+        """Raise Violation unless the object is a byte string of a permitted size."""
         if inbound or not isinstance(obj, OutgoingBytes):
             super().checkObject(obj, inbound)
         elif not self.minLength <= obj.size <= (obj.size if self.maxLength is None else self.maxLength):

@@ -1,12 +1,12 @@
-"""The bytes that a Foolscap connection has received and not parsed, without a copy for each token.
+"""The bytes that a Foolscap connection has received and not parsed, without one copy per token.
 
-Foolscap looks at the first 65 bytes, takes what is a token's and puts the rest back; with its own buffer each of
-these steps copies the whole piece that lies in front, which with chunks of a quarter megabyte costs more than
-the decryption. Here they move a mark.
+Foolscap takes the first 65 bytes, uses those of a token and puts the rest back. In its own buffer, each of
+these steps copies the whole first piece, which for quarter-megabyte chunks costs more than
+the decryption. Here these steps only move an offset.
 
-A long string whose length is known is collected in place, so that it is never in memory twice.
+A long string of known length is collected in place, so that it is never in memory twice.
 
-Cost: a token: a copy of it. A string of several pieces: one join, or one copy of each.
+Cost: one copy per token. For a string of several pieces, one join, or one copy of each piece.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections import deque
 from io import BytesIO
 
 _GROWTH = 2
-"""Bytes of room for each byte of a long string that has come, at most."""
+"""Room for a long string is at most this many times the bytes that have come."""
 
 
 class ReceiveBuffer:
-    """A queue of bytes in pieces; as much of foolscap.stringchain.StringChain as the receiving side uses."""
+    """A queue of bytes in pieces. It offers the methods of foolscap.stringchain.StringChain that the receiving side uses."""
 
     def __init__(self) -> None:
         self._pieces: deque[bytes] = deque()
@@ -31,7 +31,7 @@ class ReceiveBuffer:
         return self._size
 
     def collect(self, head_size: int, string_size: int) -> None:
-        """After `skip` bytes a string of that length follows, of which little has come: collect it by itself."""
+        """Collect a string of string_size bytes separately. It starts after head_size bytes, and little of it has come."""
         if self._string is None and self._size < head_size + string_size:
             head, begun = self.popleft(head_size), self.popleft(self._size)
             self.append(head)
@@ -39,7 +39,7 @@ class ReceiveBuffer:
             self.append(begun)
 
     def append(self, data: bytes) -> None:
-        """Put the bytes after the others."""
+        """Append the bytes."""
         self._size += len(data)
         if self._string is not None:
             data = self._string.take(data)
@@ -47,7 +47,7 @@ class ReceiveBuffer:
             (self._pieces if self._string is None else self._string.after).append(data)
 
     def appendleft(self, data: bytes) -> None:
-        """Put the bytes before the others: back to where they were, if they have just been taken."""
+        """Put the bytes back in front of the others; cheap if they have just been taken."""
         if not data:
             return
         self._size += len(data)
@@ -68,7 +68,7 @@ class ReceiveBuffer:
         self._pieces.appendleft(data)
 
     def popleft(self, count: int) -> bytes:
-        """The first `count` bytes, or all if there are fewer; they are taken out."""
+        """Remove and return the first `count` bytes, or all if there are fewer."""
         if not self._size or count <= 0:
             return b""
         if self._string is not None:
@@ -85,7 +85,7 @@ class ReceiveBuffer:
         return self._pop_pieces(min(count, self._size))
 
     def peek(self, count: int) -> bytes:
-        """The first `count` bytes of what came as one piece; they stay."""
+        """The first `count` bytes of the first piece, without removing them."""
         return self._pieces[0][self._start : self._start + count] if self._pieces else b""
 
     def clear(self) -> None:
@@ -100,7 +100,7 @@ class ReceiveBuffer:
         return string.value()
 
     def _pop_before_string(self, string: _Collected, count: int) -> bytes | None:
-        """What is asked for, if it ends within the string; None if it does not reach it. Past its end it becomes a piece."""
+        """The bytes requested, if they end within the string; None if they do not reach it. What follows the string becomes a piece."""
         before = sum(map(len, self._pieces)) - self._start
         if count <= before:
             return None
@@ -133,10 +133,10 @@ class ReceiveBuffer:
 
 
 class _Collected:
-    """A string on its way, as one; and the pieces that have come after it.
+    """A string that is being collected, and the pieces that came after it.
 
-    Its room doubles up to its size, so that nobody reserves much by announcing it, and little is copied again:
-    left to itself, BytesIO grows by an eighth, and copies a string of 2 MB four times.
+    Its buffer doubles up to its size, so that announcing a long string reserves little, and little is copied again.
+    BytesIO itself grows by an eighth, and would copy a string of 2 MB four times.
     """
 
     def __init__(self, size: int) -> None:
@@ -148,16 +148,16 @@ class _Collected:
 
     @property
     def whole_size(self) -> int | None:
-        """Its length, if all has come and nothing is taken."""
+        """Its length, if all of it has come and none was taken."""
         return self.size if self._bytes.tell() == self.size and not self._start else None
 
     @property
     def left_size(self) -> int:
-        """Bytes that have come and are not taken."""
+        """Bytes that have come and were not taken."""
         return self._bytes.tell() - self._start
 
     def take(self, data: bytes) -> bytes:
-        """Add what has come; what is beyond the string is returned."""
+        """Add received data. Returns what lies beyond the string."""
         come = self._bytes.tell()
         size = min(len(data), self.size - come)
         if come + size > self._room:
@@ -166,9 +166,9 @@ class _Collected:
         return data[size:]
 
     def take_back(self, data: bytes) -> bytes | None:
-        """These bytes stand before the others again; those that never were of the string are returned.
+        """Put bytes back in front of the others. Returns those that were never part of the string.
 
-        None: they are others than were taken.
+        Returns None if they are not the bytes that were taken.
         """
         size = min(len(data), self._start)
         with self._bytes.getbuffer() as view:
@@ -178,14 +178,14 @@ class _Collected:
         return data[: len(data) - size]
 
     def first(self, count: int) -> bytes:
-        """Take `size` bytes."""
+        """Remove and return the first `count` bytes."""
         with self._bytes.getbuffer() as view:
             taken = bytes(view[self._start : self._start + count])
         self._start += count
         return taken
 
     def rest(self) -> bytes:
-        """What has come and is not taken."""
+        """What has come and was not taken."""
         with self._bytes.getbuffer() as view:
             return bytes(view[self._start : self._bytes.tell()])
 

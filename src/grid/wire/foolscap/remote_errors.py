@@ -1,7 +1,7 @@
-"""Errors as they travel: class names that a 1.20 client knows, and the way back. [spec storage-server 12, wire 5]
+"""Errors on the wire: outgoing ones under class names that a 1.20 client knows, and incoming ones. [spec storage-server 12, wire 5]
 
-Outward only errors of our own tree keep their text: any other exception is a defect, is logged here, and the
-peer learns that there was one, not what it said. Inward all text is hostile.
+Outgoing: only our own GridErrors keep their text. Any other exception is a bug; it is logged here, and the
+peer learns only that it happened. Incoming: all text is hostile.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ log = Logger()
 
 
 def answer(work: Coroutine[Any, Any, T]) -> Deferred[T]:
-    """The work as Foolscap wants it: a Deferred whose failures are those a remote caller may see."""
+    """Run the work for Foolscap: a Deferred whose failures a remote caller may see."""
     return Deferred.fromCoroutine(work).addErrback(to_remote)
 
 
@@ -89,7 +89,7 @@ _UNREACHABLE: tuple[type[Exception], ...] = (
     BananaError,
 )
 REMOTE_ERRORS = (RemoteException, Violation, *_LOST, *_UNREACHABLE)
-"""What a remote call or an attempt to connect raises; from_remote translates each."""
+"""What a remote call or an attempt to connect raises; from_remote converts each."""
 
 
 def to_remote(failure: Failure) -> Failure:
@@ -105,7 +105,7 @@ def to_remote(failure: Failure) -> Failure:
 
 
 def from_remote(error: Exception, where: str) -> GridError:
-    """The error of our tree for one of REMOTE_ERRORS; where: the peer, for the message."""
+    """The GridError for one of REMOTE_ERRORS. where: the peer's name in messages."""
     if isinstance(error, RemoteException):
         return _refusal(error.failure, where)
     if isinstance(error, Violation):
@@ -129,5 +129,5 @@ def _refusal(failure: Any, where: str) -> GridError:
 
 
 def printable(text: str) -> str:
-    """Hostile text for a message: cut, and without control characters."""
+    """Hostile text for a message: shortened, and without control characters."""
     return "".join(character if character.isprintable() else " " for character in text[:MAX_REMOTE_TEXT])

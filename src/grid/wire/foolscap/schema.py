@@ -1,8 +1,8 @@
-"""The remote interfaces of storage, by the names and types that 1.20 has on the wire. [spec wire 2-4]
+"""The remote interfaces of storage, with 1.20's names and types on the wire. [spec wire 2-4]
 
 Foolscap checks every message against these while it arrives, so that nothing larger than they allow is ever
-buffered; what they cannot say (signs, share numbers, sums) the server checks itself. The methods whose names
-begin with `grid_` and RIShareUpload are extensions, called only where the version dictionary offers them.
+buffered. What they cannot express (signs, share numbers, sums), the server checks itself. The methods whose names
+begin with `grid_`, and RIShareUpload, are extensions; clients call them only if the version dictionary offers them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from grid.wire.packed.store_messages import MAX_STORE_ANSWER, MAX_STORE_MESSAGE
 
 
 def byte_string(maximum: int | None, minimum: int = 0) -> Any:
-    """The constraint for a byte string of that size."""
+    """The constraint for a byte string with these size limits."""
     return BytesConstraint(maxLength=maximum, minLength=minimum)
 
 

@@ -1,7 +1,7 @@
-"""Tubs: Foolscap's ends of connections, with the options that 1.20 sets; certificates and FURL files.
+"""Tubs, Foolscap's ends of connections, with 1.20's options; certificates and FURL files.
 
-A server's Tub keeps its certificate, and so its TubID, in `private/node.pem`. A client's Tub has a throw-away
-certificate, so that two processes of one user never take each other's connections. [spec wire 1]
+A server's Tub keeps its certificate, and thereby its TubID, in `private/node.pem`. A client's Tub has a throwaway
+certificate, so that two processes of one user never take over each other's connections. [spec wire 1]
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MAX_CERTIFICATE_FILE = 64 * 1024
 
 
 def node_certificate(path: Path) -> bytes:
-    """The PEM certificate and key of a node, made and stored (mode 0600) if the file is missing; ConfigError if bad."""
+    """The PEM certificate and key of a node. Creates the file (mode 0600) if it is missing; ConfigError if it is malformed."""
     try:
         with path.open("rb") as file:
             pem = file.read(MAX_CERTIFICATE_FILE)
@@ -52,12 +52,12 @@ def node_certificate(path: Path) -> bytes:
 
 
 def throwaway_certificate() -> bytes:
-    """A new PEM certificate and key on a curve: thousands of times cheaper to make than the RSA one of a node."""
+    """A new PEM certificate with an elliptic-curve key, thousands of times faster to make than a node's RSA key."""
     return _self_signed(ec.generate_private_key(ec.SECP256R1()))
 
 
 def _self_signed(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> bytes:
-    """PEM certificate and PKCS#8 key, as 1.20's but of x509 version 3; the validity counts for nobody. [spec wire 1]"""
+    """PEM certificate and PKCS#8 key, like 1.20's but X.509 version 3. Nobody checks its validity period. [spec wire 1]"""
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, COMMON_NAME)])
     now = datetime.now(UTC)
     certificate = (
@@ -81,9 +81,9 @@ def start_tub(
     disconnect_s: int | None = 600,
     connect_deadline_s: float = CONNECT_DEADLINE_S,
 ) -> Any:
-    """A running Tub with that certificate (None: a throw-away one); stop_tub ends it.
+    """Start a Tub with that certificate (None: a throwaway one). Stop it with stop_tub.
 
-    keepalive_s: idle time after which the peer is pinged. disconnect_s: silence after which it is given up.
+    keepalive_s: idle seconds before the peer is pinged. disconnect_s: seconds of silence before it is dropped.
     """
     tub = Tub(certData=certificate or throwaway_certificate(), _test_options={"connect_timeout": connect_deadline_s})
     tub.brokerClass = BoundedBroker
@@ -99,12 +99,12 @@ def start_tub(
 
 
 def share_memory(tub: Any, memory: ServerMemory) -> None:
-    """Have the calls on what this Tub offers share that memory, from now on."""
+    """Let calls on the objects that this Tub offers use that shared memory."""
     tub.server_memory = memory
 
 
 async def stop_tub(tub: Any) -> None:
-    """Close all connections and ports of the Tub, and return when they are closed."""
+    """Close all connections and ports of the Tub. Returns when they are closed."""
     if tub.running:
         await tub.stopService()
     await fireEventually()
@@ -112,7 +112,7 @@ async def stop_tub(tub: Any) -> None:
 
 @implementer(IStreamServerEndpoint)
 class _WatchedEndpoint:
-    """An endpoint whose outcome somebody waits for; Foolscap itself would drop a failure to listen."""
+    """An endpoint that reports its outcome; Foolscap itself would drop a failure to listen."""
 
     def __init__(self, endpoint: Any) -> None:
         self._endpoint = endpoint
@@ -130,12 +130,12 @@ class _WatchedEndpoint:
 
 
 async def listen(tub: Any, endpoint: Any) -> int:
-    """Listen there and return the port number; ConfigError if that is not possible."""
+    """Listen on the endpoint and return the port number; ConfigError if that is impossible."""
     watched = _WatchedEndpoint(endpoint)
     tub.listenOn(watched)
     try:
         port = await watched.outcome
-    except (CannotListenError, OSError, OverflowError) as error:  # Overflow: there is no such port.
+    except (CannotListenError, OSError, OverflowError) as error:  # Overflow: no such port exists.
         if isinstance(error, CannotListenError) and getattr(error.socketError, "errno", 0) == errno.EADDRINUSE:
             raise ConfigError(f"cannot listen: port {error.port} is already in use; choose another tub.port") from error
         raise ConfigError(f"cannot listen: {error}") from error
@@ -143,14 +143,14 @@ async def listen(tub: Any, endpoint: Any) -> int:
 
 
 def set_location(tub: Any, hints: tuple[str, ...]) -> None:
-    """Say where the Tub can be reached; before anything is registered, and once."""
+    """Set where the Tub can be reached. Call this once, before anything is registered."""
     tub.setLocation(*hints)
 
 
 def register(tub: Any, referenceable: Referenceable, furl_file: Path) -> Furl:
-    """Offer the object under the name in the file, or a new name stored there (mode 0600), and return its FURL.
+    """Offer the object under the name in the file, or under a new name that is stored there (mode 0600). Returns its FURL.
 
-    ConfigError if the file's FURL is of another node or is none. [spec wire 1]
+    ConfigError if the file's FURL belongs to another node or is malformed. [spec wire 1]
     """
     kept = _kept_furl(furl_file)
     if kept is not None and kept.tub_id != tub.tubID:
@@ -175,7 +175,7 @@ def _kept_furl(furl_file: Path) -> Furl | None:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Put the data in a file of mode 0600, whole or not at all."""
+    """Write the data to a file of mode 0600, atomically."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:

@@ -1,6 +1,6 @@
-"""The values that cross the wire: checked on the way in, and in the exact types a 1.20 peer wants on the way out. Pure.
+"""The values that cross the wire: checked when received, and converted to the exact types that 1.20 requires when sent. Pure.
 
-Containers are strict there: a list is no tuple, a set no frozenset, bytes no str. [spec wire 3, 4]
+Container types are strict there: a list is not a tuple, a set not a frozenset, bytes not a str. [spec wire 3, 4]
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from grid.ports import Buffer, Range, ServerVersion, ShareNumber, TestWrite
 STORAGE_KEY = b"http://allmydata.org/tahoe/protocols/storage/v1"
 APPLICATION_KEY = b"application-version"
 BATCH_KEY = b"grid-batched-v1"
-"""Key of the version dictionary whose presence offers our extensions; its value holds their bounds."""
+"""The version dictionary's key that offers our extensions; its value holds their limits."""
 
 ShareData = Mapping[ShareNumber, Sequence[Buffer]]
 
 
 def share_number(number: int) -> ShareNumber:
-    """The number as a share number; FormatError if no share can have it."""
+    """The number as a share number; FormatError if it is out of range."""
     if not 0 <= number < MAX_SHARES:
         raise FormatError(f"share numbers are 0 to {MAX_SHARES - 1}")
     return ShareNumber(number)
@@ -45,14 +45,14 @@ def natural(number: int, maximum: int = 2**64 - 1) -> int:
 
 
 def check_ranges(ranges: Iterable[Range]) -> list[Range]:
-    """The ranges, none of them negative; FormatError otherwise."""
+    """The ranges; FormatError if one is negative."""
     return [(natural(offset), natural(length)) for offset, length in ranges]
 
 
 def parse_test_write(
     tests: list[tuple[int, int, bytes, bytes]], writes: list[tuple[int, bytes]], new_length: int | None
 ) -> TestWrite:
-    """The test-and-write vector of one share; FormatError for an operator other than `eq`. [spec wire 4]"""
+    """Parse the test-and-write vector of one share; FormatError for an operator other than `eq`. [spec wire 4]"""
     if any(operator != b"eq" for _, _, operator, _ in tests):
         raise FormatError("the only test operator is eq")
     return TestWrite(
@@ -63,7 +63,7 @@ def parse_test_write(
 
 
 def within_limits(found: ShareData) -> dict[ShareNumber, list[Buffer]]:
-    """The answer with the data of those shares left out which would make it longer than a reader accepts."""
+    """The answer, without the data of those shares that would make it longer than a reader accepts."""
     answer_size = range_count = 0
     kept: dict[ShareNumber, list[Buffer]] = {}
     for number, data in found.items():
@@ -75,19 +75,19 @@ def within_limits(found: ShareData) -> dict[ShareNumber, list[Buffer]]:
 
 
 def pack_shares(data: ShareData) -> dict[int, list[bytes]]:
-    """Data per share as Foolscap sends it."""
+    """Data per share, in the form that Foolscap sends."""
     return {number: [as_bytes([piece]) for piece in pieces] for number, pieces in data.items()}
 
 
 def as_bytes(pieces: Sequence[Buffer]) -> bytes:
-    """The pieces as one byte string, not copied if they are one already."""
+    """The pieces as one byte string; a single one is not copied."""
     if len(pieces) == 1 and isinstance(pieces[0], bytes):
         return pieces[0]
     return b"".join(pieces)
 
 
 def pack_version(version: ServerVersion) -> dict[bytes, object]:
-    """The version dictionary, all inner keys of 1.20 and the bounds of the extensions. [spec storage-server 7]"""
+    """The version dictionary, with all inner keys of 1.20 and the limits of the extensions. [spec storage-server 7]"""
     return {
         STORAGE_KEY: {
             b"maximum-immutable-share-size": version.maximum_immutable_share_size,
@@ -112,7 +112,7 @@ def pack_version(version: ServerVersion) -> dict[bytes, object]:
 
 
 def parse_version(version: object) -> ServerVersion:
-    """What a version dictionary says, missing keys read as a server that can nothing; FormatError if it is none."""
+    """Parse a version dictionary. Missing keys mean missing abilities; FormatError if it is malformed."""
     if not isinstance(version, dict):
         raise FormatError("a version that is not a dictionary")
     storage = version.get(STORAGE_KEY)

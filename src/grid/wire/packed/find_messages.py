@@ -1,9 +1,9 @@
-"""The packed form of questions which shares there are of several files, and what is in ranges of them.
+"""The packed form of questions: which shares of several files exist, and what some of their ranges contain.
 
 An extension of this project's servers, the same over both transports. All numbers are big-endian. A message is a
 run of entries, one per file: storage index 16 bytes, range count u16, and that many ranges (offset u64, length
-u32). The answer has for each file in order: u8 whether it could be looked for, a length u32, and as many bytes:
-an answer of grid.wire.packed.share_ranges. A server leaves data out where all answers together would outgrow one answer's limit.
+u32). The answer has for each file in order: u8 whether the lookup succeeded, a length u32, and that many bytes:
+an answer of grid.wire.packed.share_ranges. A server leaves out data if all answers together would exceed one answer's limit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OUTCOME = struct.Struct(">BL")
 _SHARE_OVERHEAD = 3
 
 MAX_FIND_RANGES = 64
-"""Ranges of one file: a head, a tail and some blocks."""
+"""Most ranges per file: a head, a tail and some blocks."""
 
 MAX_FIND_MESSAGE = FIND_CALL_FILES * (_HEAD.size + MAX_FIND_RANGES * _RANGE.size)
 """Bytes in the longest message."""
@@ -35,7 +35,7 @@ Found = Mapping[ShareNumber, Sequence[Buffer]]
 
 
 def pack_finds(finds: Sequence[Find]) -> bytes:
-    """The message. ValueError past the fields' limits."""
+    """Pack the message. ValueError past the limits of the fields."""
     pieces: list[bytes] = []
     for find in finds:
         if len(find.ranges) > MAX_FIND_RANGES:
@@ -46,7 +46,7 @@ def pack_finds(finds: Sequence[Find]) -> bytes:
 
 
 def parse_finds(message: Buffer) -> list[Find]:
-    """The questions; FormatError beyond the limits of one call."""
+    """Parse the questions; FormatError past the limits of one call."""
     if len(message) > MAX_FIND_MESSAGE:
         raise FormatError("a message with more questions than one may have")
     finds: list[Find] = []
@@ -68,7 +68,7 @@ def parse_finds(message: Buffer) -> list[Find]:
 
 
 def pack_find_answers(answers: Sequence[Found | None]) -> list[Buffer]:
-    """The answer in pieces, the data among them uncopied; None where the file could not be looked for."""
+    """The answer in pieces; data is not copied. None: the lookup of that file failed."""
     pieces: list[Buffer] = []
     for found in answers:
         packed = [] if found is None else pack_pieces(found)
@@ -77,7 +77,7 @@ def pack_find_answers(answers: Sequence[Found | None]) -> list[Buffer]:
 
 
 def parse_find_answers(answer: Buffer, finds: Sequence[Find]) -> list[Found | None]:
-    """The answers to these questions, the data views into the message; FormatError if they do not fit them."""
+    """The answers to these questions, as views of the message; FormatError if they do not match."""
     view = memoryview(answer)
     answers: list[Found | None] = []
     position = 0
@@ -112,7 +112,7 @@ Finder = Callable[[Sequence[Find]], Awaitable[Sequence[Found | None]]]
 
 
 def finder_of(server: StorageServer) -> Finder:
-    """How a server is asked about several files: in one step where it can, else one after the other."""
+    """The function that looks up several files on a server: in one step if the server can, otherwise one after the other."""
     return server.find_each if isinstance(server, FindsTogether) else partial(_find_one_by_one, server)
 
 

@@ -1,10 +1,10 @@
-"""The packed form of batched reads and writes, in which one message carries many ranges of many shares. Pure.
+"""The packed form of batched reads and writes: one message with many ranges of many shares. Pure.
 
-An extension of this project's servers: a packed message is one byte string whatever it holds, so that a batch
-costs the transport one token instead of one per range, and its length bounds everything inside. All numbers
+An extension of this project's servers: a packed message is one byte string, whatever it contains, so that a batch
+costs the transport one token instead of one per range, and the length limits everything inside. All numbers
 are big-endian. A request is a run of 13-byte records (share u8, offset u64, length u32). An answer is a head
-(share count u16, then per share: number u8, range count u16, that many lengths u32) and the data, in that order.
-A write is the records and the data, in that order.
+(share count u16, then per share: number u8, range count u16, that many lengths u32), then the data in the same order.
+A write is the records, then the data in the same order.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Answer = Mapping[ShareNumber, Sequence[Buffer]]
 
 
 def pack_wants(wants: Wants) -> bytes:
-    """The request for those ranges; a share without ranges is not mentioned. ValueError past the fields' limits."""
+    """The request for those ranges. A share without ranges is left out. ValueError past the limits of the fields."""
     records = [(share, offset, length) for share, ranges in wants.items() for offset, length in ranges]
     return _pack_records(records)
 
 
 def parse_wants(data: bytes) -> dict[ShareNumber, list[Range]]:
-    """The ranges a request asks for, per share in its order; FormatError beyond the limits of one read call."""
+    """The requested ranges, per share and in order; FormatError past the limits of one read call."""
     if len(data) > MAX_REQUEST_SIZE:
         raise FormatError(f"a batched read of more than {READ_CALL_RANGES} ranges")
     wants: dict[ShareNumber, list[Range]] = {}
@@ -51,12 +51,12 @@ def parse_wants(data: bytes) -> dict[ShareNumber, list[Range]]:
 
 
 def pack_ranges(ranges: Sequence[Range]) -> bytes:
-    """The ranges to read of every share, as a request for share 0."""
+    """The ranges to read from every share, packed as a request for share 0."""
     return pack_wants({ShareNumber(0): ranges})
 
 
 def parse_ranges(data: bytes) -> list[Range]:
-    """The ranges of pack_ranges; FormatError if a share other than 0 is named."""
+    """Parse the result of pack_ranges; FormatError if a share other than 0 is named."""
     wants = parse_wants(data)
     ranges = wants.pop(ShareNumber(0), [])
     if wants:
@@ -65,12 +65,12 @@ def parse_ranges(data: bytes) -> list[Range]:
 
 
 def pack_answer(answer: Answer) -> bytes:
-    """The packed answer, joined: the one place where the data is copied."""
+    """The packed answer, joined. This is the only copy of the data."""
     return b"".join(pack_pieces(answer))
 
 
 def pack_pieces(answer: Answer) -> list[Buffer]:
-    """The packed answer in pieces, the data among them uncopied."""
+    """The packed answer in pieces; data is not copied."""
     head = [_SHARE_COUNT.pack(len(answer))]
     pieces: list[Buffer] = []
     for share_number, data in answer.items():
@@ -81,7 +81,7 @@ def pack_pieces(answer: Answer) -> list[Buffer]:
 
 
 def parse_answer(data: Buffer) -> dict[ShareNumber, list[memoryview]]:
-    """The data per share: views into the message, not copies. FormatError if it does not add up."""
+    """The data per share, as views of the message. FormatError if lengths do not add up."""
     shapes: list[tuple[ShareNumber, tuple[int, ...]]] = []
     try:
         (share_count,) = _SHARE_COUNT.unpack_from(data)
@@ -109,13 +109,13 @@ def parse_answer(data: Buffer) -> dict[ShareNumber, list[memoryview]]:
 
 
 def pack_writes(writes: Sequence[ShareWrite]) -> tuple[bytes, bytes]:
-    """The records, and all data joined: the one place where it is copied."""
+    """The records, and all data joined. This is the only copy of the data."""
     records = _pack_records([(write.share_number, write.offset, write.size) for write in writes])
     return records, b"".join([piece for write in writes for piece in write.pieces])
 
 
 def parse_writes(records: bytes, data: bytes) -> list[ShareWrite]:
-    """The writes, their data views into the message; FormatError if the lengths do not add up."""
+    """The writes, with their data as views of the message; FormatError if the lengths do not add up."""
     parsed = list(_parse_records(records))
     if sum(length for _, _, length in parsed) != len(data):
         raise FormatError("a batched write whose data is not as long as its records say")

@@ -1,14 +1,14 @@
-"""The packed form of reads of a mutable slot, and of tests and writes in one. Pure.
+"""The packed form of reads of mutable slots, and of combined tests and writes. Pure.
 
 An extension of this project's servers: a call is one or two byte strings, however many shares, tests and ranges it
-has, so that it costs the transport as many tokens. All numbers are big-endian. The request of a read is a count u16,
-that many share numbers u8 (none: all), and the ranges as of `grid.wire.packed.share_ranges`.
+has, and costs the transport one token for each. All numbers are big-endian. A read request is a count u16,
+that many share numbers u8 (none: all), and the ranges in the form of `grid.wire.packed.share_ranges`.
 
-A write is a head and the data. The head has the write enabler, the renewal and the cancel secret (32 bytes each), the
+A write is a head and the data. The head has the write enabler, the renewal and cancel secrets (32 bytes each), the
 count of ranges u32 and of shares u16; the ranges (offset u64, length u64); and of each share: its number u8, how many
 tests u32 and writes u32 it has, whether there is a new length u8, and that u64; its tests (offset u64, length u64, bytes
-of the specimen u32, the specimen), and its writes (offset u64, bytes u32). The data are those of all writes, in that order.
-The answer is u8 whether all tests held, and an answer as of `grid.wire.packed.share_ranges`.
+of the specimen u32, the specimen), and its writes (offset u64, bytes u32). The data are those of all writes, in the same order.
+The answer is u8 whether all tests held, and an answer in the form of `grid.wire.packed.share_ranges`.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ MAX_SLOT_ANSWER = _PASSED.size + MAX_ANSWER_SIZE
 
 
 def pack_slot_wants(share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]) -> bytes:
-    """The request for those ranges of those mutable shares (none named: all). ValueError past the fields' limits."""
+    """The request for those ranges of those mutable shares (none named: all). ValueError past the limits of the fields."""
     return _COUNT.pack(len(share_numbers)) + bytes(sorted(share_numbers)) + pack_ranges(ranges)
 
 
 def parse_slot_wants(data: bytes) -> tuple[frozenset[ShareNumber], list[Range]]:
-    """The shares and the ranges of pack_slot_wants; FormatError."""
+    """Parse the shares and ranges of pack_slot_wants; FormatError."""
     if len(data) < _COUNT.size:
         raise FormatError("a batched read that ends within its head")
     (count,) = _COUNT.unpack_from(data)
@@ -63,7 +63,7 @@ def parse_slot_wants(data: bytes) -> tuple[frozenset[ShareNumber], list[Range]]:
 def pack_slot_write(
     secrets: SlotSecrets, writes: Mapping[ShareNumber, TestWrite], ranges: Sequence[Range]
 ) -> tuple[bytes, bytes] | None:
-    """The head, and the data, which are copied where they are several; None if the form is too narrow for it."""
+    """The head and the data, which are joined if they are several; None if the packed form cannot hold the write."""
     if not _is_answer_bounded(ranges):
         return None
     lease = secrets.lease
@@ -85,7 +85,7 @@ def pack_slot_write(
 
 
 def parse_slot_write(head: bytes, data: bytes) -> tuple[SlotSecrets, dict[ShareNumber, TestWrite], list[Range]]:
-    """The write, its data views into the message; FormatError if it does not add up, or asks for too long an answer."""
+    """The write, with its data as views of the message; FormatError if it is malformed or asks for too long an answer."""
     cursor, raw = _Cursor(head), _Cursor(memoryview(data))
     enabler, renew, cancel, range_count, share_count = cursor.record(_HEAD)
     ranges: list[Range] = [cursor.record(_RANGE) for _ in range(range_count)]
@@ -113,32 +113,32 @@ def parse_slot_write(head: bytes, data: bytes) -> tuple[SlotSecrets, dict[ShareN
 
 
 def pack_slot_answer(answer: SlotAnswer) -> list[Buffer]:
-    """The answer in pieces, the data among them uncopied."""
+    """The answer in pieces; data is not copied."""
     return [_PASSED.pack(answer.passed), *pack_pieces(answer.data)]
 
 
 def parse_slot_answer(answer: bytes) -> SlotAnswer:
-    """The answer, its data views into the message; FormatError."""
+    """The answer, with its data as views of the message; FormatError."""
     if answer[:1] not in (b"\0", b"\1"):
         raise FormatError("an answer to a write that does not say whether it was done")
     return SlotAnswer(passed=answer[:1] == b"\1", data=parse_answer(memoryview(answer)[1:]))
 
 
 def _is_answer_bounded(ranges: Sequence[Range]) -> bool:
-    """Whether these ranges of all shares that there may be fit an answer: it cannot be refused once it is written."""
+    """Whether these ranges of all possible shares fit one answer. Once the write is done, the answer cannot be refused."""
     return _fits(ranges, MAX_SHARES)
 
 
 def is_read_bounded(share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]) -> bool:
-    """Whether a read may be asked for in packed form: what is read for it is bounded before it is known to fit an answer.
+    """Whether a read may use the packed form: its data is limited before it is known to fit an answer.
 
-    Where no share is named there are hardly ever as many as there may be: room for a quarter of them is enough.
+    If no share is named, there are hardly ever as many as possible; room for a quarter of them is enough.
     """
     return _fits(ranges, len(share_numbers) or MAX_SHARES // 4)
 
 
 def fits_answer(found: Mapping[ShareNumber, Sequence[Buffer]]) -> bool:
-    """Whether what was read may be answered in packed form."""
+    """Whether the packed form can hold what was read."""
     pieces = [piece for some in found.values() for piece in some]
     return sum(map(len, pieces)) <= READ_CALL_BYTES and len(pieces) <= READ_CALL_RANGES
 
@@ -149,7 +149,7 @@ def _fits(ranges: Sequence[Range], share_count: int) -> bool:
 
 
 class _Cursor:
-    """Goes over bytes; FormatError where they end too early."""
+    """Reads bytes in order; FormatError if they end too early."""
 
     def __init__(self, raw: Buffer) -> None:
         self._bytes = raw

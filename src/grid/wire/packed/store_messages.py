@@ -1,9 +1,9 @@
-"""The packed form of stores of whole small shares, of any number of files in one message. Pure.
+"""The packed form of stores: whole small shares of any number of files in one message. Pure.
 
 An extension of this project's servers, the same over both transports. All numbers are big-endian. A message is a
 run of entries, one per file: a head (storage index 16 bytes, renewal secret 32, cancel secret 32, share size u32,
 share count u16), that many share numbers u8, and the shares one after the other. The answer has for each file in
-order: u8 whether all was stored, u16 how many shares were held before, and their numbers u8.
+order: u8 whether everything was stored, u16 how many shares existed before, and their numbers u8.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_STORE_ANSWER = STORE_CALL_SHARES * (_OUTCOME.size + MAX_SHARES)
 
 
 def pack_stores(stores: Sequence[NewShares]) -> bytes:
-    """The message: the one place where the shares are copied. ValueError if shares of one file differ in size."""
+    """Pack the message. This is the only copy of the shares. ValueError if shares of one file differ in size."""
     pieces: list[Buffer] = []
     for new in stores:
         size = new.share_size
@@ -41,7 +41,7 @@ def pack_stores(stores: Sequence[NewShares]) -> bytes:
 
 
 def parse_stores(message: Buffer) -> list[NewShares]:
-    """The stores, their shares views into the message; FormatError beyond the limits of one call."""
+    """The stores, with their shares as views of the message; FormatError past the limits of one call."""
     if len(message) > MAX_STORE_MESSAGE:
         raise FormatError("a message with more shares to store than one may have")
     view = memoryview(message)

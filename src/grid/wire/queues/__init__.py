@@ -1,1 +1,1 @@
-"""Calls that share messages: what is asked while messages are on their way goes into the next one."""
+"""Calls that share messages: those made while messages are on their way go into the next one."""

@@ -1,7 +1,7 @@
-"""Questions and stores that share messages: what is asked while messages are on their way goes in the next.
+"""Questions and stores that share messages: those made while messages are on their way go into the next one.
 
-Nothing waits for company but until the next turn of the event loop, which brings what was asked for in this one. So
-one file alone takes one round trip, and of many at once each message carries many: the fewer messages, the less
+A call waits for others only until the next turn of the event loop, which sends what this turn has requested. So
+one file alone takes one round trip, and with many at once each message carries many: the fewer messages, the less
 each file costs either side.
 """
 
@@ -20,7 +20,7 @@ from grid.ports import Clock
 from grid.runtime import Tasks
 
 MESSAGES_IN_FLIGHT = 2
-"""One being answered while the next one travels."""
+"""One is being answered while the next one travels."""
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -34,7 +34,7 @@ class _Waiting(Generic[Item, Answer]):
 
 
 class MessageQueue(Generic[Item, Answer]):
-    """What is asked of one server in messages that several may share."""
+    """Sends items to one server, several in one message."""
 
     def __init__(
         self,
@@ -43,9 +43,9 @@ class MessageQueue(Generic[Item, Answer]):
         limits: tuple[int, int],
         clock: Clock,
     ) -> None:
-        """send: sends one message, and returns an answer for each item in it, in order.
+        """send: sends one message, and returns an answer for each of its items, in order.
 
-        weigh: two sizes of an item, which in one message must not sum to more than the limits.
+        weigh: two sizes of an item; their sums in one message must not exceed the limits.
         """
         self._send = send
         self._weigh = weigh
@@ -59,11 +59,11 @@ class MessageQueue(Generic[Item, Answer]):
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether somebody gave up waiting for an answer, none has come since, and what was sent by then is under way."""
+        """Whether some caller gave up, no answer has come since, and messages from before that are still under way."""
         return self._given_up
 
     async def ask(self, items: Sequence[Item]) -> Sequence[Answer]:
-        """The answers, in order; the first error is raised once all have ended."""
+        """Send the items and return the answers, in order. After all have ended, the first error is raised."""
         answers = [self._join(item) for item in items]
         self._send_soon()
         if len(answers) == 1:
@@ -108,7 +108,7 @@ class MessageQueue(Generic[Item, Answer]):
         return answers
 
     def _take(self) -> list[_Waiting[Item, Answer]]:
-        """As many as fit one message, at least one."""
+        """Take as many items as fit one message, at least one."""
         message: list[_Waiting[Item, Answer]] = []
         size = count = 0
         while self._waiting:
@@ -133,7 +133,7 @@ class MessageQueue(Generic[Item, Answer]):
     def _failed(self, message: Sequence[_Waiting[Item, Answer]], error: BaseException) -> None:
         self._in_flight -= 1
         if not self._in_flight:
-            self._given_up = False  # The connection is a new one from now on, which is not in doubt.
+            self._given_up = False  # From now on it is a new connection, which is not in doubt.
         self._send_soon()
         for waiting in message:
             if not waiting.answer.called:

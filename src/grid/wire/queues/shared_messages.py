@@ -1,6 +1,6 @@
-"""Stores and questions about small files that share messages, and what is done where a server does not take them so.
+"""Stores and questions about small files that share messages, and the fallback for servers that do not support them.
 
-The fewer messages, the less each share costs, and the fewer times the server waits for its disk.
+The fewer messages, the less each share costs, and the less often the server waits for its disk.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from grid.wire.packed.find_messages import MAX_FIND_RANGES, Found
 from grid.wire.queues.message_queue import MessageQueue
 
 SendStores = Callable[[Sequence[NewShares]], Awaitable[Sequence[StoreAnswer]]]
-"""Sends one message, and returns an answer for each store in it, in order."""
+"""Sends one message, and returns an answer for each of its stores, in order."""
 
 StoreQueue = MessageQueue[NewShares, StoreAnswer]
 
 
 def store_queue(send: SendStores, clock: Clock) -> StoreQueue:
-    """The stores that go to one server."""
+    """The stores for one server."""
     return MessageQueue(send, lambda new: (new.size, len(new.shares)), (STORE_CALL_BYTES, STORE_CALL_SHARES), clock)
 
 
 class Allocator(Protocol):
-    """What gives room for new shares: a StorageServer."""
+    """Allocates room for new shares: a StorageServer."""
 
     async def allocate(
         self,
@@ -46,11 +46,11 @@ class Allocator(Protocol):
         share_numbers: frozenset[ShareNumber],
         share_size: int,
     ) -> Allocation:
-        """Room for new shares."""
+        """Allocate room for new shares."""
 
 
 async def store_by_steps(server: Allocator, new: NewShares) -> StoreAnswer:
-    """Store whole shares on a server that wants them allocated, written and closed one after the other."""
+    """Store whole shares on a server that needs separate calls to allocate, write and close."""
     numbers = frozenset(new.shares)
     allocation = await server.allocate(new.storage_index, new.secrets, numbers, new.share_size)
     upload = allocation.upload
@@ -69,19 +69,19 @@ async def store_by_steps(server: Allocator, new: NewShares) -> StoreAnswer:
 FindQueue = MessageQueue[Find, Found | None]
 
 SendFinds = Callable[[Sequence[Find]], Awaitable[Sequence[Found | None]]]
-"""Sends one message, and returns an answer for each question in it, in order."""
+"""Sends one message, and returns an answer for each of its questions, in order."""
 
 
 def find_queue(send: SendFinds, clock: Clock) -> FindQueue:
-    """The questions that go to one server."""
+    """The questions for one server."""
     return MessageQueue(send, lambda find: (1, 0), (FIND_CALL_FILES, 0), clock)
 
 
 async def ask_together(find: Find, queue: FindQueue) -> Found | None:
-    """The answer to a question asked in company; None if it is to be asked alone.
+    """The answer to a question in a shared message; None if the question must be sent alone.
 
-    That is so where much is asked for, where somebody gave up waiting for such answers, and where the server could not
-    look, so that it says why.
+    That is the case if it asks for much, if a caller gave up on such answers, or if the server's lookup
+    failed, so that a message of its own gets the reason.
     """
     is_small = len(find.ranges) <= MAX_FIND_RANGES and sum(length for _, length in find.ranges) <= FIND_FILE_BYTES
     if not is_small or queue.is_doubtful:

@@ -1,11 +1,11 @@
-"""A storage server that can be reached in two ways as one StorageServer: by the better one, or else by the other.
+"""One StorageServer for a server with two transports: uses the better one, and falls back to the other.
 
-Both ways prove the server's identity on their own, so that falling back gives up no part of that. The other way is tried as
-soon as the preferred one fails, or has not connected within HEAD_START_S; while it serves, the preferred one is tried again
-in the background. A call that may have been carried out is repeated only if it has the same effect twice.
+Each transport proves the server's identity by itself, so falling back is just as secure. The other one is tried as
+soon as the preferred one fails, or has not connected within HEAD_START_S. While it serves, the preferred one is retried
+in the background. A call that may have been carried out is repeated only if repeating has no further effect.
 [docs/decisions/0093-falling-back.md]
 
-Cost: nothing but a look at a connection's state while the preferred way works.
+Cost: only a look at a connection's state while the preferred transport works.
 """
 
 from __future__ import annotations
@@ -58,17 +58,17 @@ T = TypeVar("T")
 log = Logger()
 
 RACE_S = CONNECT_DEADLINE_S + 2 * HEAD_START_S
-"""How long both ways together may take to connect: longer than either takes by itself. Whatever hangs ends here."""
+"""How long both transports together may take to connect: longer than either alone. This ends anything that hangs."""
 
 MOST_TRIES = 3
-"""Of one call: on a connection, on a new one, and the other way."""
+"""Most tries of one call: on a connection, on a new one, and over the other transport."""
 
 
 @frozen(kw_only=True)
 class Way:
-    """A transport: its name for users, and what makes the client that speaks it, when that is needed first.
+    """A transport: its name for users, and a function that makes its client when first needed.
 
-    addresses: the hosts and ports that it leads to; none if that is not known.
+    addresses: its hosts and ports; empty if unknown.
     """
 
     name: str
@@ -77,10 +77,10 @@ class Way:
 
 
 class FallbackServer:
-    """The StorageServer that two ways lead to."""
+    """The StorageServer behind two transports."""
 
     def __init__(self, identity: ServerIdentity, preferred: Way, other: Way, clock: Clock) -> None:
-        """Opens nothing."""
+        """Opens no connection."""
         self._identity = identity
         self._where = server_name(identity)
         self._ways = (preferred, other)
@@ -100,12 +100,12 @@ class FallbackServer:
 
     @property
     def identity(self) -> ServerIdentity:
-        """Who it is; constant."""
+        """The server's identity, which is constant."""
         return self._identity
 
     @property
     def status(self) -> ConnectionStatus:
-        """How the connection stands that is in use; without one, what went wrong both ways."""
+        """The state of the connection in use. Without one, what went wrong with both transports."""
         server = self._servers.get(self._preference.chosen)
         if server is None:
             return ConnectionStatus(state=ConnectionState.IDLE, since=self._since)
@@ -119,59 +119,59 @@ class FallbackServer:
 
     @property
     def known_version(self) -> ServerVersion | None:
-        """What the server said last, if it can be expected to answer at once."""
+        """The server's last known version, if the server can be expected to answer at once."""
         server = self._servers.get(self._preference.chosen)
         return None if server is None or self._preference.doubt else server.known_version
 
     async def connect(self) -> None:
-        """Return when connected one way or the other; PeerError if neither leads there."""
+        """Return when connected over either transport; PeerError if neither works."""
         await self._reach()
 
     def forget_failures(self) -> None:
-        """It has been announced again: the next call connects without waiting, and tries the preferred way again."""
+        """Connect at the next call without waiting, and retry the preferred transport, because the server was announced again."""
         self._preference.forget()
         for server in self._servers.values():
             server.forget_failures()
 
     def close(self) -> None:
-        """Give up all connections and attempts."""
+        """Close all connections and attempts."""
         self._race.cancel()
         self._trials.cancel()
         for server in self._servers.values():
             server.close()
 
-    # Calls that may be repeated: they change nothing, or the same twice.
+    # Calls that may be repeated, because they change nothing or have no further effect the second time.
 
     async def get_version(self) -> ServerVersion:
-        """What the server is and has now."""
+        """The server's current version."""
         return await self._ask(lambda server: server.get_version())
 
     async def find_shares(
         self, storage_index: StorageIndex, ranges: Sequence[Range] = ()
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        """Every immutable share held, with those ranges of each."""
+        """Every immutable share of the storage index, with those ranges of each."""
         return await self._ask(lambda server: server.find_shares(storage_index, ranges), _length(ranges))
 
     async def read_shares(
         self, storage_index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        """Ranges of immutable shares; shares not held are left out."""
+        """Read ranges of immutable shares; missing shares are left out."""
         size = sum(map(_length, wants.values()))
         return await self._ask(lambda server: server.read_shares(storage_index, wants), size)
 
     async def read_slot(
         self, storage_index: StorageIndex, share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        """Ranges of mutable shares; none named: all."""
+        """Read ranges of mutable shares; all shares if none is named."""
         size = _length(ranges) * max(1, len(share_numbers))
         return await self._ask(lambda server: server.read_slot(storage_index, share_numbers, ranges), size)
 
     async def add_lease(self, storage_index: StorageIndex, secrets: LeaseSecrets) -> None:
-        """Add or renew the lease on every share held."""
+        """Add or renew the lease on every share of the storage index."""
         await self._ask(lambda server: server.add_lease(storage_index, secrets))
 
     async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
-        """Store whole new shares; those that were stored by a message without an answer are held already for the next."""
+        """Store whole new shares. If a message was stored without an answer, the repeated one finds its shares."""
         version = self._server(await self._connected()).known_version
         size = sum(store.size for store in stores)
         if version is None:
@@ -180,7 +180,7 @@ class FallbackServer:
             return await self._ask(lambda server: server.store_shares(stores), size)
         return [await store_by_steps(self, each) for each in stores]
 
-    # Calls that are made once, unless it is certain that the server did not hear of them.
+    # Calls that are made once, unless it is certain that the server did not receive them.
 
     async def allocate(
         self,
@@ -189,7 +189,7 @@ class FallbackServer:
         share_numbers: frozenset[ShareNumber],
         share_size: int,
     ) -> Allocation:
-        """Room for new shares, which come the way that the answer came."""
+        """Allocate room for new shares. They are written over the transport that was used for the allocation."""
         way, allocation = await self._ask_once(
             lambda server: server.allocate(storage_index, secrets, share_numbers, share_size)
         )
@@ -200,7 +200,7 @@ class FallbackServer:
     async def advise_corrupt(
         self, kind: ShareKind, storage_index: StorageIndex, share_number: ShareNumber, reason: str
     ) -> None:
-        """Tell the server that a share of its is bad."""
+        """Report to the server that its share is corrupt."""
         await self._ask_once(lambda server: server.advise_corrupt(kind, storage_index, share_number, reason))
 
     async def test_and_write(
@@ -210,7 +210,7 @@ class FallbackServer:
         writes: Mapping[ShareNumber, TestWrite],
         ranges: Sequence[Range] = (),
     ) -> SlotAnswer:
-        """Test, and if every test holds write, as one step."""
+        """Test and, if every test holds, write, as one atomic step."""
         size = sum(len(data) for write in writes.values() for _, data in write.writes)
         _, answer = await self._ask_once(
             lambda server: server.test_and_write(storage_index, secrets, writes, ranges), size
@@ -240,7 +240,7 @@ class FallbackServer:
         return way, await self._watch(way, lambda: make(self._server(way)), size)
 
     async def _connected(self) -> int:
-        """As _reach, but where the connection has just been lost it is made again before anything is sent."""
+        """Like _reach, but a connection that has just been lost is made again before anything is sent."""
         way = await self._reach()
         try:
             await self._server(way).connect()
@@ -249,13 +249,13 @@ class FallbackServer:
         return way if way >= 0 else await self._reach()
 
     async def _watch(self, way: int, make: Callable[[], Awaitable[T]], size: int = 0) -> T:
-        """The answer; a failure that may be the way's is held against it. size: bytes that the call moves."""
+        """Run a call. Failures that may be the transport's count against it. size: bytes that the call moves."""
         began_at, faults = self._clock.now(), self._preference.faults
         try:
             answer = await make()
         except PeerRefusedError:
             self._heard(way)
-            raise  # The server has heard and does not want to: no other way would change its mind.
+            raise  # The server has received it and refuses. Another transport would not change that.
         except PeerError as error:
             self._preference.fault(way, error, faults, self._clock.now())
             raise
@@ -271,7 +271,7 @@ class FallbackServer:
         self._silence.heard(way, self._clock.now())
         self._preference.heard(way)
 
-    # Which way.
+    # Choosing the transport.
 
     def _server(self, way: int) -> RemoteServer:
         if way not in self._servers:
@@ -279,7 +279,7 @@ class FallbackServer:
         return self._servers[way]
 
     async def _reach(self) -> int:
-        """The way to use now; PeerError if neither leads to the server."""
+        """The transport to use now; PeerError if neither reaches the server."""
         preference = self._preference
         if not preference.doubt and self._server(preference.chosen).status.state is ConnectionState.CONNECTED:
             if preference.chosen == OTHER and not preference.retry_in(self._clock.now()) and not self._trials.count:
@@ -288,13 +288,13 @@ class FallbackServer:
         return await self._race.join()
 
     async def _choose(self) -> int:
-        """The way that connects, the first one if it does so soon."""
+        """The transport that connects; the first one, if it does so soon."""
         preference = self._preference
         first, second = ways = preference.order(self._clock.now())
         connect: Connect = self._server(first).connect
         head_start_s = HEAD_START_S
         if preference.is_silent:
-            # It may be the server that is slow: then its answer on the connection that there is comes first.
+            # The server itself may be slow. Then its answer on the existing connection comes first.
             connect, head_start_s = self._server(first).get_version, 0.0
         refusal: list[NobodyListensError] = []
 
@@ -307,7 +307,7 @@ class FallbackServer:
 
         async def connect_second() -> None:
             if refusal and self._is_same_address(first, second):
-                raise refusal[0]  # To speak another protocol to nobody would not help, and costs the import of one.
+                raise refusal[0]  # Another protocol to the same silent address would not help, and costs an import.
             await self._server(second).connect()
 
         arrival = await race(connect_first, connect_second, self._clock, head_start_s)
@@ -320,12 +320,12 @@ class FallbackServer:
         return ways[arrival.winner]
 
     def _is_same_address(self, one: int, other: int) -> bool:
-        """Whether the other way leads nowhere but where this one does."""
+        """Whether the other transport leads only to the same addresses."""
         addresses = self._ways[other].addresses
         return bool(addresses) and addresses <= self._ways[one].addresses
 
     def _judge(self, way: int, failure: str) -> None:
-        """Note which way connected, and say so where it is news."""
+        """Note which transport connected, and log it if that is news."""
         preference, (preferred, other) = self._preference, self._ways
         if not preference.reached(way, self._clock.now(), failure):
             return
@@ -345,13 +345,13 @@ class FallbackServer:
         return PeerGoneError(f"{self._where} cannot be reached: {reason}", reason=reason)
 
     def _both(self, reasons: Mapping[int, str]) -> str:
-        """What is wrong with the ways, said once if it is the same."""
+        """What is wrong with both transports, said once if it is the same."""
         if len(set(reasons.values())) < 2:
             return next(iter(reasons.values()), "")
         return "; ".join(f"{self._ways[way].name}: {reasons[way]}" for way in sorted(reasons))
 
     async def _try_preferred(self) -> None:
-        """See whether the preferred way leads to the server again, while the other one serves."""
+        """Check whether the preferred transport works again, while the other one serves."""
         try:
             await with_deadline(self._clock, self._server(PREFERRED).connect(), RACE_S, self._too_late)
         except GridError as error:

@@ -1,4 +1,4 @@
-"""Two attempts to connect, the second one begun only if the first fails or takes long; the first to succeed wins."""
+"""Two attempts to connect. The second begins only if the first fails or takes long; the first to succeed wins."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from grid.ports import Clock, Timer
 from grid.runtime import Tasks
 
 HEAD_START_S = 2.0
-"""How long the first may take before the second begins beside it: a handshake across the world."""
+"""How long the first attempt may take before the second begins as well: a handshake around the world."""
 
 HEAD_START_TICKS = 4
 
 AGAIN_S = 1.0
-"""How long a way that failed waits before it tries again, while the other one has not connected either."""
+"""How long a failed transport waits before it tries again, while the other one has not connected either."""
 
 Connect = Callable[[], Awaitable[object]]
 
 
 @frozen
 class Arrival:
-    """winner: 0 or 1, None if both have failed. errors: of those that have."""
+    """winner: 0 or 1; None if both have failed. errors: of the failed ones."""
 
     winner: int | None
     errors: Mapping[int, GridError]
 
 
 async def race(first: Connect, second: Connect, clock: Clock, head_start_s: float = HEAD_START_S) -> Arrival:
-    """Connects over both. When one has connected, the other is canceled; one that fails while the other still tries, tries again."""
+    """Connect over both. When one has connected, the other is canceled. One that fails while the other still tries, tries again."""
     running = _Race((first, second), clock)
     timer = _head_start(clock, head_start_s, running.start_second)
     try:
@@ -77,7 +77,7 @@ class _Race:
             if len(self._down) == len(self._connects):
                 self._end(None)
                 return
-            # In a later turn: the second may connect at once, which ends the race and with it this attempt.
+            # In a later turn: the second may connect at once, which ends the race and thereby this attempt.
             self._clock.call_later(0, self.start_second)
             await self._clock.sleep(AGAIN_S)
             self._down.discard(index)
@@ -88,13 +88,13 @@ class _Race:
 
     def _broke(self, error: BaseException) -> None:
         if not self._outcome.called:
-            self._outcome.errback(error)  # A defect, of ours.
+            self._outcome.errback(error)  # A bug of ours.
 
 
 def _head_start(clock: Clock, head_start_s: float, end: Callable[[], None]) -> list[Timer]:
-    """Call `end` after that time. In ticks: what kept this process itself busy counts as one of them, however long.
+    """Call `end` after that time. Counted in ticks, so that any time in which this process was busy counts as one tick.
 
-    The timer that is under way is always the list's only item.
+    The running timer is always the only item of the list.
     """
     timers: list[Timer] = []
 

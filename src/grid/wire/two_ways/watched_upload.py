@@ -1,4 +1,4 @@
-"""An upload over one of two ways to a server, whose failures tell of that way. It repeats nothing."""
+"""An upload over one of two transports to a server; its failures count against that transport. It repeats nothing."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from grid.ports import ShareNumber, ShareWrite, Upload
 
 Watch = Callable[[Callable[[], Awaitable[None]], int], Awaitable[None]]
-"""Makes a call that moves that many bytes, and judges its way by the outcome."""
+"""Makes a call that moves that many bytes, and judges the transport by the outcome."""
 
 
 class WatchedUpload:
-    """An upload whose failures tell of the way that it goes."""
+    """An upload whose failures count against its transport."""
 
     def __init__(self, inner: Upload, watch: Watch) -> None:
         self._inner = inner
@@ -23,7 +23,7 @@ class WatchedUpload:
         return self._inner.share_numbers
 
     async def write(self, writes: Sequence[ShareWrite]) -> None:
-        """Store all of the writes."""
+        """Store all writes."""
         await self._watch(lambda: self._inner.write(writes), sum(write.size for write in writes))
 
     async def finish(self, writes: Sequence[ShareWrite]) -> None:
@@ -35,5 +35,5 @@ class WatchedUpload:
         await self._watch(lambda: self._inner.close(share_numbers), 0)
 
     async def abort(self, share_numbers: Iterable[ShareNumber] | None = None) -> None:
-        """Give these shares up."""
+        """Abort those of the shares that are open."""
         await self._watch(lambda: self._inner.abort(share_numbers), 0)

@@ -1,4 +1,4 @@
-"""The calls of our servers' extension: whole batches in one message. [grid.wire.packed.share_ranges]"""
+"""The calls of our extension to the protocol: whole batches in one message. [grid.wire.packed.share_ranges]"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from grid.wire.packed.store_messages import pack_stores, parse_store_answers
 async def find_shares(
     session: Session, where: str, storage_index: StorageIndex, ranges: Sequence[Range]
 ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-    """Every share with those ranges; no data where the server left it out because the answer grew too long."""
+    """Every share with those ranges. A share has no data if the server left it out because the answer would be too long."""
     packed = share_ranges.pack_ranges(ranges)
     answer = await call(session.reference, RIStorageServer, where, "grid_find_shares", storage_index, packed)
     found = _parse(answer, where)
@@ -41,7 +41,7 @@ async def find_shares(
 
 
 async def find_each(session: Session, where: str, finds: Sequence[Find]) -> Sequence[Found | None]:
-    """The shares that exist of each file: one message."""
+    """The shares of each file: one message."""
     answer = await call(session.reference, RIStorageServer, where, "grid_find_each", pack_finds(finds))
     try:
         return parse_find_answers(answer, finds)
@@ -52,7 +52,7 @@ async def find_each(session: Session, where: str, finds: Sequence[Find]) -> Sequ
 async def read_shares(
     session: Session, where: str, storage_index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
 ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-    """The ranges, in views of one message."""
+    """The ranges, as views of one message."""
     packed = share_ranges.pack_wants(wants)
     answer = await call(session.reference, RIStorageServer, where, "grid_read_shares", storage_index, packed)
     found = _parse(answer, where)
@@ -68,7 +68,7 @@ async def read_slot(
     share_numbers: frozenset[ShareNumber],
     ranges: Sequence[Range],
 ) -> Mapping[ShareNumber, Sequence[Buffer]] | None:
-    """Ranges of mutable shares, in views of one message; None if they are too much for one."""
+    """Ranges of mutable shares, as views of one message; None if they do not fit one."""
     if not is_read_bounded(share_numbers, ranges):
         return None
     try:
@@ -85,9 +85,9 @@ async def read_slot(
 async def write_slot(
     session: Session, where: str, storage_index: StorageIndex, packed: tuple[bytes, bytes], ranges: Sequence[Range]
 ) -> SlotAnswer:
-    """Test, and if every test holds write: one message. packed: as of pack_slot_write."""
+    """Test and, if every test holds, write: one message. packed: from pack_slot_write."""
     sent = call(session.reference, RIStorageServer, where, "grid_write_slot", storage_index, *packed)
-    del packed  # As in `call`: only what waits to be sent keeps it.
+    del packed  # As in `call`: only the send queue keeps it.
     answer = await sent
     try:
         parsed = parse_slot_answer(answer)
@@ -121,7 +121,7 @@ def _parse(answer: bytes, where: str) -> dict[ShareNumber, list[memoryview]]:
 
 
 async def allocate(session: Session, where: str, *arguments: Any) -> Allocation:
-    """Room for new shares, to be written through one object. arguments: as of grid_allocate."""
+    """Allocate room for new shares, to be written through one object. arguments: those of grid_allocate."""
     already, allocated, upload = await call(session.reference, RIStorageServer, where, "grid_allocate", *arguments)
     check_share_numbers([*already, *allocated], where)
     asked, canary = arguments[3], arguments[5]
@@ -131,7 +131,7 @@ async def allocate(session: Session, where: str, *arguments: Any) -> Allocation:
 
 
 class BatchedUpload:
-    """The upload of all shares that one of our servers took; it ends with the connection."""
+    """The upload of all shares that one server allocated; it ends with the connection."""
 
     def __init__(self, reference: Any, where: str, share_numbers: frozenset[ShareNumber], canary: Any) -> None:
         self._reference = reference
@@ -146,13 +146,13 @@ class BatchedUpload:
         return self._share_numbers
 
     async def write(self, writes: Sequence[ShareWrite]) -> None:
-        """Store all of the writes: one message."""
+        """Store all writes: one message."""
         await call(self._reference, RIShareUpload, self._where, "write", *share_ranges.pack_writes(writes))
 
     async def finish(self, writes: Sequence[ShareWrite]) -> None:
-        """Store the writes and finish their shares: two messages, none waiting for the other's answer.
+        """Store the writes and finish their shares: two messages, sent without waiting in between.
 
-        The server closes nothing before it has stored all that came before.
+        The server closes no share before it has stored all earlier writes.
         """
         numbers = {write.share_number for write in writes}
         sent = [
@@ -169,7 +169,7 @@ class BatchedUpload:
         self._open -= numbers
 
     async def abort(self, share_numbers: Iterable[ShareNumber] | None = None) -> None:
-        """Give up what is open of these; if the connection is gone, the server has done so already."""
+        """Abort those of the shares that are open. If the connection is gone, the server has done so already."""
         numbers = self._open & set(self._open if share_numbers is None else share_numbers)
         self._open -= numbers
         if numbers:

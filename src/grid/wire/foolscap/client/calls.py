@@ -1,4 +1,4 @@
-"""Remote calls whose answers are checked against our schema, whatever interface the peer claims to have."""
+"""Remote calls whose answers are checked against our schema, whatever interface the peer claims."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from grid.wire.foolscap.remote_errors import REMOTE_ERRORS, from_remote
 
 
 async def call(reference: Any, interface: Any, where: str, method: str, *arguments: Any, result: Any = None) -> Any:
-    """The method's answer; errors are those of our tree. result: a constraint tighter than the schema's."""
+    """Call the method and return its answer; errors are GridErrors. result: a stricter constraint than the schema's."""
     sent = send(reference, interface, method, *arguments, result=result)
-    del arguments  # What has been sent, megabytes perhaps, is not kept until the answer comes.
+    del arguments  # The arguments, which may be megabytes, are not kept until the answer comes.
     try:
         return await sent
     except REMOTE_ERRORS as error:
@@ -24,12 +24,12 @@ async def call(reference: Any, interface: Any, where: str, method: str, *argumen
 
 
 def send(reference: Any, interface: Any, method: str, *arguments: Any, result: Any = None) -> Deferred[Any]:
-    """Send the call now; what it raises later is one of REMOTE_ERRORS."""
+    """Send the call now. The Deferred fails with one of REMOTE_ERRORS."""
     schema = interface[method]
     options = {} if result is None else {"_resultConstraint": result}
 
     def check(value: Any) -> Any:
-        # Tokens were checked as they came; references back into the message were not.
+        # Tokens were checked as they came, but references back into the message were not.
         (result or schema.getResponseConstraint()).checkObject(value, True)
         return value
 
@@ -38,7 +38,7 @@ def send(reference: Any, interface: Any, method: str, *arguments: Any, result: A
 
 
 async def all_answers(sent: Sequence[Deferred[Any]], where: str) -> list[Any]:
-    """Every answer, in order; the first failure is raised when all have ended. Cancelling cancels them all."""
+    """Return every answer in order. After all have ended, the first failure is raised. Canceling cancels all of them."""
     outcomes = await DeferredList(sent, consumeErrors=True)
     for succeeded, outcome in outcomes:
         if not succeeded:
@@ -50,13 +50,13 @@ async def all_answers(sent: Sequence[Deferred[Any]], where: str) -> list[Any]:
 
 
 def check_share_numbers(numbers: Sequence[int], where: str) -> None:
-    """PeerError if a number is that of no share."""
+    """Raise PeerError if a number is not a share number."""
     if not all(0 <= number < MAX_SHARES for number in numbers):
         raise PeerError(f"{where} answered about a share whose number no share has")
 
 
 def check_pieces(pieces: Sequence[Any], ranges: Sequence[Range], where: str) -> None:
-    """PeerError unless there is one piece per range, none longer than its range."""
+    """Raise PeerError unless there is one piece per range, and none is longer than its range."""
     if len(pieces) != len(ranges) or any(
         len(piece) > length for piece, (_, length) in zip(pieces, ranges, strict=False)
     ):
@@ -64,14 +64,14 @@ def check_pieces(pieces: Sequence[Any], ranges: Sequence[Range], where: str) -> 
 
 
 def misbehaved(error: FormatError, where: str) -> PeerError:
-    """The error for an answer that cannot be read."""
+    """The error for an answer that cannot be parsed."""
     return PeerError(f"{where} sent an invalid answer: {error}")
 
 
 def checked_shares(
     shares: dict[int, list[bytes]], ranges: Sequence[Range], where: str
 ) -> dict[ShareNumber, list[bytes]]:
-    """The data per share of an answer that has those ranges of each; PeerError if it has others."""
+    """The data per share of an answer with those ranges of each; PeerError if it has others."""
     check_share_numbers(list(shares), where)
     for pieces in shares.values():
         check_pieces(pieces, ranges, where)

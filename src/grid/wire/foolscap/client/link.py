@@ -1,6 +1,6 @@
-"""One server's connection: made when first needed, by one attempt for all who wait, and made again after a loss.
+"""The connection to one server: made when first needed, by one attempt for all callers, and made again after a loss.
 
-What is said over the connection is the client's.
+The client decides what is sent over it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from grid.wire.status import ConnectionStatus
 
 @define(eq=False)
 class Session:
-    """What lasts as long as one connection: the remote server, its version, and readers obtained from it."""
+    """What lives as long as one connection: the remote server, its version, and share readers obtained from it."""
 
     reference: Any
     version: ServerVersion
@@ -33,7 +33,7 @@ class Session:
 
 
 Greet = Callable[[Any], Awaitable[ServerVersion]]
-"""Asks a fresh remote reference for its version."""
+"""Asks a new remote reference for its version."""
 
 
 class Link:
@@ -49,7 +49,7 @@ class Link:
         deadline_s: float = CONNECT_DEADLINE_S,
         on_quiet: OnQuiet = ignore_quiet,
     ) -> None:
-        """Greet is part of connecting; where: the server in messages; deadline_s: for one attempt as a whole.
+        """greet: part of connecting. where: the server's name in messages. deadline_s: for one whole attempt.
 
         on_quiet: called when an attempt gets no sign from the server.
         """
@@ -69,7 +69,7 @@ class Link:
 
     @property
     def status(self) -> ConnectionStatus:
-        """How the connection stands."""
+        """The state of the connection."""
         return self._keeper.status
 
     @property
@@ -77,25 +77,25 @@ class Link:
         """The session, if connected."""
         session = self._keeper.current
         if session is not None and not session.reference.isConnected():
-            # Requests fail a turn before Foolscap reports the loss; a retry then gets a new connection.
+            # Requests fail one turn before Foolscap reports the loss; a retry then gets a new connection.
             self._lost(session)
         return self._keeper.current
 
     def learned(self, version: ServerVersion) -> None:
-        """The server has said again what it is."""
+        """Note the server's current version."""
         if self._keeper.current is not None:
             self._keeper.learned(self._keeper.current, version)
 
     async def session(self) -> Session:
-        """The present session, or the next one; PeerGoneError, PeerTimeoutError or another PeerError if none comes."""
+        """The current session, or a new one; PeerGoneError, PeerTimeoutError or another PeerError if there is none."""
         return self.current or await self._keeper.session()
 
     def forget_failures(self) -> None:
-        """The server is said to be back."""
+        """Forget failures, because the server is said to be back."""
         self._keeper.forget_failures()
 
     def close(self) -> None:
-        """Give up the attempt and the connection; the next session() would connect again."""
+        """Give up the attempt and the connection. Another session() would connect again."""
         self._keeper.close()
         self._drop("closed here")
 
@@ -117,14 +117,14 @@ class Link:
         self._keeper.lost(session, "the connection was lost")
 
     def _drop(self, why: str) -> None:
-        """End whatever connection the Tub has to this server, so that the next attempt starts over."""
+        """End any connection the Tub has to this server, so that the next attempt starts over."""
         for tub_reference, broker in list(self._tub.brokers.items()):
             if tub_reference.getTubID() == self._furl.tub_id:
                 broker.shutdown(Failure(DeadReferenceError(why)))
 
 
 def _address(reference: Any, furl: Furl) -> str:
-    """The hint that the connection was made by, as far as Foolscap tells."""
+    """The hint with which the connection was made, if Foolscap knows it."""
     try:
         winner = reference.getConnectionInfo().winningHint
     except AttributeError:

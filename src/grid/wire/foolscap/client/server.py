@@ -1,9 +1,9 @@
-"""A storage server behind a FURL as a StorageServer: 1.20's, or ours with its batched calls.
+"""A storage server behind a FURL as a StorageServer: 1.20's, or ours with batched calls.
 
-Cost: connecting takes the TLS and Foolscap negotiation and two round trips. After that find_shares, read_shares
-and Upload.write take one round trip and one message where the server offers batches. Where it does not, reads
-first need the share's remote reader (one round trip, kept for the connection), then go out as one message per
-range, none waiting for another. Data is copied once per message on the way out, never on the way in.
+Cost: connecting takes the TLS and Foolscap negotiation and two round trips. After that, find_shares, read_shares
+and Upload.write take one round trip and one message each if the server offers batches. Otherwise reads
+first need the share's remote reader (one round trip, then cached for the connection), and go out as one message per
+range, all at once. Data is copied once per message when sent, and never when received.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class FoolscapServer(SessionServer[Session]):
     async def read_shares(
         self, storage_index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        """Ranges of immutable shares; shares not held are left out."""
+        """Read ranges of immutable shares; missing shares are left out."""
         session = await self._link.session()
         if session.version.batched_reads:
             return await batched_calls.read_shares(session, self._where, storage_index, wants)
@@ -93,7 +93,7 @@ class FoolscapServer(SessionServer[Session]):
         share_numbers: frozenset[ShareNumber],
         share_size: int,
     ) -> Allocation:
-        """Room for new shares; the upload lives as long as the present connection."""
+        """Allocate room for new shares. The upload lives as long as the current connection."""
         session = await self._link.session()
         canary = Referenceable()
         arguments = (storage_index, secrets.renew, secrets.cancel, set(share_numbers), share_size, canary)
@@ -105,20 +105,20 @@ class FoolscapServer(SessionServer[Session]):
         return await batched_calls.store_shares(await self._link.session(), self._where, stores)
 
     async def add_lease(self, storage_index: StorageIndex, secrets: LeaseSecrets) -> None:
-        """Add or renew the lease on every share held."""
+        """Add or renew the lease on every share of the storage index."""
         await self._call("add_lease", storage_index, secrets.renew, secrets.cancel)
 
     async def advise_corrupt(
         self, kind: ShareKind, storage_index: StorageIndex, share_number: ShareNumber, reason: str
     ) -> None:
-        """Tell the server that a share of its is bad."""
+        """Report to the server that its share is corrupt."""
         text = reason.encode()[:MAX_ADVISORY_LENGTH].decode("utf-8", "ignore").encode()
         await self._call("advise_corrupt_share", kind.encode(), storage_index, share_number, text)
 
     async def read_slot(
         self, storage_index: StorageIndex, share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        """Ranges of mutable shares; none named: all."""
+        """Read ranges of mutable shares; all shares if none is named."""
         session = await self._link.session()
         if session.version.packed_slots:
             found = await batched_calls.read_slot(session, self._where, storage_index, share_numbers, ranges)
@@ -134,7 +134,7 @@ class FoolscapServer(SessionServer[Session]):
         writes: Mapping[ShareNumber, TestWrite],
         ranges: Sequence[Range] = (),
     ) -> SlotAnswer:
-        """Test, and if every test holds write, as one step."""
+        """Test and, if every test holds, write, as one atomic step."""
         session = await self._link.session()
         packed = pack_slot_write(secrets, writes, ranges) if session.version.packed_slots else None
         if packed is not None:
@@ -154,7 +154,7 @@ class FoolscapServer(SessionServer[Session]):
     async def _call(self, method: str, *arguments: Any) -> Any:
         session = await self._link.session()
         answer = call(session.reference, RIStorageServer, self._where, method, *arguments)
-        del arguments  # As in `call`: only what waits to be sent keeps them.
+        del arguments  # As in `call`: only the send queue keeps them.
         return await answer
 
     async def _ask_version(self, reference: Any) -> ServerVersion:
@@ -170,7 +170,7 @@ def _tuples(ranges: Sequence[Range]) -> list[Range]:
 
 
 def _pack_test_write(write: TestWrite) -> tuple[Any, Any, Any]:
-    """One share's vector in the exact types of the wire. [spec wire 4]"""
+    """One share's vector in the exact types that the protocol requires. [spec wire 4]"""
     return (
         [(offset, length, b"eq", bytes(specimen)) for offset, length, specimen in write.tests],
         [(offset, bytes(data)) for offset, data in write.writes],

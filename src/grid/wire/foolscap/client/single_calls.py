@@ -1,4 +1,4 @@
-"""The calls of 1.20 servers: one message per range, per write and per share, none waiting for another."""
+"""The calls of 1.20 servers: one message per range, write and share, all sent at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from grid.wire.foolscap.values import as_bytes
 async def find_shares(
     session: Session, where: str, storage_index: StorageIndex, ranges: Sequence[Range]
 ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-    """Every share held: one round trip, and one more for the ranges if there are any."""
+    """Every share: one round trip, and one more for the ranges if there are any."""
     readers = await _fetch_readers(session, where, storage_index)
     return await _read(readers, where, dict.fromkeys(readers, ranges))
 
@@ -26,7 +26,7 @@ async def find_shares(
 async def read_shares(
     session: Session, where: str, storage_index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
 ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-    """The ranges: one round trip where the readers are known, else two."""
+    """The ranges: one round trip if the readers are known, otherwise two."""
     readers = session.readers.get(storage_index, {})
     if not readers.keys() >= wants.keys():
         readers = await _fetch_readers(session, where, storage_index)
@@ -63,7 +63,7 @@ async def _read(
 
 
 async def allocate(session: Session, where: str, *arguments: Any) -> Allocation:
-    """Room for new shares, each with its own writer. arguments: as of allocate_buckets."""
+    """Allocate room for new shares, each with its own writer. arguments: those of allocate_buckets."""
     already, writers = await call(session.reference, RIStorageServer, where, "allocate_buckets", *arguments)
     check_share_numbers([*already, *writers], where)
     asked, canary = arguments[3], arguments[5]
@@ -90,7 +90,7 @@ class SingleUpload:
         return frozenset(self._writers)
 
     async def write(self, writes: Sequence[ShareWrite]) -> None:
-        """Store all of the writes: one message each, sent at once."""
+        """Store all writes: one message each, sent at once."""
         self._require_known([write.share_number for write in writes])
         sent = [
             send(self._writers[write.share_number], RIBucketWriter, "write", write.offset, as_bytes(write.pieces))
@@ -100,7 +100,7 @@ class SingleUpload:
             await all_answers(sent, self._where)
 
     async def finish(self, writes: Sequence[ShareWrite]) -> None:
-        """Store the writes, and close their shares once all writes are stored: a 1.20 server would close a share that lacks some."""
+        """Store the writes, then close their shares: a 1.20 server would also close a share that lacks some."""
         numbers = {write.share_number for write in writes}
         await self.write(writes)
         await self._writes.stored(numbers)
@@ -114,7 +114,7 @@ class SingleUpload:
         self._open -= numbers
 
     async def abort(self, share_numbers: Iterable[ShareNumber] | None = None) -> None:
-        """Give up what is open of these; if the connection is gone, the server has done so already."""
+        """Abort those of the shares that are open. If the connection is gone, the server has done so already."""
         numbers = self._open & set(self._open if share_numbers is None else share_numbers)
         self._open -= numbers
         try:

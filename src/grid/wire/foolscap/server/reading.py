@@ -1,7 +1,7 @@
-"""Reads of single shares over Foolscap, as 1.20 makes them: answered at once, or streamed where they are too long to hold.
+"""Reads of single shares over Foolscap, as in 1.20: answered at once, or streamed if the answer is too long to hold.
 
-What is streamed is not of one moment: a mutable share that is written to meanwhile is read partly old and partly new,
-as it is over HTTP, and its reader's proofs say so.
+A streamed answer is no snapshot: a mutable share that changes meanwhile is read partly old and partly new,
+as over HTTP, and its reader's proofs detect that.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from grid.wire.foolscap.schema import RIBucketReader
 from grid.wire.foolscap.values import as_bytes, natural
 
 MAX_STREAMS = 64
-"""Ranges of one answer that are streamed: each is looked for first."""
+"""Ranges of one answer that may be streamed: each is looked up first."""
 
 ReadWithin = Callable[[Reservation, Sequence[Range]], Awaitable[Sequence[Buffer]]]
-"""Those ranges of one share."""
+"""Reads those ranges of one share within a reservation."""
 
 
 async def streamed_slot(
@@ -40,7 +40,7 @@ async def streamed_slot(
     numbers: frozenset[ShareNumber],
     ranges: Sequence[Range],
 ) -> dict[int, list[Any]]:
-    """What slot_readv answers where that is too long to be held; DataTooLargeError if it is too many ranges as well."""
+    """The answer of slot_readv if it is too long to hold; DataTooLargeError if it also has too many ranges."""
     reads = MeasuredReads(server)
     held = await server.read_slot(storage_index, numbers, ())
     if len(held) * len(ranges) > MAX_STREAMS:
@@ -60,7 +60,7 @@ async def streamed_slot(
 async def _streamed(
     answers: AnswerBudget, outgoing: Outgoing | None, read: ReadWithin, offset: int, length: int
 ) -> Any:
-    """The range for Foolscap to send, not read yet."""
+    """The range for Foolscap to send; it is read later."""
     with answers.reserve(outgoing) as room:
         length = max(0, min(length, MAX_FILE_SIZE - offset))
         length = await clipped_length(partial(read, room), offset, length) if length else 0
@@ -93,7 +93,7 @@ class RemoteReader(Referenceable):
         self._number = number
 
     def remote_read(self, offset: int, length: int) -> Deferred[Any]:
-        """That range, cut short at the end of the share."""
+        """Read that range, cut at the end of the share."""
         return held_answer(self._answers, lambda room: self._read(room, offset, length))
 
     async def _read(self, room: Reservation, offset: int, length: int) -> Any:
@@ -112,6 +112,6 @@ class RemoteReader(Referenceable):
         return _there(found, self._number)
 
     def remote_advise_corrupt_share(self, reason: bytes) -> Deferred[None]:
-        """A client's word that this share is bad."""
+        """Take a client's report that this share is corrupt."""
         text = reason.decode("utf-8", "backslashreplace")
         return answer(self._server.advise_corrupt("immutable", self._storage_index, self._number, text))

@@ -1,9 +1,9 @@
-"""Any StorageServer offered to Foolscap clients, 1.20's and ours.
+"""Offers any StorageServer to Foolscap clients, 1.20's and ours.
 
-Referenceables that translate, check what the schema cannot say, and decide nothing: the rules of storage are
-the StorageServer's. Share numbers, offsets, lengths and sums are checked before anything is allocated for them.
-Every upload belongs to its client's connection: when that is lost before the shares are closed, they are
-given up. [spec wire 4, storage-server 8, 9]
+Referenceables that convert values, check what the schema cannot express, and decide nothing: the StorageServer has the
+rules of storage. Share numbers, offsets, lengths and sums are checked before anything is allocated for them.
+Every upload belongs to its client's connection: if that is lost before the shares are closed, they are
+aborted. [spec wire 4, storage-server 8, 9]
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RemoteStorageServer(Referenceable):
     """A StorageServer as the remote object that a storage FURL names."""
 
     def __init__(self, server: StorageServer, answers: AnswerBudget) -> None:
-        """answers: what they may hold until they are sent."""
+        """answers: the memory that answers may hold until they are sent."""
         self._server = server
         self.answers = answers
         self._reads = MeasuredReads(server)
@@ -74,7 +74,7 @@ class RemoteStorageServer(Referenceable):
         allocated_size: int,
         canary: Any,
     ) -> Deferred[Any]:
-        """Room for new shares: the shares held already, and one writer for each one taken."""
+        """Allocate room for new shares. Returns the shares that exist already, and one writer per allocated share."""
         secrets = LeaseSecrets(renew=renew_secret, cancel=cancel_secret)
         return answer(self._allocate_buckets(storage_index, secrets, sharenums, allocated_size, canary))
 
@@ -93,7 +93,7 @@ class RemoteStorageServer(Referenceable):
         allocated_size: int,
         canary: Any,
     ) -> Deferred[Any]:
-        """As allocate_buckets, with one object that writes all the shares in batches."""
+        """Like allocate_buckets, but with one object that writes all shares in batches."""
         secrets = LeaseSecrets(renew=renew_secret, cancel=cancel_secret)
         return answer(self._allocate_batched(storage_index, secrets, sharenums, allocated_size, canary))
 
@@ -113,7 +113,7 @@ class RemoteStorageServer(Referenceable):
         return set(allocation.already), UploadSession(allocation.upload, canary)
 
     def remote_add_lease(self, storage_index: bytes, renew_secret: bytes, cancel_secret: bytes) -> Deferred[None]:
-        """A lease on every share held."""
+        """Add or renew a lease on every share of the storage index."""
         secrets = LeaseSecrets(renew=renew_secret, cancel=cancel_secret)
         return answer(self._server.add_lease(StorageIndex(storage_index), secrets))
 
@@ -128,7 +128,7 @@ class RemoteStorageServer(Referenceable):
     def remote_slot_readv(
         self, storage_index: bytes, shares: list[int], readv: list[Range]
     ) -> Deferred[dict[int, list[bytes]]]:
-        """Ranges of mutable shares; no shares named: all."""
+        """Read ranges of mutable shares; all shares if none is named."""
         return held_answer(
             self.answers, lambda room: self._slot_readv(room, StorageIndex(storage_index), shares, readv)
         )
@@ -140,7 +140,7 @@ class RemoteStorageServer(Referenceable):
         ranges = check_ranges(readv)
         with suppress(DataTooLargeError):
             return pack_shares(await self._reads.read_slot(room, storage_index, numbers, ranges))
-        # Not where the error is caught: it would hold what was read until the last byte is on its way.
+        # Not inside the handler: the exception would hold what was read until the last byte is sent.
         return await streamed_slot(self._server, self.answers, room.outgoing, storage_index, numbers, ranges)
 
     def remote_slot_testv_and_readv_and_writev(
@@ -150,7 +150,7 @@ class RemoteStorageServer(Referenceable):
         tw_vectors: dict[int, tuple[Any, Any, Any]],
         r_vector: list[Range],
     ) -> Deferred[tuple[bool, dict[int, list[bytes]]]]:
-        """Test, and write if every test holds."""
+        """Test and, if every test holds, write."""
         write_enabler, renew, cancel = secrets
         slot_secrets = SlotSecrets(write_enabler=write_enabler, lease=LeaseSecrets(renew=renew, cancel=cancel))
         return held_answer(
@@ -173,7 +173,7 @@ class RemoteStorageServer(Referenceable):
     def remote_advise_corrupt_share(
         self, share_type: bytes, storage_index: bytes, shnum: int, reason: bytes
     ) -> Deferred[None]:
-        """A client's word that a share is bad."""
+        """Take a client's report that a share is corrupt."""
         return answer(self._advise(share_type, StorageIndex(storage_index), shnum, reason))
 
     async def _advise(self, share_type: bytes, storage_index: StorageIndex, shnum: int, reason: bytes) -> None:
@@ -184,7 +184,7 @@ class RemoteStorageServer(Referenceable):
         await self._server.advise_corrupt(kinds[share_type], storage_index, share_number(shnum), text)
 
     def remote_grid_find_shares(self, storage_index: bytes, ranges: bytes) -> Deferred[Any]:
-        """All shares held with those ranges of each, packed. [grid.wire.packed.share_ranges]"""
+        """Every share, with those ranges of each, packed. [grid.wire.packed.share_ranges]"""
         return held_answer(self.answers, lambda room: self._find_shares(room, StorageIndex(storage_index), ranges))
 
     async def _find_shares(self, room: Reservation, storage_index: StorageIndex, ranges: bytes) -> bytes | JoinedBytes:
@@ -192,14 +192,14 @@ class RemoteStorageServer(Referenceable):
         return outgoing_bytes(share_ranges.pack_pieces(within_limits(found)))
 
     def remote_grid_find_each(self, finds: bytes) -> Deferred[Any]:
-        """As grid_find_shares for several files, packed. [grid.wire.packed.find_messages]"""
+        """Like grid_find_shares for several files, packed. [grid.wire.packed.find_messages]"""
         return held_answer(self.answers, lambda room: self._find_each(room, finds))
 
     async def _find_each(self, room: Reservation, finds: bytes) -> bytes | JoinedBytes:
         return outgoing_bytes(pack_find_answers(await self._reads.find_each(room, parse_finds(finds))))
 
     def remote_grid_read_shares(self, storage_index: bytes, wants: bytes) -> Deferred[Any]:
-        """Ranges of several shares, packed. [grid.wire.packed.share_ranges]"""
+        """Read ranges of several shares, packed. [grid.wire.packed.share_ranges]"""
         return held_answer(self.answers, lambda room: self._read_shares(room, StorageIndex(storage_index), wants))
 
     async def _read_shares(self, room: Reservation, storage_index: StorageIndex, wants: bytes) -> bytes | JoinedBytes:
@@ -207,7 +207,7 @@ class RemoteStorageServer(Referenceable):
         return outgoing_bytes(share_ranges.pack_pieces(found))
 
     def remote_grid_read_slot(self, storage_index: bytes, wants: bytes) -> Deferred[Any]:
-        """As slot_readv, packed. [grid.wire.packed.slots]"""
+        """Like slot_readv, packed. [grid.wire.packed.slots]"""
         return held_answer(self.answers, lambda room: self._read_slot(room, StorageIndex(storage_index), wants))
 
     async def _read_slot(self, room: Reservation, storage_index: StorageIndex, wants: bytes) -> bytes | JoinedBytes:
@@ -219,7 +219,7 @@ class RemoteStorageServer(Referenceable):
         raise DataTooLargeError("more bytes or ranges than one answer may have")
 
     def remote_grid_write_slot(self, storage_index: bytes, head: bytes, data: bytes) -> Deferred[Any]:
-        """As slot_testv_and_readv_and_writev, packed. [grid.wire.packed.slots]"""
+        """Like slot_testv_and_readv_and_writev, packed. [grid.wire.packed.slots]"""
         return held_answer(self.answers, lambda room: self._write_slot(room, StorageIndex(storage_index), head, data))
 
     async def _write_slot(
@@ -231,7 +231,7 @@ class RemoteStorageServer(Referenceable):
         )
 
     def remote_grid_store_shares(self, stores: bytes) -> Deferred[bytes]:
-        """Whole shares of several files, packed. [grid.wire.packed.store_messages]"""
+        """Store whole shares of several files, packed. [grid.wire.packed.store_messages]"""
         return answer(self._store_shares(stores))
 
     async def _store_shares(self, stores: bytes) -> bytes:

@@ -1,7 +1,7 @@
-"""Uploads in progress as remote objects: a writer per share for 1.20 clients, one object for all shares for ours.
+"""Uploads in progress as remote objects: one writer per share for 1.20 clients, one object for all shares for ours.
 
-A session joins the objects of one allocation to the client's canary: if the connection goes before every
-share is closed or given up, the rest is given up. [spec storage-server 8.2]
+A session ties the objects of one allocation to the client's canary: if the connection is lost before every
+share is closed or aborted, the others are aborted. [spec storage-server 8.2]
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ log = Logger()
 
 
 class UploadSession:
-    """One allocation's upload, given up when its client's connection is lost."""
+    """The upload of one allocation, aborted when its client's connection is lost."""
 
     def __init__(self, upload: Upload, canary: Any) -> None:
         self._upload = upload
@@ -36,12 +36,12 @@ class UploadSession:
         self._marker = canary.notifyOnDisconnect(self._lost) if self._open else None
 
     def require_open(self, share_numbers: Iterable[ShareNumber]) -> None:
-        """FormatError if one of these is not being uploaded here any more."""
+        """Raise FormatError if one of these shares is no longer being uploaded."""
         if not self._open.issuperset(share_numbers):
             raise FormatError("this share was never allocated here, or was closed or given up already")
 
     async def write(self, writes: list[ShareWrite]) -> None:
-        """Store the writes, all to open shares."""
+        """Store the writes, which must all be to open shares."""
         self.require_open([write.share_number for write in writes])
         await self._upload.write(writes)
 
@@ -53,7 +53,7 @@ class UploadSession:
         self._settle(numbers)
 
     async def abort(self, share_numbers: Iterable[ShareNumber]) -> None:
-        """Give these shares up as far as they are open."""
+        """Abort those of the shares that are open."""
         numbers = frozenset(share_numbers) & self._open
         if numbers:
             await self._upload.abort(numbers)
@@ -92,18 +92,18 @@ class RemoteWriter(Referenceable):
         self._number = number
 
     def remote_write(self, offset: int, data: bytes) -> Deferred[None]:
-        """Store the bytes there."""
+        """Store the bytes at that offset."""
         return answer(self._write(offset, data))
 
     async def _write(self, offset: int, data: bytes) -> None:
         await self._session.write([ShareWrite(self._number, natural(offset), [data])])
 
     def remote_close(self) -> Deferred[None]:
-        """The share is complete."""
+        """Close the complete share."""
         return answer(self._session.close([self._number]))
 
     def remote_abort(self) -> Deferred[None]:
-        """The share is given up."""
+        """Abort the share."""
         return answer(self._session.abort([self._number]))
 
 
@@ -116,7 +116,7 @@ class RemoteUpload(Referenceable):
         self._writes = WritesUnderWay()
 
     def remote_write(self, records: bytes, data: bytes) -> Deferred[None]:
-        """Store all the bytes, of as many shares as the records name."""
+        """Store all the bytes, for the shares that the records name."""
         return answer(self._write(records, data))
 
     async def _write(self, records: bytes, data: bytes) -> None:
@@ -126,7 +126,7 @@ class RemoteUpload(Referenceable):
             await self._session.write(writes)
 
     def remote_close(self, sharenums: set[int]) -> Deferred[None]:
-        """These shares are complete."""
+        """Close these complete shares."""
         return answer(self._close(sharenums))
 
     async def _close(self, sharenums: set[int]) -> None:
@@ -136,7 +136,7 @@ class RemoteUpload(Referenceable):
         await self._session.close(numbers)
 
     def remote_abort(self, sharenums: set[int]) -> Deferred[None]:
-        """These shares are given up."""
+        """Abort these shares."""
         return answer(self._abort(sharenums))
 
     async def _abort(self, sharenums: set[int]) -> None:

@@ -1,4 +1,4 @@
-"""The requests of our servers' extension: whole batches in one. [grid.wire.http.format.frames]"""
+"""The requests of our extension to the protocol: whole batches in one request. [grid.wire.http.format.frames]"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Found = dict[ShareNumber, list[Buffer]]
 
 
 async def find_shares(requester: Requester, access: Access, index: StorageIndex, ranges: Sequence[Range]) -> Found:
-    """Every share with those ranges; no data where the server left it out because the answer grew too long."""
+    """Every share with those ranges. A share has no data if the server left it out because the answer would be too long."""
     path = pack_path(index, "immutable", "grid-find")
     return await _ask(requester, access, path, pack_ranges(ranges), AnswerParser(None, ranges))
 
@@ -33,7 +33,7 @@ async def find_shares(requester: Requester, access: Access, index: StorageIndex,
 async def find_each(
     requester: Requester, access: Access, finds: Sequence[Find]
 ) -> Sequence[find_messages.Found | None]:
-    """The shares that exist of each file: one request."""
+    """The shares of each file: one request."""
     request = HttpRequest(method=b"POST", path=FIND_PATH, body=(find_messages.pack_finds(finds),))
     reply = await requester.require(access, request, find_messages.MAX_FIND_ANSWER)
     try:
@@ -45,7 +45,7 @@ async def find_each(
 async def read_shares(
     requester: Requester, access: Access, index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
 ) -> Found:
-    """The ranges of those shares that are there."""
+    """The ranges of those shares that exist."""
     named = {number: ranges for number, ranges in wants.items() if ranges}
     path = pack_path(index, "immutable", "grid-read")
     found = await _ask(requester, access, path, pack_wants(named), AnswerParser(named)) if named else {}
@@ -58,7 +58,7 @@ async def read_shares(
 async def read_slot(
     requester: Requester, access: Access, index: StorageIndex, numbers: frozenset[ShareNumber], ranges: Sequence[Range]
 ) -> Found:
-    """The ranges of those mutable shares that are there, all read at one moment."""
+    """The ranges of those mutable shares that exist, all read at the same moment."""
     path = pack_path(index, "mutable", "grid-read")
     wants = dict.fromkeys(numbers, ranges) if numbers else None
     return await _ask(requester, access, path, pack_slot_wants(numbers, ranges), AnswerParser(wants, ranges))
@@ -79,7 +79,7 @@ async def _ask(requester: Requester, access: Access, path: bytes, body: bytes, p
 
 async def store_shares(requester: Requester, access: Access, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
     """Store whole shares of any number of files: one request."""
-    # It may be sent again: what was stored the first time is then held already, and counts as much.
+    # It may be sent again: shares stored by the first attempt then already exist, and count as well.
     request = HttpRequest(method=b"POST", path=STORE_PATH, body=(pack_stores(stores),))
     reply = await requester.require(access, request, MAX_STORE_ANSWER)
     try:
@@ -91,14 +91,14 @@ async def store_shares(requester: Requester, access: Access, stores: Sequence[Ne
 async def write_shares(
     requester: Requester, access: Access, index: StorageIndex, secret: bytes, writes: Sequence[ShareWrite]
 ) -> frozenset[ShareNumber]:
-    """Store all of the writes; which of their shares are complete, and closed, with them."""
+    """Store all writes. Returns the shares that these writes completed and closed."""
     body, _ = pack_write(writes)
     path = pack_path(index, "immutable", "grid-write")
     request = HttpRequest(method=b"POST", path=path, secrets={UPLOAD: secret}, body=body)
     reply = await requester.ask(access, request, MAX_SHARES)
     named = frozenset(write.share_number for write in writes)
     if reply.status == 404 and named <= await single_requests.list_shares(requester, access, "immutable", index):
-        return named  # The answer to the same request, sent before, was lost.
+        return named  # The answer to the same request was lost the first time.
     if reply.status != 200:
         raise requester.refusal(reply, _WRITE_ERRORS)
     complete = frozenset(map(ShareNumber, bytes(reply.body)))

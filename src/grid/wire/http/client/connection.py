@@ -1,7 +1,7 @@
-"""The client's end of one HTTP connection: one request at a time, its answer given to a receiver as it comes.
+"""The client's end of one HTTP connection: one request at a time, whose answer goes to a receiver as it comes.
 
-What a request sends is borrowed until it is answered; it goes out as the socket takes it. An answer's bytes are
-passed on as the buffers they came in. Every wait has a deadline, kept by one timer that is re-armed when it fires.
+A request's bytes are borrowed until it is answered, and are sent as the socket accepts them. An answer's bytes are
+passed on in the buffers they came in. Every wait has a deadline, kept by one timer that is re-armed when it fires.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from grid.wire.http.format.tls import expect
 
 TICK_S = 15.0
 IDLE_S = 45.0
-"""Seconds after which an idle connection is closed: before a 1.20 server does so, which is after 60."""
+"""An idle connection is closed after this many seconds: before a 1.20 server closes it, after 60."""
 
 
 class Receiver(Protocol):
-    """Takes an answer's body."""
+    """Takes the body of an answer."""
 
     def feed(self, data: Buffer) -> None:
-        """Take what has come; the buffer may be kept. GridError ends the connection and the request."""
+        """Take received data; the buffer may be kept. GridError ends the connection and the request."""
 
 
 ChooseReceiver = Callable[[ResponseHead], Receiver]
-"""Makes the receiver for an answer with that head; GridError if no body is worth having."""
+"""Makes the receiver for an answer with that head; GridError if its body is not worth receiving."""
 
 
 @define(eq=False)
@@ -67,7 +67,7 @@ class ClientConnection(TwistedProtocol):
     _outbox: Outbox
 
     def __init__(self, clock: Clock, where: str, on_lost: Callable[[ClientConnection], None]) -> None:
-        """Where: the server, for messages."""
+        """where: the server's name in messages."""
         self._clock = clock
         self._where = where
         self._on_lost = on_lost
@@ -81,23 +81,23 @@ class ClientConnection(TwistedProtocol):
         self.is_reusable = True
         self.idle_since = clock.now()
 
-    # What the transport calls.
+    # Called by the transport.
 
     def connectionMade(self) -> None:
         """Ready for requests."""
         self._outbox = Outbox(self.transport)
-        # Or the end of an answer waits until its middle is acknowledged, which may take a receiver 40 ms.
+        # Otherwise the end of an answer waits until its middle is acknowledged, which may take a receiver 40 ms.
         self.transport.setTcpNoDelay(True)
         self.transport.registerProducer(self, True)
         self._set_deadline(IDLE_S)
 
     def dataReceived(self, data: bytes) -> None:
-        """Take what has come."""
+        """Take received data."""
         self.got_bytes = True
         self._set_deadline(HTTP_STALL_DEADLINE_S)
         pending = self._pending
         if pending is None:
-            self.abort()  # An answer to no request: whatever this is, it cannot be used.
+            self.abort()  # An answer to no request. Whatever it is, the connection is unusable.
             return
         try:
             rest = self._take(pending, data)
@@ -105,13 +105,13 @@ class ClientConnection(TwistedProtocol):
             self.abort()
             self._fail(error)
             return
-        if rest is not None and self._pending is pending:  # A receiver may have had the request cancelled.
+        if rest is not None and self._pending is pending:  # A receiver may have canceled the request.
             self._answered(pending, rest)
         decoder = None if self._pending is None else self._pending.decoder
         expect(self.transport, 0 if decoder is None else decoder.awaited)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """End the request that waits, if any."""
+        """End the current request, if any."""
         self.is_lost = True
         self.is_reusable = False
         if self._timer is not None:
@@ -125,23 +125,23 @@ class ClientConnection(TwistedProtocol):
         self._on_lost(self)
 
     def pauseProducing(self) -> None:
-        """The socket is full."""
+        """Note that the socket is full."""
         self._outbox.pause()
 
     def resumeProducing(self) -> None:
-        """The socket has room."""
+        """Note that the socket has room."""
         self._set_deadline(HTTP_STALL_DEADLINE_S)
         self._outbox.resume()
 
     def stopProducing(self) -> None:
-        """The connection is gone; connectionLost says so."""
+        """Do nothing: connectionLost follows."""
 
-    # What the client calls.
+    # Called by the client.
 
     async def ask(self, pieces: Sequence[Buffer], choose: ChooseReceiver) -> ResponseHead:
-        """Send a request and return when its answer's body has been received whole.
+        """Send a request. Returns when the whole body of the answer has been received.
 
-        PeerGoneError, PeerTimeoutError, PeerError, or what the receiver raised. Cancelling closes the connection.
+        PeerGoneError, PeerTimeoutError, PeerError, or an error of the receiver. Canceling closes the connection.
         """
         if self.is_lost:
             raise PeerGoneError(f"the connection to {self._where} was lost")
@@ -160,17 +160,17 @@ class ClientConnection(TwistedProtocol):
             self.transport.abortConnection()
 
     def round_trip_s(self) -> float | None:
-        """The shortest round trip that the system has seen on this connection; None where nobody knows."""
+        """The shortest round trip that the system has measured on this connection; None if unknown."""
         return shortest_round_trip_s(getattr(self.transport, "transport", self.transport))
 
     def pause(self) -> None:
-        """Receive no more for now; it is for the caller then to end a wait that has become too long."""
+        """Stop receiving for now. The caller must then limit the wait."""
         if not self.is_lost:
             self._is_paused = True
             self.transport.pauseProducing()
 
     def resume(self) -> None:
-        """Receive on."""
+        """Resume receiving."""
         if not self.is_lost:
             self._is_paused = False
             self._set_deadline(HTTP_STALL_DEADLINE_S)
@@ -200,7 +200,7 @@ class ClientConnection(TwistedProtocol):
         try:
             head = parse_response_head(text)
             if head.status < 200:
-                return  # 100 Continue and its like: the answer comes later.
+                return  # 100 Continue and similar: the final answer comes later.
             pending.head = head
             pending.receiver = pending.choose(head)
             pending.decoder = response_body(head)
@@ -234,7 +234,7 @@ class ClientConnection(TwistedProtocol):
         self._timer = None
         wait_s = self._deadline - self._clock.now()
         if wait_s > 0 or self._is_paused:
-            expect(self.transport, 0)  # So that what trickles in is seen before the deadline is.
+            expect(self.transport, 0)  # So that data that trickles in is seen before the deadline is.
             self._timer = self._clock.call_later(min(max(wait_s, 1.0), TICK_S), self._look_at_time)
             return
         self.abort()
@@ -242,7 +242,7 @@ class ClientConnection(TwistedProtocol):
 
 
 class Collector:
-    """Keeps a body of at most limit bytes."""
+    """Keeps a body of at most `limit` bytes."""
 
     def __init__(self, limit: int, where: str) -> None:
         self._limit = limit
@@ -251,7 +251,7 @@ class Collector:
         self._size = 0
 
     def feed(self, data: Buffer) -> None:
-        """Take what has come; PeerError past the limit."""
+        """Take received data; PeerError past the limit."""
         self._size += len(data)
         if self._size > self._limit:
             raise PeerError(f"{self._where} answered with more than {self._limit} bytes")
@@ -259,18 +259,18 @@ class Collector:
 
     @property
     def body(self) -> Buffer:
-        """All of it."""
+        """The whole body."""
         return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
 
 
 class Discarder:
-    """Keeps nothing of a body, which may be as long as an error's."""
+    """Discards a body of up to the length that an error may have."""
 
     def __init__(self, limit: int) -> None:
         self._room = limit
 
     def feed(self, data: Buffer) -> None:
-        """Take what has come; PeerError past the limit."""
+        """Take received data; PeerError past the limit."""
         self._room -= len(data)
         if self._room < 0:
             raise PeerError("a server answered with an overlong error")

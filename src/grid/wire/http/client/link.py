@@ -1,7 +1,7 @@
-"""What a client knows of one server: which of its addresses answers, what it offers, and how it stands.
+"""What a client knows of one server: which of its addresses answers, what it offers, and its state.
 
 The first call asks all addresses for their version, and the first to answer is used from then on [spec wire 18].
-When a connection cannot be made any more, the next call asks again, and no sooner than the backoff allows.
+When no connection can be made any more, the next call asks again, but not before the backoff allows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _VERSION = HttpRequest(method=b"GET", path=b"/storage/v1/version")
 
 @define(eq=False)
 class Session:
-    """Where the server answers, and what it is. plain: where it may be read from in the clear, if at all."""
+    """Where the server answers, and its version. plain: where its shares can be read unencrypted, if anywhere."""
 
     access: Access
     version: ServerVersion
@@ -48,34 +48,34 @@ class Link:
 
     @property
     def status(self) -> ConnectionStatus:
-        """How the connection stands."""
+        """The state of the connection."""
         return self._keeper.status
 
     @property
     def current(self) -> Session | None:
-        """The session, if there is one."""
+        """The session, or None."""
         return self._keeper.current
 
     async def session(self) -> Session:
-        """The present session, or the next one; PeerGoneError, PeerTimeoutError or another PeerError if none comes."""
+        """The current session, or a new one; PeerGoneError, PeerTimeoutError or another PeerError if there is none."""
         return await self._keeper.session()
 
     async def ask_version(self, session: Session) -> ServerVersion:
-        """What the server says now."""
+        """Ask the server for its version now."""
         version = await self._greet(session.access)
         self._keeper.learned(session, version)
         return version
 
     def lost(self, session: Session, why: str) -> None:
-        """The server could not be reached: the next call starts over."""
+        """Note that the server could not be reached, so that the next call starts over."""
         self._keeper.lost(session, why)
 
     def forget_failures(self) -> None:
-        """The server is said to be back."""
+        """Forget failures, because the server is said to be back."""
         self._keeper.forget_failures()
 
     def close(self) -> None:
-        """Give up the attempt and the connections; the next session() would connect again."""
+        """Give up the attempt and the connections. Another session() would connect again."""
         self._keeper.close()
         for access in (*self._accesses, *([self._plain] if self._plain else ())):
             self._requester.pool.close(access.address)

@@ -1,7 +1,7 @@
-"""All HTTP connections of one process, kept for the next request; a bounded number to each server.
+"""All HTTP connections of one process, kept for further requests, with a limited number per server.
 
-A connection is trusted for one reason only: the hash of the server's key is the one that its NURL names.
-Cost: a new connection takes the TCP and TLS handshakes; an idle one nothing but its timer.
+A connection is trusted only if the hash of the server's key is the one in its NURL.
+Cost: a new connection takes the TCP and TLS handshakes; an idle one only its timer.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from grid.wire.http.format.tls import TlsLayer, client_context, spki_hash
 from grid.wire.reasons import not_connected
 
 CONNECTIONS_PER_SERVER = 8
-"""At most; 1.20's own clients use 10. Some of them may be taken by streams for a while."""
+"""Most connections per server; 1.20's own clients use 10. Streams may use some of them for a while."""
 
 FRESH_S = 30.0
-"""A connection idle for less than this is not closed by its server just when a request is on its way: 1.20 waits for 60 s, and
-we close it ourselves after 45. A new one would cost two round trips more."""
+"""A server does not close a connection that was idle for less than this just when a request is sent: 1.20 waits for 60 s, and
+we close it ourselves after 45. A new connection would cost two more round trips."""
 
 
 @frozen
 class Address:
-    """Where a server is, and the hash of its key; None: in the clear, where it may be anybody."""
+    """Where a server is, and the hash of its key; None: unencrypted and unauthenticated."""
 
     host: str
     port: int
@@ -72,8 +72,8 @@ class Pool:
     ) -> tuple[ClientConnection, bool]:
         """A connection for one request, and whether it was used before; PeerUnreachableError, PeerTimeoutError.
 
-        Fresh: the request must not be sent where it might have to be sent again. on_quiet: called when nothing comes of
-        connecting.
+        fresh: the request must not go to a connection on which it might have to be repeated. on_quiet: called when
+        connecting gets no sign of life.
         """
         destination = self._destinations.setdefault(address, _Destination())
         while True:
@@ -98,7 +98,7 @@ class Pool:
         return connection, False
 
     def release(self, address: Address, connection: ClientConnection) -> None:
-        """The request is done."""
+        """Return a connection after its request."""
         destination = self._destinations.setdefault(address, _Destination())
         destination.busy.discard(connection)
         if connection.is_reusable and not connection.is_lost:
@@ -106,7 +106,7 @@ class Pool:
         _wake_one(destination)
 
     def part_count(self, address: Address, direction: Direction, size: int) -> int:
-        """How many connections should carry a message of that many bytes side by side."""
+        """How many parallel connections should carry a message of that many bytes."""
         destination = self._destinations.get(address)
         if destination is None:
             return 1
@@ -114,13 +114,13 @@ class Pool:
         return destination.line.part_count(direction, size, free, self._clock.now())
 
     def moved(self, address: Address, direction: Direction, size: int) -> None:
-        """A message of that many bytes has gone to the address, or come from there."""
+        """Note that a message of that many bytes went to the address or came from it."""
         destination = self._destinations.get(address)
         if destination is not None:
             destination.line.moved(direction, size, self._clock.now())
 
     def close(self, address: Address | None = None) -> None:
-        """Close the connections to that address, or all."""
+        """Close the connections to that address, or all connections."""
         destinations = (
             list(self._destinations.values()) if address is None else [self._destinations.get(address, _Destination())]
         )
@@ -134,7 +134,7 @@ class Pool:
             is_usable = connection.is_reusable and not connection.is_lost
             is_stale = fresh and self._clock.now() - connection.idle_since > FRESH_S
             if is_usable and is_stale and destination.count < self._per_server:
-                return None  # It is kept for requests that may be sent again.
+                return None  # Keep it for requests that may be repeated.
             destination.idle.pop()
             if is_usable and is_stale:
                 connection.abort()
@@ -173,7 +173,7 @@ class Pool:
             connection.abort()
             raise
         except Exception as error:
-            # Twisted has errors of its own, the system's, and ValueError for names that no host can have.
+            # Besides the system's errors, Twisted raises its own, and ValueError for impossible host names.
             connection.abort()
             raise not_connected(where, error) from error
         except BaseException:
@@ -181,7 +181,7 @@ class Pool:
             raise
         finally:
             watch.end()
-            opening.outcome.addErrback(lambda _: None)  # Those who waited know of it; nobody else needs to.
+            opening.outcome.addErrback(lambda _: None)  # Everybody who waited has been notified.
         destination.line.round_trip_s = connection.round_trip_s()
         return connection
 
@@ -195,7 +195,7 @@ class Pool:
 
 
 class _Opening:
-    """Whether a new connection is one to the server that it should be to; the first word stands."""
+    """Whether a new connection leads to the right server. The first result counts."""
 
     def __init__(self, spki_hash: str | None, where: str) -> None:
         self.outcome: Deferred[None] = Deferred()
@@ -203,19 +203,19 @@ class _Opening:
         self._where = where
 
     def accept(self, certificate: bytes | None) -> bool:
-        """Whether the certificate has the key."""
+        """Whether the certificate has the expected key."""
         accepted = _has_key(certificate, self._spki_hash)
         if not accepted:
             self.fail("is not the server that answers there: its key differs")
         return accepted
 
     def succeed(self) -> None:
-        """The connection can be used."""
+        """Note that the connection can be used."""
         if not self.outcome.called:
             self.outcome.callback(None)
 
     def fail(self, why: str) -> None:
-        """It cannot, or not any more."""
+        """Note that the connection cannot be used, or no longer."""
         if not self.outcome.called:
             self.outcome.errback(PeerUnreachableError(f"{self._where} {why}", reason=why))
 

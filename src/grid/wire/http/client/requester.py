@@ -1,7 +1,7 @@
-"""How a client asks: requests packed, sent over the pool's connections, and their refusals as errors of our tree.
+"""Sends requests: packs them, uses the pool's connections, and converts refusals to GridErrors.
 
-A request that may be repeated is sent again when a connection kept from before turns out to be closed; any other
-goes out only over connections that are surely open. Cost: one write and one round trip on an open connection.
+A request that may be repeated is sent again if a reused connection turns out to be closed. Any other request
+uses only connections that are surely open. Cost: one write and one round trip on an open connection.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ NO_SECRETS: Mapping[str, bytes] = {}
 
 @frozen
 class Access:
-    """An address, and the headers that open it: they hold the swissnum, or what stands for it."""
+    """An address, and the headers that authorize requests; they contain the swissnum or a token in its place."""
 
     address: Address
     authorization: bytes = field(repr=False)
 
     @property
     def host(self) -> bytes:
-        """The Host header's value."""
+        """The value of the Host header."""
         name = f"[{self.address.host}]" if ":" in self.address.host else self.address.host
         return f"{name}:{self.address.port}".encode("ascii")
 
 
 @frozen(kw_only=True)
 class HttpRequest:
-    """One request. Repeatable: asking twice has the same effect as asking once."""
+    """One request. repeatable: sending it twice has the same effect as sending it once."""
 
     method: bytes
     path: bytes
@@ -62,7 +62,7 @@ class HttpRequest:
     repeatable: bool = True
 
     def pack(self, access: Access) -> list[Buffer]:
-        """The request in pieces; those of the body are as they are."""
+        """The request in pieces; pieces of the body are not copied."""
         headers = [
             (b"Host", access.host),
             (b"Authorization", access.authorization),
@@ -77,7 +77,7 @@ class HttpRequest:
 
 @frozen
 class Reply:
-    """An answer whose body is at hand."""
+    """An answer with its body."""
 
     status: int
     head: ResponseHead
@@ -85,7 +85,7 @@ class Reply:
 
 
 class Requester:
-    """Asks one server; where: how messages call it. on_quiet: called when an attempt to connect gets no sign from it."""
+    """Sends requests to one server. where: its name in messages. on_quiet: called when an attempt to connect gets no sign of life."""
 
     def __init__(self, pool: Pool, where: str, on_quiet: OnQuiet = ignore_quiet) -> None:
         self.pool = pool
@@ -93,7 +93,7 @@ class Requester:
         self.on_quiet = on_quiet
 
     async def send(self, access: Access, request: HttpRequest, choose: ChooseReceiver) -> ResponseHead:
-        """The head of the answer, its body received whole; PeerError, or what the receiver raised."""
+        """The head of the answer, after its body was received; PeerError, or an error of the receiver."""
         pieces = request.pack(access)
         while True:
             connection, was_used = await self.pool.acquire(
@@ -108,7 +108,7 @@ class Requester:
                 self.pool.release(access.address, connection)
 
     async def ask(self, access: Access, request: HttpRequest, limit: int = MAX_HTTP_CBOR_ANSWER) -> Reply:
-        """The answer, whatever its status; PeerError if it cannot be had."""
+        """The answer, whatever its status; PeerError if there is none."""
         received: list[Collector] = []
 
         def choose(head: ResponseHead) -> Receiver:
@@ -119,14 +119,14 @@ class Requester:
         return Reply(head.status, head, received[0].body)
 
     async def require(self, access: Access, request: HttpRequest, limit: int = MAX_HTTP_CBOR_ANSWER) -> Reply:
-        """The answer of a request that was granted; the error for any other status than 2xx."""
+        """The answer if its status is 2xx; otherwise raises the error for the status."""
         reply = await self.ask(access, request, limit)
         if reply.status >= 300:
             raise self.refusal(reply)
         return reply
 
     def refusal(self, reply: Reply, errors: Mapping[int, type[GridError]] | None = None) -> GridError:
-        """The error for a status; errors: what some statuses mean to the one request."""
+        """The error for a status. errors: what some statuses mean for this request."""
         text = printable(reply.body)
         message = f"{self.where} refused with status {reply.status}{': ' if text else ''}{text}"
         kind = (errors or {}).get(reply.status)
@@ -137,18 +137,18 @@ class Requester:
         return PeerRefusedError(message, kind=f"HTTP {reply.status}")
 
     def misbehaved(self, error: FormatError | str) -> PeerError:
-        """The error for an answer that cannot be what it has to be."""
+        """The error for an invalid answer."""
         return PeerError(f"{self.where} sent an invalid answer: {error}")
 
 
 def printable(body: Buffer) -> str:
-    """Hostile text for a message: cut, and without control characters; nothing if it is a web page."""
+    """Hostile text for a message: shortened, without control characters; "" for a web page."""
     text = bytes(body[:MAX_REMOTE_TEXT]).decode("utf-8", "replace").strip()
     return "" if text.startswith("<") else "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 async def all_of(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Every result, in order, all run at once; the first error is raised when all have ended. Cancelling cancels all."""
+    """Run all and return every result, in order. After all have ended, the first error is raised. Canceling cancels all."""
     tasks = [Deferred.fromCoroutine(item) for item in work]
     outcomes: Any = await DeferredList(tasks, consumeErrors=True)
     for succeeded, outcome in outcomes:
@@ -158,7 +158,7 @@ async def all_of(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 async def first_of(work: Iterable[Coroutine[Any, Any, T]]) -> T:
-    """The first result, the others cancelled; an error if all have failed, one that says more than that nobody listens."""
+    """The first result; the others are canceled. If all fail, the error that says more than that nobody listens."""
     tasks = [Deferred.fromCoroutine(item) for item in work]
     try:
         outcome: Any = await DeferredList(tasks, fireOnOneCallback=True, consumeErrors=True)

@@ -1,9 +1,9 @@
-"""A storage server behind NURLs as a StorageServer: 1.20's, or ours with its batched requests.
+"""A storage server behind NURLs as a StorageServer: 1.20's, or ours with batched requests.
 
-Cost: the first call takes a TLS handshake and a round trip for the version. After that find_shares, read_shares,
-read_slot and Upload.write take one request where the server offers batches; elsewhere one per share and run of
-neighbouring ranges, side by side over a few connections, and one more to list shares where that is asked for.
-Bytes are copied once on the way in (a range's pieces joined) and once on the way out (by the cipher).
+Cost: the first call takes a TLS handshake and a round trip for the version. After that, find_shares, read_shares,
+read_slot and Upload.write take one request if the server offers batches. Otherwise they take one per share and run of
+neighboring ranges, in parallel over a few connections, and one more to list shares if needed.
+Bytes are copied once when received (to join a range's pieces) and once when sent (by the cipher).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class HttpServer(SessionServer[Session]):
         plain: tuple[str, int] | None = None,
         on_quiet: OnQuiet = ignore_quiet,
     ) -> None:
-        """plain: host and port to read shares from in the clear, which the user must have asked for.
+        """plain: host and port to read shares from unencrypted, only at the user's request.
 
         on_quiet: called when an attempt to connect gets no sign from the server.
         """
@@ -84,7 +84,7 @@ class HttpServer(SessionServer[Session]):
         super().__init__(identity, self._link, runtime.clock)
 
     def close(self) -> None:
-        """Give up the connections; what waits on them fails with PeerGoneError."""
+        """Close the connections; waiting calls fail with PeerGoneError."""
         self._ahead.close()
         super().close()
 
@@ -114,7 +114,7 @@ class HttpServer(SessionServer[Session]):
     async def read_shares(
         self, storage_index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        """Ranges of immutable shares; shares not held are left out."""
+        """Read ranges of immutable shares; missing shares are left out."""
 
         async def ask(session: Session, access: Access) -> Mapping[ShareNumber, Sequence[Buffer]]:
             if session.version.batched_reads:
@@ -132,7 +132,7 @@ class HttpServer(SessionServer[Session]):
         share_numbers: frozenset[ShareNumber],
         share_size: int,
     ) -> Allocation:
-        """Room for new shares."""
+        """Allocate room for new shares."""
         secret = self._runtime.entropy.random_bytes(UPLOAD_SECRET_SIZE)
         request = HttpRequest(
             method=b"POST",
@@ -159,7 +159,7 @@ class HttpServer(SessionServer[Session]):
         return await self._watched(session, batched_requests.store_shares(self._requester, session.access, stores))
 
     async def add_lease(self, storage_index: StorageIndex, secrets: LeaseSecrets) -> None:
-        """Add or renew the lease on every share held."""
+        """Add or renew the lease on every share of the storage index."""
         path = pack_path(storage_index, "lease")
         _, reply = await self._ask(HttpRequest(method=b"PUT", path=path, secrets=_lease(secrets), body=()))
         self._require(reply, 404)
@@ -167,7 +167,7 @@ class HttpServer(SessionServer[Session]):
     async def advise_corrupt(
         self, kind: ShareKind, storage_index: StorageIndex, share_number: ShareNumber, reason: str
     ) -> None:
-        """Tell the server that a share of its is bad."""
+        """Report to the server that its share is corrupt."""
         path = pack_path(storage_index, kind, share_number, "corrupt")
         _, reply = await self._ask(HttpRequest(method=b"POST", path=path, headers=_CBOR, body=(pack_reason(reason),)))
         self._require(reply, 404)
@@ -175,7 +175,7 @@ class HttpServer(SessionServer[Session]):
     async def read_slot(
         self, storage_index: StorageIndex, share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        """Ranges of mutable shares; none named: all. With 1.20 servers the ranges are not of one moment."""
+        """Read ranges of mutable shares; all shares if none is named. From a 1.20 server, the ranges are not a snapshot."""
 
         async def ask(session: Session, access: Access) -> Mapping[ShareNumber, Sequence[Buffer]]:
             if session.version.batched_reads:
@@ -195,7 +195,7 @@ class HttpServer(SessionServer[Session]):
         writes: Mapping[ShareNumber, TestWrite],
         ranges: Sequence[Range] = (),
     ) -> SlotAnswer:
-        """Test, and if every test holds write, as one step."""
+        """Test and, if every test holds, write, as one atomic step."""
         request = HttpRequest(
             method=b"POST",
             path=pack_path(storage_index, "mutable", "read-test-write"),
@@ -223,13 +223,13 @@ class HttpServer(SessionServer[Session]):
         return session, await self._watched(session, self._requester.ask(session.access, request))
 
     async def _read(self, ask: Callable[[Session, Access], Awaitable[T]]) -> T:
-        """The answer, asked for in the clear where that is wanted and possible."""
+        """Run a read, unencrypted if that is wanted and possible."""
         session = await self._link.session()
         if session.plain is not None:
             try:
                 return await ask(session, session.plain)
             except (PeerGoneError, PeerRefusedError):
-                session.plain = None  # Whatever is wrong there, the encrypted way is the one that counts.
+                session.plain = None  # Whatever fails there, the encrypted connection decides.
         return await self._watched(session, ask(session, session.access))
 
     async def _watched(self, session: Session, work: Awaitable[T]) -> T:

@@ -1,4 +1,4 @@
-"""The requests of 1.20 servers: one per range, per write and per share, none waiting for another. [spec wire 17, 18]"""
+"""The requests of 1.20 servers: one per range, write and share, all sent at once. [spec wire 17, 18]"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from grid.wire.http.format.ranges import pack_content_range, pack_range, parse_c
 from grid.wire.http.format.routes import pack_path
 
 Fetch = Callable[[Access, bytes, int, int], Coroutine[Any, Any, Buffer | None]]
-"""Access, path, offset and length to the bytes there; None if there is no such share."""
+"""Fetches the bytes at an offset, given access, path, offset and length; None if the share does not exist."""
 
 _WRITE_ERRORS = {409: ConflictingWriteError, 413: DataTooLargeError, 416: DataTooLargeError}
 
@@ -42,9 +42,9 @@ async def read_ranges(
     wants: Mapping[ShareNumber, Sequence[Range]],
     fetch: Fetch | None = None,
 ) -> dict[ShareNumber, list[Buffer]]:
-    """Those ranges; shares that are not there are left out. One request per share and run of ranges, all at once.
+    """Read those ranges; missing shares are left out. One request per share and run of ranges, all at once.
 
-    fetch: how a range is got, if not by a request of its own.
+    fetch: how to get a range, if not by a request of its own.
     """
     fetch = fetch or partial(fetch_range, requester)
     idle = [number for number, ranges in wants.items() if not any(length for _, length in ranges)]
@@ -66,7 +66,7 @@ async def read_ranges(
 
 
 async def fetch_range(requester: Requester, access: Access, path: bytes, offset: int, length: int) -> Buffer | None:
-    """Those bytes of a share, cut short at its end; None if it is not there."""
+    """Those bytes of a share, cut at its end; None if the share does not exist."""
     request = HttpRequest(method=b"GET", path=path, headers=((b"Range", pack_range(offset, length)),))
     collector = Collector(length, requester.where)
 
@@ -102,7 +102,7 @@ def _check_range(requester: Requester, head: ResponseHead, asked: Range, size: i
 async def write_share(
     requester: Requester, access: Access, index: StorageIndex, secret: bytes, write: ShareWrite
 ) -> bool:
-    """Store those bytes; whether the share is complete, and closed, with them."""
+    """Store those bytes. Returns whether this completed and closed the share."""
     request = HttpRequest(
         method=b"PATCH",
         path=pack_path(index, "immutable", write.share_number),
@@ -118,14 +118,14 @@ async def write_share(
             raise requester.misbehaved(error) from error
         return reply.status == 201
     if reply.status == 404 and write.share_number in await list_shares(requester, access, "immutable", index):
-        return True  # The answer to the same request, sent before, was lost.
+        return True  # The answer to the same request was lost the first time.
     raise requester.refusal(reply, _WRITE_ERRORS)
 
 
 async def abort_shares(
     requester: Requester, access: Access, index: StorageIndex, secret: bytes, share_numbers: Collection[ShareNumber]
 ) -> None:
-    """Give these shares up; those that are not being uploaded any more do not matter."""
+    """Abort these shares; those that are no longer being uploaded are ignored."""
 
     async def abort(number: ShareNumber) -> None:
         path = pack_path(index, "immutable", number, "abort")
@@ -137,11 +137,11 @@ async def abort_shares(
 
 
 MERGE_GAP = 2048
-"""Bytes worth reading in vain to save a request of some 500 us."""
+"""Gaps of up to this many bytes are read too, to save a request, which costs some 500 us."""
 
 
 def plan_fetches(ranges: Sequence[Range]) -> list[Range]:
-    """Disjoint ranges, ascending, that cover the ranges asked for; empty ones need none."""
+    """Disjoint ascending ranges that cover the given ones; empty ranges need none."""
     fetches: list[Range] = []
     for offset, length in sorted(item for item in ranges if item[1]):
         if fetches:
@@ -154,7 +154,7 @@ def plan_fetches(ranges: Sequence[Range]) -> list[Range]:
 
 
 def cut_ranges(ranges: Sequence[Range], fetched: Mapping[Range, Buffer]) -> list[Buffer]:
-    """The ranges asked for, cut short where the answers are; fetched: by the ranges of plan_fetches."""
+    """Cut the given ranges out of the fetched ones (those of plan_fetches); shorter where an answer was."""
     pieces: list[Buffer] = []
     starts = sorted(fetched)
     for offset, length in ranges:

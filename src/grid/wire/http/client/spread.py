@@ -1,9 +1,9 @@
-"""One long message cut into several, for connections side by side over a long line. Pure.
+"""Splits one long message into several, for parallel connections over a long line. Pure.
 
-A connection that was idle may send some 15 kB before the first acknowledgment, twice as much before the next, and so on. A block of
-350 kB takes five round trips so, and three over four connections. [docs/decisions/0291-parts-over-connections.md]
+An idle connection may send some 15 kB before the first acknowledgment, twice as much before the next, and so on. So a block
+of 350 kB takes five round trips, but only three over four connections. [docs/decisions/0291-parts-over-connections.md]
 
-It owns when a message is cut, where, and how the answers are put together. It sends nothing.
+It owns when and where a message is split, and how the answers are joined. It sends nothing.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from attrs import define, field
 from grid.ports import Buffer, Range, ShareNumber, ShareWrite
 
 LONG_LINE_S = 0.02
-"""Round trip from which on it is worth a message more to save one: on a shorter line, messages cost more than the wait."""
+"""Split messages only if the round trip is at least this long. On shorter lines, an extra message costs more than the wait."""
 
 PART_BYTES = 64 * 1024
-"""A part has at least as many bytes: fewer fit into the first windows of one connection."""
+"""Least bytes in a part: fewer would fit into the first windows of one connection."""
 
 MOST_PARTS = 4
-"""What a block of 350 kB needs to come within three round trips."""
+"""Enough for a block of 350 kB to come within three round trips."""
 
 KEPT_FREE = 2
-"""Connections to a server that are left for short messages."""
+"""Connections to a server that are kept for short messages."""
 
 STILL_S = 0.5
-"""A line over which nothing long has gone for this time starts slowly: systems close windows after some round trips without use."""
+"""If nothing long was sent for this time, a line starts slowly again: systems close their windows after some idle round trips."""
 
 
 class Direction(Enum):
-    """Which way the long part of a message goes."""
+    """The direction of the long part of a message."""
 
     DOWN = "down"
     UP = "up"
@@ -42,14 +42,14 @@ class Direction(Enum):
 class Line:
     """What is known of the line to one server.
 
-    round_trip_s: the shortest that the system has seen; None where nobody knows. moved_at: when something long last ended.
+    round_trip_s: the shortest that the system has measured; None if unknown. moved_at: when the last long message ended.
     """
 
     round_trip_s: float | None = None
     moved_at: dict[Direction, float] = field(factory=dict)
 
     def part_count(self, direction: Direction, size: int, free: int, now: float) -> int:
-        """How many connections should carry a message of `size` bytes, of which that many could be taken."""
+        """How many connections should carry a message of `size` bytes, if `free` are available."""
         if self.round_trip_s is None or self.round_trip_s < LONG_LINE_S:
             return 1
         if now - self.moved_at.get(direction, float("-inf")) < STILL_S:
@@ -57,13 +57,13 @@ class Line:
         return max(1, min(MOST_PARTS, size // PART_BYTES, free - KEPT_FREE))
 
     def moved(self, direction: Direction, size: int, now: float) -> None:
-        """A message of that many bytes has gone over the line."""
+        """Note that a message of that many bytes went over the line."""
         if size >= PART_BYTES:
             self.moved_at[direction] = now
 
 
 def split_wants(wants: Mapping[ShareNumber, Sequence[Range]], count: int) -> list[dict[ShareNumber, list[Range]]]:
-    """What is wanted of each share, in at most `count` parts of about as many bytes each."""
+    """Split the wanted ranges into at most `count` parts of about equal size."""
     most = max(1, -(-sum(length for ranges in wants.values() for _, length in ranges) // count))
     parts: list[dict[ShareNumber, list[Range]]] = [{}]
     room = most
@@ -83,9 +83,9 @@ def split_wants(wants: Mapping[ShareNumber, Sequence[Range]], count: int) -> lis
 def join_answers(
     ranges: Sequence[Range], parts: Sequence[Sequence[Range]], answers: Sequence[Sequence[Buffer] | None]
 ) -> list[Buffer] | None:
-    """What the ranges of one share hold, from an answer to each part of them.
+    """Join the answers to all parts into the ranges of one share.
 
-    None if an answer does not have the share; nothing if one left the data out.
+    None if an answer does not have the share; empty if one left out the data.
     """
     pieces: list[Buffer] = []
     for part, answer in zip(parts, answers, strict=True):
@@ -108,7 +108,7 @@ def join_answers(
 
 
 def split_writes(writes: Sequence[ShareWrite], count: int) -> list[list[ShareWrite]]:
-    """The same bytes at the same offsets, in order, in at most `count` parts of about as many bytes; what is cut is cut as views."""
+    """Split writes into at most `count` parts of about equal size: the same bytes, offsets and order. Data that is split becomes views."""
     most = max(1, -(-sum(write.size for write in writes) // count))
     parts: list[list[ShareWrite]] = [[]]
     room = most

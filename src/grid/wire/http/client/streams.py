@@ -1,12 +1,12 @@
-"""Reading ahead from servers without batches: one long request in place of many, for who reads a share in order.
+"""Reads ahead from servers without batches: one long request replaces many when a share is read in order.
 
-When a share's ranges have followed one another for a while, the rest of the share is asked for by one request, and
-the following ranges are cut from its answer as they arrive. Its connection is left alone while more than
-AHEAD_BYTES wait to be asked for, and given up when nobody asks for IDLE_S seconds or when the reader goes elsewhere.
-What goes wrong with a stream only sends its readers back to single requests.
+When a share's ranges have been consecutive for a while, one request asks for the rest of the share, and
+later ranges are cut from its answer as they arrive. While more than AHEAD_BYTES wait for readers, its connection
+is not read from. It is closed if nobody reads for IDLE_S seconds, or if the reader goes elsewhere.
+If a stream fails, its readers merely return to single requests.
 
-Cost against 1.20, measured: some 2.5 ms of a server's time per MiB in place of 3.5 with ranges of 1 MiB, and of 6 to
-8 with 256 KiB. Memory: AHEAD_BYTES for each stream, of which a server has at most STREAMS_PER_SERVER.
+Measured cost against 1.20: some 2.5 ms of a server's time per MiB, instead of 3.5 with ranges of 1 MiB and 6 to
+8 with 256 KiB. Memory: AHEAD_BYTES per stream, and at most STREAMS_PER_SERVER streams per server.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ AHEAD_BYTES = 1024 * 1024
 IDLE_S = 5.0
 STREAMS_PER_SERVER = 4
 STREAK_BYTES = 512 * 1024
-"""Bytes read in order before it is believed that this will go on."""
+"""Bytes that must be read in order before more of the same is expected."""
 REMEMBERED = 256
 
 
 @define
 class _Progress:
-    """How far a share was read in order: the next offset, and for how many bytes that has gone on."""
+    """How far a share was read in order: the next offset, and the bytes read in order so far."""
 
     next_offset: int
     streak: int = 0
 
 
 class ShareStream:
-    """The rest of one share, from an offset on, as one answer that is still coming."""
+    """The rest of one share, from an offset on, as one answer that is still arriving."""
 
     def __init__(self, requester: Requester, access: Access, path: bytes, offset: int, clock: Clock) -> None:
         self.next_offset = offset
@@ -65,7 +65,7 @@ class ShareStream:
         self._tasks.start(self._run(access, request), lambda _: self._ended(None), self._ended)
 
     async def read(self, length: int) -> Buffer:
-        """The next bytes, fewer only at the end of the share; PeerError if the stream breaks before."""
+        """The next bytes, fewer only at the end of the share; PeerError if the stream breaks first."""
         self._stop_timer()
         self._timer = self._clock.call_later(IDLE_S, self.close)
         self.next_offset += length
@@ -76,11 +76,11 @@ class ShareStream:
 
     @property
     def is_spent(self) -> bool:
-        """Whether there is nothing to be had from it any more."""
+        """Whether nothing more can be read from it."""
         return self.is_over and not self._held
 
     def close(self) -> None:
-        """Give it up; who still waits hears of it."""
+        """Close the stream; waiting readers get an error."""
         self._stop_timer()
         self._ended(PeerError("a stream of bytes was given up"))
         self._tasks.cancel()
@@ -122,7 +122,7 @@ class ShareStream:
         return self
 
     def _serve(self) -> None:
-        """Give those who wait what has come, and read on or not."""
+        """Give waiting readers what has come, and pause or resume receiving."""
         while self._waiting and (self.is_over or self._held >= self._waiting[0][0]):
             length, answer = self._waiting.popleft()
             answer.callback(self._cut(min(length, self._held)))
@@ -161,7 +161,7 @@ class ShareStream:
         self._held = 0
         waiting, self._waiting = self._waiting, deque()
         for _, answer in waiting:
-            if not answer.called:  # One that was cancelled has heard already.
+            if not answer.called:  # A canceled reader was notified already.
                 answer.errback(error if isinstance(error, GridError) else PeerError("a stream of bytes broke off"))
 
     def _stop_timer(self) -> None:
@@ -180,7 +180,7 @@ class ReadAhead:
         self._streams: dict[bytes, ShareStream] = {}
 
     async def fetch(self, access: Access, path: bytes, offset: int, length: int) -> Buffer | None:
-        """Those bytes of the share with that path, cut short at its end; None if it is not there."""
+        """Those bytes of the share with that path, cut at its end; None if the share does not exist."""
         stream = self._stream_for(access, path, offset, length)
         if stream is not None:
             try:
@@ -193,7 +193,7 @@ class ReadAhead:
         return await single_requests.fetch_range(self._requester, access, path, offset, length)
 
     def close(self) -> None:
-        """Give all streams up."""
+        """Close all streams."""
         for path, stream in list(self._streams.items()):
             self._drop(path, stream)
 
@@ -210,7 +210,7 @@ class ReadAhead:
         return stream
 
     def _streak(self, path: bytes, offset: int, length: int) -> int:
-        """For how many bytes, these included, the share has been read in order; 0 where something else begins."""
+        """How many bytes of the share were read in order, these included; 0 if they start elsewhere."""
         progress = self._progress.setdefault(path, _Progress(-1))
         self._progress.move_to_end(path)
         if len(self._progress) > REMEMBERED:

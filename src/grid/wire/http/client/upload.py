@@ -1,10 +1,10 @@
 """An upload to one server over HTTP. [spec wire 17, 18]
 
-A share closes itself on the server with its last byte. So that nothing is finished before `close`, the last
-TAIL_SIZE bytes of each share are kept here until then: closing sends them, together with zeros for what was
-never written. A small share thus takes one request in all, the last writes of a large one take the tail with them,
-and an upload given up leaves nothing behind.
-It does not end with a connection. Memory: TAIL_SIZE bytes for each share.
+The server closes a share when it receives the last byte. So that nothing is finished before `close`, the client keeps the last
+TAIL_SIZE bytes of each share until then. Closing sends them, with zeros for bytes that were
+never written. So a small share takes one request in all, the last writes of a large one include the tail,
+and an aborted upload leaves nothing behind.
+It does not end with a connection. Memory: TAIL_SIZE bytes per share.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ZEROS = bytes(256 * 1024)
 
 
 class _OpenShare:
-    """What is known of one share: bytes before `tail_start` are the server's, the others are here."""
+    """The state of one share: the server has the bytes before `tail_start`, and the others are here."""
 
     def __init__(self, size: int) -> None:
         self.tail_start = max(0, size - TAIL_SIZE)
@@ -34,7 +34,7 @@ class _OpenShare:
         self._kept = Coverage(len(self.tail))
 
     def keep(self, offset: int, data: memoryview) -> None:
-        """Keep bytes of the tail, offset counted within it; ConflictingWriteError if they were others before."""
+        """Keep bytes of the tail; offset: within the tail. ConflictingWriteError if other bytes were written there."""
         end = offset + len(data)
         for begin, stop in self._kept.overlap(offset, end):
             if self.tail[begin:stop] != data[begin - offset : stop - offset]:
@@ -44,7 +44,7 @@ class _OpenShare:
 
 
 class HttpUpload:
-    """The new shares that a server has agreed to take, each of `size` bytes."""
+    """The new shares that a server has allocated, each of `size` bytes."""
 
     def __init__(
         self,
@@ -71,12 +71,12 @@ class HttpUpload:
         return self._share_numbers
 
     async def write(self, writes: Sequence[ShareWrite]) -> None:
-        """Store all of the writes, but for the shares' tails: one request, or with 1.20 one per run of bytes."""
+        """Store all writes except the shares' tails: one request, or with 1.20 one per run of bytes."""
         with self._writes.counted({write.share_number for write in writes}):
             await self._send(self._fronts(writes))
 
     def _fronts(self, writes: Sequence[ShareWrite]) -> list[ShareWrite]:
-        """What of the writes is to be sent before the shares are closed; the rest is kept here."""
+        """The parts of the writes to send before the shares are closed. The rest is kept."""
         self._require_open(write.share_number for write in writes)
         if any(write.offset + write.size > self._size for write in writes):
             raise DataTooLargeError(f"a write past the end of a share of {self._size} bytes")
@@ -86,7 +86,7 @@ class HttpUpload:
         return fronts
 
     def _split(self, write: ShareWrite) -> ShareWrite | None:
-        """The part of the write that goes out now, if any; the tail's part is kept."""
+        """The part of the write to send now, if any. The part in the tail is kept."""
         share = self._open[write.share_number]
         offset = write.offset
         front: list[Buffer] = []
@@ -101,7 +101,7 @@ class HttpUpload:
         return ShareWrite(write.share_number, write.offset, front) if front else None
 
     async def _send(self, writes: Sequence[ShareWrite]) -> None:
-        """Send the writes, and note which shares are complete with them."""
+        """Send the writes, and note which shares they complete."""
         if writes:
             self._complete |= await self._send_all(writes)
 
@@ -130,7 +130,7 @@ class HttpUpload:
         await self._close(numbers, self._fronts(writes))
 
     async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
-        """Send the tails, and return when these shares are finished; PeerError if the server does not say so."""
+        """Send the tails and finish these shares; PeerError if the server does not confirm that."""
         numbers = frozenset(share_numbers)
         self._require_open(numbers)
         await self._close(numbers, [])
@@ -143,10 +143,10 @@ class HttpUpload:
             *fronts,
             *(ShareWrite(number, share.tail_start, [share.tail]) for number, share in self._named(numbers)),
         ]
-        last.sort(key=lambda write: write.share_number)  # A share's tail follows the bytes before it.
+        last.sort(key=lambda write: write.share_number)  # A share's tail follows directly after the earlier bytes.
         for batch in _batches(last):
             await self._send(batch)
-        # Whichever request brings a share's last byte learns that the share is complete, perhaps an earlier one.
+        # The request that brings a share's last byte learns that the share is complete. This may have been an earlier one.
         await self._writes.stored(numbers)
         unfinished = sorted(numbers - self._complete)
         if unfinished:
@@ -164,7 +164,7 @@ class HttpUpload:
             begin += size
 
     async def abort(self, share_numbers: Iterable[ShareNumber] | None = None) -> None:
-        """Give up what is open of these; a server that cannot be reached does so by itself in half an hour."""
+        """Abort those of the shares that are open. A server that cannot be reached does so itself after half an hour."""
         numbers = self._open.keys() & set(self._open if share_numbers is None else share_numbers)
         for number in numbers:
             del self._open[number]
@@ -182,7 +182,7 @@ class HttpUpload:
 
 
 def _batches(writes: Sequence[ShareWrite]) -> Iterator[list[ShareWrite]]:
-    """The writes in groups of at most WRITE_CALL_BYTES bytes."""
+    """The writes in groups of at most WRITE_CALL_BYTES."""
     batch: list[ShareWrite] = []
     size = 0
     for write in writes:
@@ -196,7 +196,7 @@ def _batches(writes: Sequence[ShareWrite]) -> Iterator[list[ShareWrite]]:
 
 
 def _runs(writes: Sequence[ShareWrite]) -> Mapping[ShareNumber, list[tuple[int, list[Buffer]]]]:
-    """(offset, pieces) of each run of consecutive bytes, per share in the order given."""
+    """Per share, the runs of consecutive bytes as (offset, pieces), in the given order."""
     runs: dict[ShareNumber, list[tuple[int, list[Buffer]]]] = {}
     ends: dict[ShareNumber, int] = {}
     for write in writes:

@@ -1,6 +1,6 @@
-"""Long reads and writes of our servers, in parts over several connections where the line is long. [grid.wire.http.client.spread]
+"""Long reads and writes of our servers, split over several connections on long lines. [grid.wire.http.client.spread]
 
-Cost: one request, or one for each part, all at once.
+Cost: one request, or one per part, all sent at once.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from grid.wire.http.client.spread import Direction, join_answers, split_wants, s
 
 
 async def find_shares(requester: Requester, access: Access, index: StorageIndex, ranges: Sequence[Range]) -> Found:
-    """Every share with those ranges; no data where the server left it out because the answer grew too long."""
+    """Every share with those ranges. A share has no data if the server left it out because the answer would be too long."""
     size = sum(length for _, length in ranges)
     count = requester.pool.part_count(access.address, Direction.DOWN, size)
-    # No share number is known yet: the parts of one unnamed share stand for those of each.
+    # No share number is known yet, so the parts of one unnamed share stand for those of each share.
     parts = [next(iter(part.values())) for part in split_wants({ShareNumber(0): ranges}, count) if part]
     if len(parts) < 2:
         found = await batched_requests.find_shares(requester, access, index, ranges)
@@ -36,7 +36,7 @@ async def find_shares(requester: Requester, access: Access, index: StorageIndex,
 async def read_shares(
     requester: Requester, access: Access, index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
 ) -> Found:
-    """The ranges of those shares that are there."""
+    """The ranges of those shares that exist."""
     size = sum(length for ranges in wants.values() for _, length in ranges)
     count = requester.pool.part_count(access.address, Direction.DOWN, size)
     parts = split_wants(wants, count) if count > 1 and all(wants.values()) else []
@@ -61,7 +61,7 @@ async def read_shares(
 async def write_shares(
     requester: Requester, access: Access, index: StorageIndex, secret: bytes, writes: Sequence[ShareWrite]
 ) -> frozenset[ShareNumber]:
-    """Store all of the writes; which of their shares are complete, and closed, with them."""
+    """Store all writes. Returns the shares that these writes completed and closed."""
     size = sum(write.size for write in writes)
     count = requester.pool.part_count(access.address, Direction.UP, size)
     if count < 2:

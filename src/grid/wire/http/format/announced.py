@@ -1,6 +1,6 @@
-"""What an announcement says of HTTP: where to reach the server, and where it may be read from in the clear. Pure.
+"""The HTTP part of an announcement: where to reach the server, and where to read from it unencrypted. Pure.
 
-An address that cannot be used never makes the others useless: those of versions to come are skipped. [spec wire 8.1]
+An unusable address does not affect the others; those of future versions are skipped. [spec wire 8.1]
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from grid.wire.locators import Furl, Nurl, parse_nurl
 
 NURLS_FIELD = "anonymous-storage-NURLs"
 PLAIN_FIELD = "grid-plaintext-reads"
-"""Field with the hints (`tcp:HOST:PORT`) where shares can be read in the clear; 1.20 ignores it."""
+"""Field with the hints (`tcp:HOST:PORT`) for unencrypted reads of shares; 1.20 ignores it."""
 
 
 def announced_nurls(fields: Mapping[str, Any]) -> tuple[Nurl, ...]:
-    """The addresses that can be used, in the announced order."""
+    """The usable addresses, in the announced order."""
     texts = fields.get(NURLS_FIELD)
     nurls = []
     for text in texts[:MAX_NURLS] if isinstance(texts, list) else ():
@@ -30,7 +30,7 @@ def announced_nurls(fields: Mapping[str, Any]) -> tuple[Nurl, ...]:
 
 
 def announced_plain(fields: Mapping[str, Any]) -> tuple[str, int] | None:
-    """Host and port of the first usable hint for reads in the clear."""
+    """Host and port of the first usable hint for unencrypted reads."""
     hints = fields.get(PLAIN_FIELD)
     for hint in hints[:MAX_NURLS] if isinstance(hints, list) else ():
         address = _tcp_hint(hint) if isinstance(hint, str) else None
@@ -40,7 +40,7 @@ def announced_plain(fields: Mapping[str, Any]) -> tuple[str, int] | None:
 
 
 def nurls_of(furl: Furl, spki_hash: str) -> tuple[Nurl, ...]:
-    """One address for each TCP hint of a storage server that serves both protocols on its port."""
+    """One address per TCP hint of a storage server that serves both protocols on one port."""
     addresses = [_tcp_hint(hint) for hint in furl.hints]
     return tuple(
         Nurl(spki_hash=spki_hash, host=address[0], port=address[1], swissnum=furl.swissnum)
@@ -50,7 +50,7 @@ def nurls_of(furl: Furl, spki_hash: str) -> tuple[Nurl, ...]:
 
 
 def tcp_addresses(furl: Furl) -> frozenset[tuple[str, int]]:
-    """The hosts and ports that a FURL leads to; none if it has hints of any other kind as well."""
+    """The hosts and ports in a FURL; none if it also has hints of any other kind."""
     addresses = [_tcp_hint(hint) for hint in furl.hints]
     return frozenset(address for address in addresses if address is not None) if None not in addresses else frozenset()
 

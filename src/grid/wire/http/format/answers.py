@@ -1,6 +1,6 @@
-"""The CBOR bodies of answers: packed by servers, parsed and checked by clients. [spec wire 15] Pure.
+"""The CBOR bodies of answers, packed by servers, parsed and checked by clients. [spec wire 15] Pure.
 
-All maps are closed, all numbers bounded; byte strings stay views into the message. FormatError for the rest.
+All maps are closed and all numbers bounded. Byte strings are views of the message. Anything else is a FormatError.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_MUTABLE = b"maximum-mutable-share-size"
 AVAILABLE = b"available-space"
 
 EXTENSIONS_HEADER = b"Grid-Extensions"
-"""Header of the answer to a version request that offers our endpoints, one line for each set; 1.20 ignores it."""
+"""Header of the answer to a version request that offers our endpoints, one line per set; 1.20 ignores it."""
 EXTENSIONS_VALUE = b"batch-1"
 STORE_EXTENSION = b"store-1"
 FIND_EXTENSION = b"find-1"
@@ -37,7 +37,7 @@ _CBOR_SIZE_LIMIT = 2**64 - 1
 
 
 def pack_version(version: ServerVersion) -> bytes:
-    """V: exactly its keys, since a 1.20 client refuses others."""
+    """Pack a V with exactly its keys, because a 1.20 client rejects others."""
     return pack_cbor_bytes(
         {
             STORAGE_KEY: {
@@ -51,7 +51,7 @@ def pack_version(version: ServerVersion) -> bytes:
 
 
 def parse_version(body: Buffer, offers: Collection[bytes] = ()) -> ServerVersion:
-    """V; offers: the extensions that the answer's head named."""
+    """Parse a V. offers: the extensions in the head of the answer."""
     batched = EXTENSIONS_VALUE in offers
     fields = closed_map(parse_cbor(body), (STORAGE_KEY, APPLICATION_KEY))
     storage = closed_map(fields[STORAGE_KEY], (MAX_IMMUTABLE, MAX_MUTABLE, AVAILABLE))
@@ -69,46 +69,46 @@ def parse_version(body: Buffer, offers: Collection[bytes] = ()) -> ServerVersion
 
 
 def pack_allocation(already: Collection[int], allocated: Collection[int]) -> bytes:
-    """AR: the shares held before, and those taken."""
+    """Pack an AR: the shares that existed, and those allocated now."""
     return pack_cbor_bytes({"already-have": make_share_set(already), "allocated": make_share_set(allocated)})
 
 
 def parse_allocation(body: Buffer) -> tuple[frozenset[ShareNumber], frozenset[ShareNumber]]:
-    """AR: the shares held before, and those taken."""
+    """Parse an AR: the shares that existed, and those allocated now."""
     fields = closed_map(parse_cbor(body), ("already-have", "allocated"))
     return parse_share_set(fields["already-have"]), parse_share_set(fields["allocated"])
 
 
 def pack_required(gaps: Iterable[tuple[int, int]]) -> bytes:
-    """W: (begin, end) of what is missing."""
+    """Pack a W: (begin, end) of each gap."""
     return pack_cbor_bytes({"required": [{"begin": begin, "end": end} for begin, end in gaps]})
 
 
 def parse_required(body: Buffer) -> list[tuple[int, int]]:
-    """W: (begin, end) of what is missing."""
+    """Parse a W: (begin, end) of each gap."""
     items = array(closed_map(parse_cbor(body), ("required",))["required"])
     gaps = [closed_map(item, ("begin", "end")) for item in items]
     return [(uint(gap["begin"]), uint(gap["end"])) for gap in gaps]
 
 
 def pack_numbers(numbers: Collection[int]) -> bytes:
-    """A set of share numbers."""
+    """Pack a set of share numbers."""
     return pack_cbor_bytes(make_share_set(numbers))
 
 
 def parse_numbers(body: Buffer) -> frozenset[ShareNumber]:
-    """A set of share numbers."""
+    """Parse a set of share numbers."""
     return parse_share_set(parse_cbor(body))
 
 
 def pack_slot_answer(answer: SlotAnswer) -> list[Buffer]:
-    """MR in pieces, the data among them uncopied."""
+    """An MR in pieces; data is not copied."""
     data: Mapping[int, Sequence[Buffer]] = {int(number): list(pieces) for number, pieces in answer.data.items()}
     return pack_cbor({"success": answer.passed, "data": data})
 
 
 def parse_slot_answer(body: Buffer) -> SlotAnswer:
-    """MR; the data are views into the body."""
+    """Parse an MR; the data are views of the body."""
     fields = closed_map(parse_cbor(body), ("success", "data"))
     passed, data = fields["success"], fields["data"]
     if not isinstance(passed, bool) or not isinstance(data, dict) or len(data) > MAX_SHARES:

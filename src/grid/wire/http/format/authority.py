@@ -1,6 +1,6 @@
-"""Who may ask: the swissnum, the secrets of single requests, and the token for reads in the clear. [spec wire 14] Pure.
+"""Authorization: the swissnum, the secrets of single requests, and the token for unencrypted reads. [spec wire 14] Pure.
 
-None of the secrets appears in a repr or a message, and every comparison takes constant time.
+No repr or message contains a secret, and every comparison takes constant time.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ _PLAIN_TAG = b"grid_plaintext_read_token_v1"
 
 
 def authorization(swissnum: str) -> bytes:
-    """The Authorization header's value of those who know the swissnum."""
+    """The Authorization header's value for the swissnum."""
     return SCHEME + b64encode(swissnum.encode("ascii"))
 
 
 def plain_authorization(swissnum: str) -> bytes:
-    """The Authorization header's value for reads in the clear: from it nobody learns the swissnum."""
+    """The Authorization header's value for unencrypted reads; it does not reveal the swissnum."""
     return PLAIN_SCHEME + b64encode(tagged_hash(_PLAIN_TAG, swissnum.encode("ascii")))
 
 
 class Gatekeeper:
-    """Knows one Authorization header's value; until that is set, nobody gets in."""
+    """Compares Authorization headers with the expected value. Until that is set, it admits nobody."""
 
     def __init__(self) -> None:
         self._expected: bytes | None = None
 
     def expect(self, value: bytes) -> None:
-        """Let those in who send this value."""
+        """Admit requests with this value."""
         self._expected = value
 
     def admits(self, headers: Headers) -> bool:
@@ -59,7 +59,7 @@ class Gatekeeper:
 
 
 def parse_secrets(headers: Headers, required: Collection[str]) -> Mapping[str, bytes]:
-    """The request's secrets by kind; FormatError unless they are exactly of the kinds required."""
+    """Parse the request's secrets by kind; FormatError unless they are exactly of the required kinds."""
     values = headers.get(b"x-tahoe-authorization")
     if values is None:
         if required:
@@ -91,6 +91,6 @@ def _parse_secret(value: bytes) -> tuple[str, bytes]:
 
 
 def pack_secrets(secrets: Mapping[str, bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """The headers that carry those secrets."""
+    """The headers for those secrets."""
     for kind, secret in secrets.items():
         yield b"X-Tahoe-Authorization", kind.encode("ascii") + b" " + b64encode(secret)

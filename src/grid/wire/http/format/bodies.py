@@ -1,6 +1,6 @@
-"""The CBOR bodies of requests: packed by clients, parsed and checked by servers. [spec wire 15] Pure.
+"""The CBOR bodies of requests, packed by clients, parsed and checked by servers. [spec wire 15] Pure.
 
-All maps are closed, all numbers bounded; byte strings stay views into the message. FormatError for the rest.
+All maps are closed and all numbers bounded. Byte strings are views of the message. Anything else is a FormatError.
 """
 
 from __future__ import annotations
@@ -67,24 +67,24 @@ def make_share_set(numbers: Collection[int]) -> Tagged:
 
 
 def pack_allocation_request(share_numbers: Collection[int], size: int) -> bytes:
-    """A: which shares, and the bytes of each."""
+    """Pack an A: the share numbers, and the bytes of each share."""
     return pack_cbor_bytes({"share-numbers": make_share_set(share_numbers), "allocated-size": size})
 
 
 def parse_allocation_request(body: Buffer) -> tuple[frozenset[ShareNumber], int]:
-    """A: which shares, and the bytes of each."""
+    """Parse an A: the share numbers, and the bytes of each share."""
     fields = closed_map(parse_cbor(body), ("share-numbers", "allocated-size"))
     return parse_share_set(fields["share-numbers"]), uint(fields["allocated-size"])
 
 
 def pack_reason(reason: str) -> bytes:
-    """C: the reason of a corruption report, cut to what is allowed and never empty."""
+    """Pack a C: the reason of a corruption report, shortened to the limit and never empty."""
     cut = reason.encode("utf-8", "backslashreplace")[: MAX_ADVISORY_LENGTH - 8].decode("utf-8", "ignore")
     return pack_cbor_bytes({"reason": cut or "no reason given"})
 
 
 def parse_reason(body: Buffer) -> str:
-    """C: the reason of a corruption report."""
+    """Parse a C: the reason of a corruption report."""
     reason = closed_map(parse_cbor(body), ("reason",))["reason"]
     if not isinstance(reason, str) or not 1 <= len(reason.encode()) <= MAX_ADVISORY_LENGTH:
         raise FormatError("a corruption report whose reason is not text, is empty, or is too long")
@@ -92,7 +92,7 @@ def parse_reason(body: Buffer) -> str:
 
 
 def pack_slot_request(writes: Mapping[ShareNumber, TestWrite], ranges: Sequence[Range]) -> list[Buffer]:
-    """M in pieces, the data to write among them uncopied."""
+    """An M in pieces; data to write is not copied."""
     return pack_cbor(
         {
             "test-write-vectors": {
@@ -112,7 +112,7 @@ def pack_slot_request(writes: Mapping[ShareNumber, TestWrite], ranges: Sequence[
 
 
 def parse_slot_request(body: Buffer) -> tuple[dict[ShareNumber, TestWrite], list[Range]]:
-    """M: what to test and write per share, and what to read of every share."""
+    """Parse an M: what to test and write per share, and what to read from every share."""
     fields = closed_map(parse_cbor(body), ("test-write-vectors", "read-vector"))
     vectors = fields["test-write-vectors"]
     if not isinstance(vectors, dict) or len(vectors) > MAX_SHARES:

@@ -1,8 +1,8 @@
-"""CBOR values, parsed without copying byte strings and packed without joining them. [RFC 8949] Pure.
+"""CBOR values, parsed without copying byte strings and packed without joining pieces. [RFC 8949] Pure.
 
-Owns the subset that the storage protocol's schemas are made of: integers, byte and text strings, arrays, maps,
-tags, booleans and null, in any valid encoding. Floats, other simple values and duplicate map keys are refused:
-no schema has them. Nothing is allocated for a length that the message does not hold, and nesting is bounded.
+Owns the subset that the storage protocol uses: integers, byte and text strings, arrays, maps,
+tags, booleans and null, in any valid encoding. Floats, other simple values and duplicate map keys are refused,
+because no schema has them. Nothing is allocated for a length that exceeds the message, and nesting is limited.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ Value = Any
 
 @frozen
 class Tagged:
-    """A value under a tag whose meaning is the schema's."""
+    """A value with a tag, whose meaning the schema defines."""
 
     tag: int
     value: Value
 
 
 def parse_cbor(data: Buffer) -> Value:
-    """The one value that the message is; byte strings are views into it. FormatError if it is not exactly one."""
+    """The message's one value, whose byte strings are views of the message. FormatError if it is not exactly one value."""
     parser = _Parser(data)
     try:
         value = parser.parse(0)
@@ -57,7 +57,7 @@ class _Parser:
         self._item_count = 0
 
     def parse(self, depth: int) -> Value:
-        """The value at the position, which moves past it."""
+        """The value at the current position, which moves past it."""
         self._item_count += 1
         if self._item_count > MAX_CBOR_ITEMS:
             raise FormatError(f"a CBOR message of more than {MAX_CBOR_ITEMS} items")
@@ -170,14 +170,14 @@ class _Parser:
 
 
 def pack_cbor(value: Value) -> list[Buffer]:
-    """The message in pieces, byte strings among them as they are; their join is the message."""
+    """The message in pieces, which include the byte strings uncopied. Joined, they are the message."""
     pieces: list[Buffer] = []
     _pack(value, pieces)
     return pieces
 
 
 def pack_cbor_bytes(value: Value) -> bytes:
-    """The message joined: for what is small."""
+    """The joined message; for small ones."""
     return b"".join(pack_cbor(value))
 
 

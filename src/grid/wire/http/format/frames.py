@@ -1,7 +1,7 @@
-"""The bodies of the batched endpoints, an extension among this project's programs. Pure.
+"""The bodies of the batched endpoints, an extension of this project's programs. Pure.
 
-Requests are the records of grid.wire.packed.share_ranges. An answer is a stream of frames, so that neither side needs to know
-the length of what follows later: a frame is a kind (u8), a share number (u8) and a number (u32), big-endian.
+Requests are the records of grid.wire.packed.share_ranges. An answer is a stream of frames, so that neither side must know
+later lengths in advance. A frame has a kind (u8), a share number (u8) and a number (u32), big-endian.
 
     SHARE   begins a share's data; number: how many ranges follow, 0 if they were left out
     DATA    number bytes follow, and then more of the same range
@@ -43,7 +43,7 @@ END_FRAME = FRAME.pack(Frame.END, 0, 0)
 
 
 def pack_answer(answer: Mapping[ShareNumber, Sequence[Buffer]]) -> list[Buffer]:
-    """A whole answer in pieces, the data among them uncopied."""
+    """A whole answer in pieces; data is not copied."""
     pieces: list[Buffer] = []
     for number, data in answer.items():
         pieces.append(FRAME.pack(Frame.SHARE, number, len(data)))
@@ -54,10 +54,10 @@ def pack_answer(answer: Mapping[ShareNumber, Sequence[Buffer]]) -> list[Buffer]:
 
 
 class AnswerParser:
-    """Takes an answer as it comes; ranges: what was asked, per share or (find) of every share."""
+    """Parses an answer as it arrives. ranges: those requested, per share or (for find) of every share."""
 
     def __init__(self, wants: Mapping[ShareNumber, Sequence[Range]] | None, ranges: Sequence[Range] = ()) -> None:
-        """Any share may come if `wants` is None, each with `ranges` or with its data left out."""
+        """If `wants` is None, any share may come, each with `ranges` or with its data left out."""
         self._wants = wants
         self._ranges = ranges
         self._found: dict[ShareNumber, list[Buffer]] = {}
@@ -71,7 +71,7 @@ class AnswerParser:
         self._done = False
 
     def feed(self, data: Buffer) -> None:
-        """Take what has come; the buffer is kept until its range is whole. FormatError."""
+        """Take received data; the buffer is kept until its range is complete. FormatError."""
         view = memoryview(data)
         position, size = 0, len(view)
         while position < size:
@@ -92,7 +92,7 @@ class AnswerParser:
                 self._take_head()
 
     def finish(self) -> dict[ShareNumber, list[Buffer]]:
-        """The answer; FormatError if it is not whole."""
+        """The answer; FormatError if it is incomplete."""
         if not self._done:
             raise FormatError("a batched answer that ends too early")
         return self._found
@@ -147,7 +147,7 @@ class AnswerParser:
 
 
 def pack_write(writes: Sequence[ShareWrite]) -> tuple[list[Buffer], int]:
-    """The request in pieces, the data among them uncopied, and its length."""
+    """The request in pieces, with its length; data is not copied."""
     head = COUNT.pack(len(writes)) + b"".join(
         RECORD.pack(write.share_number, write.offset, write.size) for write in writes
     )
@@ -156,7 +156,7 @@ def pack_write(writes: Sequence[ShareWrite]) -> tuple[list[Buffer], int]:
 
 
 def parse_write_records(data: bytes) -> list[tuple[ShareNumber, int, int]]:
-    """(share, offset, length) of each write whose data follows, in that order; FormatError."""
+    """(share, offset, length) of each write, in the order of the data that follows; FormatError."""
     if len(data) % RECORD.size:
         raise FormatError("a batched write that ends within its head")
     return [(ShareNumber(share), offset, length) for share, offset, length in RECORD.iter_unpack(data)]

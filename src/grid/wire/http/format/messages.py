@@ -1,4 +1,4 @@
-"""The framing of HTTP/1.1 messages, both directions: heads, and where bodies end. [RFC 9112] Pure.
+"""The framing of HTTP/1.1 messages in both directions: heads, and the ends of bodies. [RFC 9112] Pure.
 
 Strict where laxness is dangerous: one length or one chunked coding, no folded lines, no bare line feeds, heads
 bounded by limits.py. Bodies pass through as the buffers they came in.
@@ -17,7 +17,7 @@ from grid.limits import MAX_HTTP_HEAD, MAX_HTTP_HEADERS
 from grid.ports import Buffer
 
 Headers = Mapping[bytes, list[bytes]]
-"""Values by the header's name in lower case, in the order in which they came."""
+"""Values by lower-case header name, in the order received."""
 
 HEAD_END = b"\r\n\r\n"
 
@@ -53,7 +53,7 @@ REASONS = {
 
 @frozen
 class RequestHead:
-    """The head of a request; headers may hold secrets and stay out of the repr."""
+    """The head of a request. The repr leaves out the headers, because they may contain secrets."""
 
     method: bytes
     target: bytes
@@ -61,13 +61,13 @@ class RequestHead:
 
     @property
     def wants_close(self) -> bool:
-        """Whether the client will not use the connection again."""
+        """Whether the client wants to close the connection."""
         return _has_option(self.headers, b"close")
 
 
 @frozen
 class ResponseHead:
-    """The head of a response; minor: of the sender's HTTP/1 version."""
+    """The head of a response. minor: of the sender's HTTP/1 version."""
 
     status: int
     headers: Headers
@@ -75,18 +75,18 @@ class ResponseHead:
 
     @property
     def wants_close(self) -> bool:
-        """Whether the server will not use the connection again."""
+        """Whether the server wants to close the connection."""
         return self.minor == 0 or _has_option(self.headers, b"close")
 
 
 def first_value(headers: Headers, name: bytes) -> bytes | None:
-    """The header's value if it came exactly once, else None."""
+    """The header's value if the header occurs exactly once, otherwise None."""
     values = headers.get(name, ())
     return values[0] if len(values) == 1 else None
 
 
 def parse_request_head(data: bytes) -> RequestHead:
-    """The head, its end not included; FormatError. The version must be HTTP/1.1."""
+    """Parse the head without its end; FormatError. The version must be HTTP/1.1."""
     line, headers = _parse_head(data)
     parts = line.split(b" ")
     if len(parts) != 3 or _TOKEN.fullmatch(parts[0]) is None or _TARGET.fullmatch(parts[1]) is None:
@@ -97,7 +97,7 @@ def parse_request_head(data: bytes) -> RequestHead:
 
 
 def parse_response_head(data: bytes) -> ResponseHead:
-    """The head, its end not included; FormatError."""
+    """Parse the head without its end; FormatError."""
     line, headers = _parse_head(data)
     match = _STATUS.fullmatch(line)
     if match is None:
@@ -126,7 +126,7 @@ def _has_option(headers: Headers, option: bytes) -> bool:
 
 
 def pack_head(first_line: bytes, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """A head with its end; the values are ours and hold no line ends."""
+    """Pack a head with its end. The values are our own, and contain no line ends."""
     return b"".join((first_line, *(b"\r\n%b: %b" % header for header in headers), HEAD_END))
 
 
@@ -136,25 +136,25 @@ def pack_status_line(status: int) -> bytes:
 
 
 class BodyDecoder(Protocol):
-    """Finds the end of one body in what comes after its head."""
+    """Finds the end of a body in the data after its head."""
 
     @property
     def length(self) -> int | None:
-        """Bytes of the whole body, where that was said beforehand."""
+        """Bytes of the whole body, if known in advance."""
 
     @property
     def awaited(self) -> int:
-        """Bytes that must still come, as far as is known: of the body, or of a part of it."""
+        """Bytes that must still come, as far as known: of the body, or of a part of it."""
 
     def decode(self, data: bytes) -> tuple[list[Buffer], bytes | None]:
-        """The body's bytes among the data, and what follows the body once it has ended (None until then).
+        """The body's bytes in the data, and what follows the body once it has ended (None until then).
 
-        FormatError if it is framed wrongly. An empty call tells whether the body has ended already.
+        FormatError if the framing is wrong. A call without data tells whether the body has ended already.
         """
 
 
 class LengthDecoder:
-    """A body of a length said beforehand."""
+    """A body of known length."""
 
     def __init__(self, length: int) -> None:
         self.length: int | None = length
@@ -178,7 +178,7 @@ class LengthDecoder:
 
 
 class ChunkedDecoder:
-    """A body in chunks that each say their length; trailers are dropped."""
+    """A body in chunks that each have their length; trailers are dropped."""
 
     length: int | None = None
 
@@ -219,7 +219,7 @@ class ChunkedDecoder:
         return pieces, None
 
     def _take_line(self) -> bool:
-        """Act on a whole line; whether it ended the body."""
+        """Handle a complete line. Returns whether it ended the body."""
         line, self._line = self._line, b""
         if not line.endswith(b"\r\n"):
             raise FormatError("a chunked body with a line that ends wrongly")
@@ -245,11 +245,11 @@ class ChunkedDecoder:
 
 
 _SMALL_PIECE = 4096
-"""Bytes up to which pieces of a body are joined: each piece costs up to 250 bytes beside its own."""
+"""Pieces of a body up to this size are joined: each piece costs up to 250 bytes besides its own."""
 
 
 def keep_piece(pieces: MutableSequence[Buffer], piece: Buffer) -> None:
-    """Add a piece to those that wait, joined to the last one while both are small."""
+    """Add a piece to the waiting ones, joining it to the last one while both are small."""
     if pieces and len(pieces[-1]) + len(piece) <= _SMALL_PIECE:
         pieces[-1] = b"".join((pieces[-1], piece))
     else:
@@ -268,12 +268,12 @@ class EndlessDecoder:
 
 
 def request_body(headers: Headers) -> BodyDecoder:
-    """How a request's body is framed: no header means no body. FormatError."""
+    """The decoder for a request's body; no length header means no body. FormatError."""
     return _framed(headers) or LengthDecoder(0)
 
 
 def response_body(head: ResponseHead) -> BodyDecoder:
-    """How a response's body is framed: no header means until the connection closes. FormatError."""
+    """The decoder for a response's body; no length header means until the connection closes. FormatError."""
     if head.status in (204, 304) or head.status < 200:
         return LengthDecoder(0)
     return _framed(head.headers) or EndlessDecoder()
@@ -294,7 +294,7 @@ def _framed(headers: Headers) -> BodyDecoder | None:
 
 
 def pack_chunk_head(size: int) -> bytes:
-    """What precedes a chunk of that many bytes; CHUNK_END follows it."""
+    """The line before a chunk of that many bytes; CHUNK_END follows the chunk."""
     return b"%x\r\n" % size
 
 

@@ -1,7 +1,7 @@
-"""What waits to be sent over one connection: given to the socket as it takes it, in chunks.
+"""The data waiting to be sent over one connection, passed to the socket in chunks as it accepts them.
 
-A chunk is encrypted, and its cipher text held, only when the socket has room: so a long answer is on its way to its
-reader while the rest is still to be encrypted, and a reader that stops costs one chunk of cipher text.
+A chunk is encrypted, and its ciphertext held, only when the socket has room. So a long answer is on its way to its
+reader while the rest is not encrypted yet, and a reader that stops costs one chunk of ciphertext.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from grid.wire.http.format.tls import send_pieces
 
 
 class Outbox:
-    """The pieces not sent yet, in order. They are borrowed until they are sent."""
+    """The unsent pieces, in order. They are borrowed until they are sent."""
 
     def __init__(self, transport: Any, chunk_size: Callable[[], int] = largest_chunk) -> None:
-        """chunk_size: bytes to give to the transport at once."""
+        """chunk_size: bytes to pass to the transport at once."""
         self._transport = transport
         self._chunk_size = chunk_size
         self._unsent: deque[Buffer] = deque()
@@ -38,7 +38,7 @@ class Outbox:
 
     @property
     def has_unsent(self) -> bool:
-        """Whether something has not been given to the socket at all."""
+        """Whether some data has not been passed to the socket at all."""
         return bool(self._unsent)
 
     def push(self, pieces: Sequence[Buffer]) -> None:
@@ -47,11 +47,11 @@ class Outbox:
         self._send()
 
     def pause(self) -> None:
-        """The socket is full."""
+        """Note that the socket is full."""
         self._has_room = False
 
     def resume(self) -> None:
-        """The socket has room."""
+        """Note that the socket has room."""
         self._has_room = True
         self._send()
 
@@ -62,18 +62,18 @@ class Outbox:
             await self._drain
 
     def release(self, error: Exception | None = None) -> None:
-        """Wake who waits, with the error if there is one."""
+        """Wake the waiting task, with the error if there is one."""
         drain, self._drain = self._drain, None
         if drain is not None:
             drain.callback(None if error is None else Failure(error))
 
     def clear(self) -> None:
-        """Nothing will be sent any more."""
+        """Send nothing more."""
         self._unsent.clear()
 
     def _send(self) -> None:
         if self._is_sending:
-            return  # The socket had room at once: the loop below goes on.
+            return  # The socket had room at once, so the loop below continues.
         self._is_sending = True
         while self._unsent and self._has_room:
             send_pieces(self._transport, self._take_chunk())

@@ -1,4 +1,4 @@
-"""Byte ranges: the headers that name them, and the set of bytes written so far. [spec wire 16, 17] Pure."""
+"""Byte ranges: the headers for them, and the set of bytes written so far. [spec wire 16, 17] Pure."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _CONTENT_RANGE = re.compile(rb"[bB][yY][tT][eE][sS][ \t]+([0-9]{1,19})-([0-9]{1,
 
 
 def parse_range(value: bytes) -> Range:
-    """The one closed range of a Range header; FormatError for any other kind."""
+    """Parse a Range header with one closed range; FormatError for any other kind."""
     return _closed(_RANGE.fullmatch(value))
 
 
 def parse_content_range(value: bytes) -> Range:
-    """Where a request's body belongs; FormatError if it is not a non-empty range of bytes."""
+    """Parse a Content-Range header, which says where a request's body belongs; FormatError unless it is a non-empty range of bytes."""
     return _closed(_CONTENT_RANGE.fullmatch(value))
 
 
 def pack_range(offset: int, length: int) -> bytes:
-    """A Range header's value; length > 0."""
+    """The value of a Range header; length > 0."""
     return b"bytes=%d-%d" % (offset, offset + length - 1)
 
 
 def pack_content_range(offset: int, length: int) -> bytes:
-    """A Content-Range header's value; length > 0."""
+    """The value of a Content-Range header; length > 0."""
     return b"bytes %d-%d/*" % (offset, offset + length - 1)
 
 
@@ -42,7 +42,7 @@ def _closed(match: re.Match[bytes] | None) -> Range:
 
 
 class Coverage:
-    """Which bytes of 0..size-1 are there: disjoint spans in ascending order, neighbours merged."""
+    """Which of the bytes 0 .. size - 1 are present: disjoint ascending spans, with adjacent ones merged."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -50,7 +50,7 @@ class Coverage:
         self._ends: list[int] = []
 
     def add(self, start: int, end: int) -> None:
-        """The bytes start..end-1 are there now."""
+        """Note that the bytes start .. end - 1 are present."""
         if start >= end:
             return
         low = bisect_left(self._ends, start)
@@ -61,18 +61,18 @@ class Coverage:
         self._ends[low:high] = [end]
 
     def overlap(self, start: int, end: int) -> list[tuple[int, int]]:
-        """(begin, end) of the bytes among start..end-1 that are there, ascending."""
+        """(begin, end) of the present bytes among start .. end - 1, ascending."""
         touched = range(bisect_right(self._ends, start), bisect_left(self._starts, end))
         return [(max(start, self._starts[index]), min(end, self._ends[index])) for index in touched]
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is missing; of nothing, something always is. [spec wire 17]"""
+        """Whether nothing is missing. An empty share is never complete. [spec wire 17]"""
         return self.size > 0 and len(self._starts) == 1 and self._starts[0] == 0 and self._ends[0] >= self.size
 
     @property
     def span_count(self) -> int:
-        """Separate spans: what this costs in memory."""
+        """Number of separate spans, which is the cost in memory."""
         return len(self._starts)
 
     def missing(self) -> list[tuple[int, int]]:

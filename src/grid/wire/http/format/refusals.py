@@ -1,4 +1,4 @@
-"""Which status answers what went wrong. [spec wire 16; docs/decisions/0020-http-transport.md] Pure."""
+"""The HTTP status for each error. [spec wire 16; docs/decisions/0020-http-transport.md] Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from grid.errors import (
 
 
 class RefusedError(GridError):
-    """The request is answered with this status and nothing else."""
+    """Answers the request with this status and nothing else."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"refused with status {status}")
@@ -34,7 +34,7 @@ _STATUS: tuple[tuple[type[GridError], int], ...] = (
 
 
 def status_of(error: GridError) -> int:
-    """The status that a client gets for the error; 500 for what is not of its doing."""
+    """The status for the error; 500 if the client did not cause it."""
     if isinstance(error, RefusedError):
         return error.status
     for kind, status in _STATUS:

@@ -1,4 +1,4 @@
-"""The protocol's paths: which endpoint a request is for, and about which share. [spec wire 14] Pure."""
+"""The protocol's paths: which endpoint and which share a request is for. [spec wire 14] Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIND_PATH = PREFIX + b"grid-find"
 
 
 class Endpoint(Enum):
-    """What may be asked. Those named BATCHED_ are an extension of this project's servers."""
+    """The endpoints. Those named BATCHED_ are an extension of this project's servers."""
 
     VERSION = "version"
     ADD_LEASE = "add lease"
@@ -50,7 +50,7 @@ REQUIRED_SECRETS = {
     Endpoint.READ_TEST_WRITE: _LEASE | {WRITE_ENABLER},
     Endpoint.BATCHED_WRITE: frozenset((UPLOAD,)),
 }
-"""The kinds of secrets a request must carry; none where the endpoint is not named."""
+"""The kinds of secrets that a request must have; endpoints that are not listed need none."""
 
 READS = frozenset(
     (
@@ -64,7 +64,7 @@ READS = frozenset(
         Endpoint.BATCHED_FINDS,
     )
 )
-"""What may be asked in the clear, where the server allows that."""
+"""The endpoints that are allowed unencrypted, if the server permits that at all."""
 
 EXTENSIONS = frozenset(
     (
@@ -76,7 +76,7 @@ EXTENSIONS = frozenset(
         Endpoint.BATCHED_FINDS,
     )
 )
-"""What 1.20 does not have."""
+"""The endpoints that 1.20 does not have."""
 
 _INDEX = rb"(?P<index>[a-z2-7]{26})"
 _NUMBER = rb"(?P<number>[0-9]{1,20})"
@@ -110,7 +110,7 @@ _NO_SHARE = ShareNumber(0)
 
 @frozen
 class Route:
-    """An endpoint, and the share it is asked about (zeros where the endpoint is about none)."""
+    """An endpoint, and the share that it is for (zeros if it is for none)."""
 
     endpoint: Endpoint
     storage_index: StorageIndex = _NO_INDEX
@@ -126,7 +126,7 @@ class WrongMethodError(FormatError):
 
 
 def find_route(method: bytes, target: bytes) -> Route:
-    """Where the request goes; UnknownPathError or WrongMethodError."""
+    """The route of a request; UnknownPathError or WrongMethodError."""
     path = target.partition(b"?")[0]
     if not path.startswith(PREFIX):
         raise UnknownPathError("no endpoint has this path")
@@ -162,5 +162,5 @@ def _parse_number(text: bytes | None) -> ShareNumber:
 
 
 def pack_path(storage_index: StorageIndex, kind: str, *rest: object) -> bytes:
-    """The path of something about that storage index; kind: lease, immutable or mutable."""
+    """The path of a resource under that storage index; kind: lease, immutable or mutable."""
     return "/".join(("/storage/v1", kind, base32.encode(storage_index), *map(str, rest))).encode("ascii")

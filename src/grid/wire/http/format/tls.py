@@ -1,9 +1,9 @@
-"""TLS as a layer between a Twisted transport and a protocol, over the standard library's `ssl`.
+"""TLS as a layer between a Twisted transport and a protocol, based on the standard library's `ssl`.
 
-Twisted's own layer cuts what it writes into 16 KiB pieces and wakes its protocol for each record; for bulk data
-that costs several times what the cipher does. Here a write is encrypted by one call, and all records of one
+Twisted's own layer cuts what it writes into 16 KiB pieces and wakes its protocol for each record. For bulk data
+that costs several times as much as the cipher. Here one call encrypts a write, and all records of one
 read from the socket are delivered together. Records are the only framing: the end of a stream proves nothing,
-and the protocol above must know its own. [spec wire 12; docs/decisions/0020-http-transport.md]
+and the protocol above must know where its messages end. [spec wire 12; docs/decisions/0020-http-transport.md]
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from grid.ports import Buffer
 from grid.wire.connections.sockets import largest_chunk, set_wake_mark
 
 _READ_SIZE = 128 * 1024
-"""Decrypted and handed on at once: past the size of a processor's cache the copies cost more than the cipher."""
+"""Bytes to decrypt and deliver at once: beyond the processor's caches, the copies cost more than the cipher."""
 _SEND_SIZE = 512 * 1024
-"""Bytes given to the socket at once: a chunk, its records' heads, and what joins it."""
+"""Bytes to pass to the socket at once: a chunk, the heads of its records, and whatever joins it."""
 _WAKE_SIZE = 512 * 1024
-"""Bytes that a socket waits for at most before it wakes its reader, where they are sure to come."""
+"""Most bytes for which a socket waits before it wakes its reader, if they are sure to come."""
 _LEAST_WAKE_SIZE = 32 * 1024
-"""Fewer are not worth a call into the kernel."""
+"""Fewer bytes are not worth a system call."""
 _BUFFER = memoryview(bytearray(_READ_SIZE))
-"""Where records are decrypted to, of whichever connection it is: its content is copied before it is passed on."""
+"""Where the records of all connections are decrypted. The content is copied before it is delivered."""
 _RECORD_SIZE = 16 * 1024
 
 
 def server_context(certificate_file: Path) -> ssl.SSLContext:
-    """TLS with the certificate and key of that PEM file; ConfigError."""
+    """A TLS context with the certificate and key in that PEM file; ConfigError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
@@ -51,7 +51,7 @@ def server_context(certificate_file: Path) -> ssl.SSLContext:
 
 
 def client_context() -> ssl.SSLContext:
-    """TLS that believes nobody: the caller compares the hash of the server's key once the handshake is done."""
+    """A TLS context that accepts any certificate: the caller compares the hash of the server's key after the handshake."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = False
@@ -62,7 +62,7 @@ def client_context() -> ssl.SSLContext:
 
 
 def spki_hash(certificate_der: bytes) -> str:
-    """The hash of a certificate's public key as NURLs have it; FormatError. [spec wire 12]"""
+    """The hash of a certificate's public key in the form of NURLs; FormatError. [spec wire 12]"""
     try:
         key = x509.load_der_x509_certificate(certificate_der).public_key()
     except (ValueError, TypeError) as error:
@@ -72,7 +72,7 @@ def spki_hash(certificate_der: bytes) -> str:
 
 
 def spki_hash_of_pem(pem: bytes) -> str:
-    """The same for the first certificate of a PEM text; FormatError."""
+    """The same for the first certificate in a PEM text; FormatError."""
     try:
         certificate = x509.load_pem_x509_certificate(pem)
     except ValueError as error:
@@ -81,7 +81,7 @@ def spki_hash_of_pem(pem: bytes) -> str:
 
 
 def send_pieces(transport: Any, pieces: Sequence[Buffer]) -> None:
-    """Write the pieces to a TlsLayer, or joined to a transport of Twisted's, which takes byte strings only."""
+    """Write the pieces to a TlsLayer, or join them for a Twisted transport, which takes only byte strings."""
     if isinstance(transport, TlsLayer):
         transport.writeSequence(pieces)
     else:
@@ -89,7 +89,7 @@ def send_pieces(transport: Any, pieces: Sequence[Buffer]) -> None:
 
 
 def expect(transport: Any, size: int) -> None:
-    """Tell a TlsLayer, or a transport of Twisted's, how many bytes are sure to come; 0: any number."""
+    """Set on a TlsLayer or a Twisted transport how many bytes are sure to come; 0: any number."""
     if isinstance(transport, TlsLayer):
         transport.expect(size)
     else:
@@ -111,11 +111,11 @@ class TlsLayer(Protocol):
         on_open: Callable[[], None] = lambda: None,
         chunk_size: Callable[[], int] = largest_chunk,
     ) -> None:
-        """accept_peer: is given the peer's certificate (DER) after the handshake; False ends the connection.
-        on_open: called when the peer is accepted and data can be sent. chunk_size: bytes to ask of the socket at once,
-        and from which on it counts as full.
+        """accept_peer: receives the peer's certificate (DER) after the handshake; if it returns False, the connection ends.
+        on_open: called when the peer is accepted and data can be sent. chunk_size: bytes to request from the socket at once,
+        and the limit above which it counts as full.
 
-        The protocol above is connected at once, so that its deadlines run; what it writes waits for the handshake.
+        The protocol above is connected at once, so that its deadlines run. What it writes waits for the handshake.
         """
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
@@ -131,16 +131,16 @@ class TlsLayer(Protocol):
         self._wake_mark = 1
         self.disconnecting = False
 
-    # What the plain transport calls.
+    # Called by the plain transport.
 
     def connectionMade(self) -> None:
-        """Begin the handshake."""
+        """Start the handshake."""
         self.transport.bufferSize, self.transport.SEND_LIMIT = self._chunk_size(), _SEND_SIZE
         self._upper.makeConnection(self)
         self._handshake()
 
     def dataReceived(self, data: bytes) -> None:
-        """Decrypt what has come."""
+        """Decrypt received data."""
         if self._lost:
             return
         self.transport.bufferSize = self._chunk_size()
@@ -204,7 +204,7 @@ class TlsLayer(Protocol):
             self.transport.loseConnection()
 
     def _set_wake_mark(self) -> None:
-        # What has come of a record that is not whole yet is not waited for a second time.
+        # Do not wait a second time for the part of an incomplete record that has come.
         mark = min(_WAKE_SIZE, self._expected - self._incoming.pending - 2 * _RECORD_SIZE)
         if mark < _LEAST_WAKE_SIZE:
             mark = 1
@@ -225,11 +225,11 @@ class TlsLayer(Protocol):
         try:
             self._tls.unwrap()
         except (ssl.SSLError, OSError, ValueError):
-            pass  # The peer's half of the farewell is not waited for.
+            pass  # Do not wait for the peer's closing message.
         self._flush()
         self.transport.loseConnection()
 
-    # What the protocol above calls.
+    # Called by the protocol above.
 
     def write(self, data: Buffer) -> None:
         """Encrypt and send."""
@@ -242,7 +242,7 @@ class TlsLayer(Protocol):
             self._flush()
 
     def writeSequence(self, pieces: Sequence[Buffer]) -> None:
-        """Encrypt and send the pieces; small ones are joined, since each record has a cost of its own."""
+        """Encrypt and send the pieces, joining small ones, because each record has a cost."""
         if self._lost or self.disconnecting:
             return
         if not self._is_open:
@@ -260,7 +260,7 @@ class TlsLayer(Protocol):
                 return
         if small and not self._encrypt(b"".join(small)):
             return
-        # At once, for Twisted joins what it is given in parts.
+        # Send it at once, because Twisted joins what it is given in parts.
         self._flush()
 
     def _encrypt(self, data: Buffer) -> bool:
@@ -273,13 +273,13 @@ class TlsLayer(Protocol):
         return True
 
     def expect(self, size: int) -> None:
-        """Note how many bytes are sure to come: the socket need not wake us for fewer. 0: any number may come."""
+        """Note how many bytes are sure to come; the socket need not wake us for fewer. 0: any number may come."""
         self._expected = size
         if not size:
             self._set_wake_mark()
 
     def loseConnection(self) -> None:
-        """Close once all is sent."""
+        """Close once everything is sent."""
         if self.disconnecting:
             return
         self.disconnecting = True
@@ -295,23 +295,23 @@ class TlsLayer(Protocol):
             self.transport.abortConnection()
 
     def pauseProducing(self) -> None:
-        """Read no more from the socket; what is decrypted already still comes."""
+        """Stop reading from the socket. Data that is decrypted already is still delivered."""
         self.transport.pauseProducing()
 
     def resumeProducing(self) -> None:
-        """Read on."""
+        """Resume reading."""
         self.transport.resumeProducing()
 
     def setTcpNoDelay(self, enabled: bool) -> None:
-        """Whether what is written leaves at once, even if it fills no packet."""
+        """Set whether written data leaves at once, even if it does not fill a packet."""
         self.transport.setTcpNoDelay(enabled)
 
     def registerProducer(self, producer: Any, streaming: bool) -> None:
-        """The producer hears when the socket is full and when it has room."""
+        """Notify the producer when the socket is full and when it has room."""
         self.transport.registerProducer(producer, streaming)
 
     def unregisterProducer(self) -> None:
-        """The end of registerProducer."""
+        """Stop notifying the producer."""
         self.transport.unregisterProducer()
 
     def getPeer(self) -> Any:

@@ -1,1 +1,1 @@
-"""The server of the HTTP storage protocol: connections, routes, and the answers to each request."""
+"""The server of the HTTP storage protocol: connections, routes, and the answers to requests."""

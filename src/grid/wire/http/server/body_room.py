@@ -1,8 +1,8 @@
-"""The memory that long bodies take while they come and until they are done with. Pure of sockets; waits are Deferreds.
+"""The memory that long request bodies hold from arrival until they are processed. Pure of sockets; waits are Deferreds.
 
-Room is taken as bytes come, not as a head promises them: who sends nothing keeps nobody waiting. A body that finds no room
-waits, but the oldest of those that have begun always goes on, so that at least one finishes. While any waits, those
-that do not come on lose their connections. [docs/decisions/0135-connection-limit.md]
+Room is taken as bytes arrive, not as a head announces them, so that a client that sends nothing delays nobody. A body that finds
+no room waits, but the oldest body that has begun always continues, so that at least one finishes. While any waits, clients
+that send too slowly lose their connections. [docs/decisions/0135-connection-limit.md]
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from grid.errors import PeerGoneError
 from grid.ports import Clock, Timer
 
 LOOK_S = 0.5
-"""How often it is looked, while somebody waits, who does not come on."""
+"""How often to look for slow clients while somebody waits."""
 
 LOOK_BYTES = 32 * 1024
-"""Bytes that must have come of each body since."""
+"""Bytes of each body that must have come since the last look."""
 
 
 class Sender(Protocol):
-    """What a room asks of the connection that a body comes from."""
+    """What a room requires of the connection that a body comes from."""
 
     @property
     def is_broken(self) -> bool:
@@ -39,10 +39,10 @@ class Sender(Protocol):
 
 
 class BodyRoom:
-    """The memory that the bodies of requests to one server may hold."""
+    """The memory that the bodies of all requests to one server may hold."""
 
     def __init__(self, total: int, clock: Clock, on_return: Callable[[int], object] = bool) -> None:
-        """on_return: called with the number of bytes given back."""
+        """on_return: called with the number of bytes released."""
         self._total = total
         self._on_return = on_return
         self._clock = clock
@@ -54,17 +54,17 @@ class BodyRoom:
 
     @property
     def held_size(self) -> int:
-        """Bytes that are held now."""
+        """Bytes held now."""
         return self._held
 
     def claim(self, sender: Sender) -> BodyClaim:
-        """What one body holds: nothing yet. The context lasts while it comes."""
+        """The claim of one body, empty at first. The context lasts while the body arrives."""
         return BodyClaim(self, sender)
 
-    # What claims say.
+    # Called by claims.
 
     def grant(self, claim: BodyClaim) -> bool:
-        """Whether the claim may hold what it wants, and does from now on."""
+        """Let the claim hold what it wants, if it may. Returns whether it does."""
         self._coming[claim] = None
         fits = not self._waiters and self._held + claim.wanted <= self._total
         if fits or self._must_go_on(claim):
@@ -73,29 +73,29 @@ class BodyRoom:
         return False
 
     def _must_go_on(self, claim: BodyClaim) -> bool:
-        """Whether it is the oldest, and no other would end without it: whole bodies are soon done with."""
+        """Whether it is the oldest and no other would finish without it: complete bodies are soon released."""
         return not self._kept and next(iter(self._coming), None) is claim
 
     def wait(self, claim: BodyClaim) -> None:
-        """The claim waits for its turn."""
+        """Make the claim wait for its turn."""
         self._waiters.append(claim)
         claim.sender.hold_back()
         if self._timer is None:
             self._mark()
 
     def completed(self, claim: BodyClaim) -> None:
-        """No more of the body will come."""
+        """Note that the body has ended."""
         self._coming.pop(claim, None)
         if claim in self._waiters:
-            self._waiters.remove(claim)  # The task that waited was canceled.
+            self._waiters.remove(claim)  # The waiting task was canceled.
         self._advance()
 
     def keep(self, size: int) -> None:
-        """A whole body is held until it is released."""
+        """Hold a complete body until it is released."""
         self._kept += size
 
     def release(self, size: int) -> None:
-        """Give back what a claim kept."""
+        """Release what a claim kept."""
         self._kept -= size
         self._held -= size
         self._on_return(size)
@@ -117,7 +117,7 @@ class BodyRoom:
             else:
                 return
             self._give(claim)
-            claim.mark = None  # What it was kept from sending is not held against it.
+            claim.mark = None  # The time when it was held back does not count.
             claim.wake(None)
 
     def _mark(self) -> None:
@@ -127,7 +127,7 @@ class BodyRoom:
 
     def _look(self) -> None:
         self._timer = None
-        # One at a time: one that resumes gives back what it holds, and others have their turn at once.
+        # One at a time: a body that resumes releases what it holds, and then others have had their turn.
         while (claim := next((each for each in self._waiters if each.sender.is_broken), None)) is not None:
             self._waiters.remove(claim)
             claim.wake(PeerGoneError("the client closed the connection"))
@@ -140,7 +140,7 @@ class BodyRoom:
 
 
 class BodyClaim:
-    """What one body holds, in a `with` block."""
+    """The memory that one body holds, used in a `with` block."""
 
     def __init__(self, room: BodyRoom, sender: Sender) -> None:
         self._room = room
@@ -153,11 +153,11 @@ class BodyClaim:
 
     @property
     def is_stalled(self) -> bool:
-        """Whether too little came since the last look, though it could have."""
+        """Whether too little has come since the last look, although more could have."""
         return not self.wanted and self.mark is not None and self.received - self.mark < LOOK_BYTES
 
     async def take(self, size: int) -> None:
-        """So much more has come: return when there is room to keep it. PeerGoneError if its sender goes away meanwhile."""
+        """Add `size` bytes that came. Returns when there is room to keep them. PeerGoneError if the client goes away first."""
         self.received += size
         self.wanted = size
         if not self._room.grant(self):
@@ -166,13 +166,13 @@ class BodyClaim:
             await self._turn
 
     def keep(self) -> int:
-        """All has come: what is held beyond the block, to be released in the end."""
+        """Keep the complete body beyond the block. Returns the size to release at the end."""
         held, self.held = self.held, 0
         self._room.keep(held)
         return held
 
     def wake(self, error: Exception | None) -> None:
-        """The wait is over."""
+        """End the wait."""
         turn, self._turn = self._turn, None
         if turn is None:
             return

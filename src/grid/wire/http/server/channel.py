@@ -1,9 +1,10 @@
-"""The server's end of one HTTP connection: requests in turn, bodies streamed both ways under back-pressure.
+"""The server's end of one HTTP connection: requests in turn, and bodies streamed both ways with back-pressure.
 
-Holds at most one head, one unread piece of a body (reading from the socket stops meanwhile) and what one
-`send` or `write` was given. Each state has a deadline, kept by one timer that is re-armed only when it fires.
-A body moves on when it does so by HTTP_BODY_RATE bytes, not by one. Until a request of the connection was admitted, and while what
-nobody wants is dropped, its permit is the first to go. It knows nothing of storage. Cost per request: no task beside the handler's, no copy of a body.
+Holds at most one head, one unread piece of a body (meanwhile it does not read from the socket), and the data of one
+`send` or `write`. Each state has a deadline, kept by one timer that is re-armed only when it fires.
+A body makes progress when HTTP_BODY_RATE bytes of it have come, not with each byte. Until a request of the connection was admitted,
+and while an unwanted body is dropped, its permit is the first to go. It knows nothing of storage. Cost per request: only the
+handler's task, and no copy of a body.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ _TRANSITIONS = {
 
 
 Handler = Callable[[Exchange], Coroutine[Any, Any, None]]
-"""Answers one request. Errors of the peer's doing end the connection; any other is logged as a defect."""
+"""Answers one request. Errors caused by the peer end the connection; any other is logged as a bug."""
 
 
 @implementer(IPushProducer)
@@ -84,23 +85,23 @@ class ServerChannel(Protocol):
         self._time = ClientTime(clock, self._may_go_on)
         permit.hold(self.abort, self._waited_s)
 
-    # What the transport calls.
+    # Called by the transport.
 
     def connectionMade(self) -> None:
         """Wait for the first request."""
         self._outbox = Outbox(self.transport, lambda: chunk_size(self._permit.crowd))
-        # Or the end of an answer waits until its middle is acknowledged, which may take a receiver 40 ms.
+        # Otherwise the end of an answer waits until its middle is acknowledged, which may take a receiver 40 ms.
         self.transport.setTcpNoDelay(True)
         self.transport.registerProducer(self, True)
         self._time.allow(HTTP_HEAD_DEADLINE_S)
 
     def dataReceived(self, data: bytes) -> None:
-        """Take what has come."""
+        """Take received data."""
         if self._state in (_State.IDLE, _State.HEAD):
             self._received += data
             self._take_heads()
         elif (exchange := self._exchange) is not None and not exchange.body_ended:
-            if self._state is _State.SERVING:  # A body that nobody wants gets no more time by trickling.
+            if self._state is _State.SERVING:  # An unwanted body gets no more time by trickling in.
                 self._time.body_came(len(data))
             self._take_body(data)
             if not exchange.awaits_body:
@@ -124,13 +125,13 @@ class ServerChannel(Protocol):
         self._on_lost(self)
 
     def pauseProducing(self) -> None:
-        """The socket is full."""
+        """Note that the socket is full."""
         self._outbox.pause()
         self._time.answer.wait()
         self._time.allow(HTTP_STALL_DEADLINE_S)
 
     def resumeProducing(self) -> None:
-        """The socket has room."""
+        """Note that the socket has room."""
         self._time.allow(HTTP_STALL_DEADLINE_S)
         self._time.answer.begin()
         self._outbox.resume()
@@ -138,12 +139,12 @@ class ServerChannel(Protocol):
             self._all_sent()
 
     def stopProducing(self) -> None:
-        """The connection is gone; connectionLost says so."""
+        """Do nothing: connectionLost follows."""
 
-    # What an exchange calls.
+    # Called by exchanges.
 
     def send(self, pieces: Sequence[Buffer]) -> None:
-        """Send bytes; nothing happens once the connection is lost."""
+        """Send bytes; does nothing once the connection is lost."""
         if self._state is not _State.CLOSED:
             self._outbox.push(pieces)
 
@@ -159,7 +160,7 @@ class ServerChannel(Protocol):
 
     @property
     def peer_address(self) -> str | None:
-        """Where the client is."""
+        """The client's address."""
         return self._permit.address
 
     @property
@@ -169,7 +170,7 @@ class ServerChannel(Protocol):
         return self._outbox.given_size if size is None else size
 
     def give_up(self) -> None:
-        """Close now: the client takes too long."""
+        """Close now, because the client is too slow."""
         self.abort()
 
     async def drained(self) -> None:
@@ -179,24 +180,24 @@ class ServerChannel(Protocol):
         await self._outbox.until_empty()
 
     def want_body(self) -> None:
-        """The handler waits for the body."""
+        """Note that the handler waits for the body."""
         self._time.await_body()
         self._set_reading(True)
 
     def hold_back(self) -> None:
-        """The handler has no room for more of the body."""
+        """Note that the handler has no room for more of the body."""
         self._set_reading(False)
 
     def admit(self) -> None:
-        """The request is authorized: its client is no stranger."""
+        """Note that the request is authorized, so that its client is no stranger."""
         self._permit.stand(Standing.ACTIVE)
 
     def send_continue(self) -> None:
-        """Ask a client that waits for permission to send its body."""
+        """Permit a client that waits for 100 Continue to send its body."""
         self.send([pack_status_line(100).replace(b"Unknown", b"Continue") + HEAD_END])
 
     def closes_after(self, exchange: Exchange) -> bool:
-        """Whether this answer is the connection's last."""
+        """Whether the connection closes after this answer."""
         length = exchange.body_length
         if exchange.head.wants_close or (length is not None and length > MAX_HTTP_DISCARD and not exchange.body_ended):
             self._closing = True
@@ -211,7 +212,7 @@ class ServerChannel(Protocol):
 
     def _take_heads(self) -> None:
         if self._taking_heads:
-            return  # A request was served at once: the loop below is still running.
+            return  # A request was served at once, and the loop below is still running.
         self._taking_heads = True
         while self._state in (_State.IDLE, _State.HEAD) and self._received:
             if not self._take_head():
@@ -219,7 +220,7 @@ class ServerChannel(Protocol):
         self._taking_heads = False
 
     def _take_head(self) -> bool:
-        """Serve the request whose head has come; False if its end has not."""
+        """Serve the request whose head has come. Returns False if the head is incomplete."""
         if self._state is _State.IDLE:
             self._move(_State.HEAD)
             self._time.allow(HTTP_HEAD_DEADLINE_S)
@@ -290,7 +291,7 @@ class ServerChannel(Protocol):
             self._hang_up()
 
     def _served(self, exchange: Exchange) -> None:
-        """The handler is done; once all of its answer is sent, the connection is free for the next request."""
+        """The handler is done. Once its whole answer is sent, the connection is free for the next request."""
         if self._state is _State.CLOSED:
             return
         if not self._outbox.is_empty:
@@ -324,7 +325,7 @@ class ServerChannel(Protocol):
         self._take_heads()
 
     def _refuse(self, status: int) -> None:
-        """Answer what is not even a request, and close."""
+        """Answer malformed input with a status, and close."""
         self.send([pack_head(pack_status_line(status), [(b"Content-Length", b"0"), (b"Connection", b"close")])])
         self._close()
 
@@ -344,7 +345,7 @@ class ServerChannel(Protocol):
             raise RuntimeError(f"a connection cannot go from {self._state} to {state}")
         self._state = state
 
-    # Flow and time.
+    # Flow control and time.
 
     def _set_reading(self, reading: bool) -> None:
         if reading != self._reading and self._state is not _State.CLOSED:
@@ -352,21 +353,21 @@ class ServerChannel(Protocol):
             (self.transport.resumeProducing if reading else self.transport.pauseProducing)()
 
     def _may_go_on(self, left_s: float) -> bool:
-        """Whether the connection stays open. left_s: until its deadline."""
+        """Whether the connection stays open. left_s: seconds until its deadline."""
         if left_s > 0 or self._awaits_storage():
-            expect(self.transport, 0)  # So that what trickles in is seen before the deadline is.
+            expect(self.transport, 0)  # So that data that trickles in is seen before the deadline is.
             return True
         self.abort()
         return False
 
     def _waited_s(self) -> float:
-        """How long the request under way has waited for its client: for its body, or for it to read the answer."""
+        """How long the current request has waited for its client to send its body or to read the answer."""
         if self._state is _State.SERVING and not self._outbox.is_empty:
             return self._time.answer.waited_s
         exchange = self._exchange
         return self._time.body.waited_s if exchange is not None and exchange.awaits_body else 0.0
 
     def _awaits_storage(self) -> bool:
-        """Whether it is the storage that takes its time, not the client."""
+        """Whether the request waits for the storage and not for the client."""
         exchange = self._exchange
         return self._state is _State.SERVING and self._outbox.is_empty and not (exchange and exchange.awaits_body)

@@ -1,6 +1,6 @@
-"""How long a connection waits for its client: one deadline, and how fast the client sends bodies and reads answers.
+"""How long a connection waits for its client: one deadline, and the rates at which the client sends bodies and reads answers.
 
-It decides nothing: when it looks at the time, the connection says whether to go on. Cost: one timer for each connection.
+It decides nothing: when its timer fires, the connection says whether to continue. Cost: one timer per connection.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from grid.ports import Clock, Timer
 from grid.wire.connections.body_rate import BodyRate
 
 TICK_S = 15.0
-"""How often, at least, a connection looks whether its deadline has passed."""
+"""How often, at least, to check whether the deadline has passed."""
 
 
 class ClientTime:
-    """The time that a client has. body, answer: how long it has been waited for to send a body, and to read an answer."""
+    """The time that a client has. body, answer: how long we have waited for it to send a body, and to read an answer."""
 
     def __init__(self, clock: Clock, may_go_on: Callable[[float], bool]) -> None:
-        """may_go_on: is given the seconds until the deadline, below 0 if it has passed; False ends the watch."""
+        """may_go_on: receives the seconds until the deadline, negative if it has passed; if it returns False, the watch ends."""
         self.body = BodyRate(clock, HTTP_BODY_RATE)
         self.answer = BodyRate(clock, 1)
         self._clock = clock
@@ -34,23 +34,23 @@ class ClientTime:
             self._timer = self._clock.call_later(min(seconds, TICK_S), self._look)
 
     def begin_body(self, size: int) -> None:
-        """A request begins, and that much of its body came with it."""
+        """Begin a request whose first `size` body bytes came with it."""
         self.body.begin()
         self.body.move(size)
         self.allow(HTTP_STALL_DEADLINE_S)
 
     def await_body(self) -> None:
-        """The client is waited for to send more of the body."""
+        """Start waiting for the client to send more of the body."""
         self.body.wait()
         self.allow(HTTP_STALL_DEADLINE_S - self.body.waited_s)
 
     def body_came(self, size: int) -> None:
-        """Count bytes of the body: a trickle of them gives no more time."""
+        """Count bytes of the body; a trickle of them gives no more time."""
         self.body.move(size)
         self.allow(HTTP_STALL_DEADLINE_S - self.body.waited_s)
 
     def stop(self) -> None:
-        """The connection is lost."""
+        """Stop, because the connection is lost."""
         if self._timer is not None:
             self._timer.cancel()
 

@@ -1,6 +1,6 @@
 """One HTTP request and its answer, as the server's handlers see them.
 
-Holds at most one unread piece of the body, and nothing of the answer: what is written goes to the connection.
+Holds at most one unread piece of the body, and nothing of the answer: written data goes to the connection.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from grid.wire.http.format.messages import (
 )
 
 UNREAD_LIMIT = 256 * 1024
-"""Bytes of a body that may wait for their reader before the socket is left alone."""
+"""Unread bytes of a body after which the socket is no longer read."""
 
 UNREAD_BYTES = 16 * 2**20
-"""The same of all bodies together, where connections are many."""
+"""The same for all bodies together, if there are many connections."""
 
 
 def unread_limit(crowd: int) -> int:
-    """Bytes of a body that may wait for their reader on each of that many connections."""
+    """Unread bytes that a body may have on each of that many connections."""
     return min(UNREAD_LIMIT, UNREAD_BYTES // max(1, crowd))
 
 
@@ -40,32 +40,32 @@ HeaderPairs = Iterable[tuple[bytes, bytes]]
 
 
 class Connection(Outgoing, Protocol):
-    """What an exchange asks of its connection."""
+    """What an exchange requires of its connection."""
 
     @property
     def is_drained(self) -> bool:
         """Whether the socket has taken everything, and has room."""
 
     def send(self, pieces: Sequence[Buffer]) -> None:
-        """Send bytes; nothing happens once the connection is lost."""
+        """Send bytes; does nothing once the connection is lost."""
 
     async def drained(self) -> None:
         """Return when the socket has room; PeerGoneError."""
 
     def want_body(self) -> None:
-        """The handler waits for the body."""
+        """Note that the handler waits for the body."""
 
     def hold_back(self) -> None:
-        """Take no more of the body from the socket until it is wanted."""
+        """Read no more of the body from the socket until the handler wants it."""
 
     def admit(self) -> None:
-        """The request may be made by who made it."""
+        """Note that the client may make this request."""
 
     def send_continue(self) -> None:
-        """Ask a client that waits for permission to send its body."""
+        """Permit a client that waits for 100 Continue to send its body."""
 
     def closes_after(self, exchange: Exchange) -> bool:
-        """Whether this answer is the connection's last."""
+        """Whether the connection closes after this answer."""
 
     def abort(self) -> None:
         """Close now."""
@@ -88,21 +88,21 @@ class Exchange:
         self.in_chunks = False
 
     def admit(self) -> None:
-        """Say that the client has shown that it may make this request."""
+        """Note that the client has shown that it may make this request."""
         self._channel.admit()
 
     @property
     def peer_address(self) -> str | None:
-        """Where the client is, as far as that tells clients apart."""
+        """The client's address, if it tells clients apart."""
         return self._channel.peer_address
 
     def hold_back(self) -> None:
-        """There is no room for more of the body: leave it in the socket until the next `read_piece`."""
+        """Leave the rest of the body in the socket until the next `read_piece`, because there is no room for it."""
         self._channel.hold_back()
 
     @property
     def body_length(self) -> int | None:
-        """Bytes of the body, if the client said so beforehand."""
+        """Bytes of the body, if known in advance."""
         return self._body.length
 
     @property
@@ -112,17 +112,17 @@ class Exchange:
 
     @property
     def body_ended(self) -> bool:
-        """Whether the whole body has been received (not: read)."""
+        """Whether the whole body has been received (not necessarily read)."""
         return self._body_ended
 
     async def read_piece(self, least: int) -> list[Buffer]:
-        """The body's next bytes: at least that many, fewer only at its end, none after it. They are the caller's.
+        """The next bytes of the body: at least `least`, fewer only at its end, none after it. They belong to the caller.
 
-        PeerGoneError if the connection is lost before, FormatError if the body is framed wrongly.
+        PeerGoneError if the connection is lost first, FormatError if the framing of the body is wrong.
         """
         while self._unread_size < least and not self._body_ended:
             if self._broken is not None:
-                # One that was raised would hold the frames it went through, and they this.
+                # A raised exception would refer to the frames it went through, and they to this object.
                 raise type(self._broken)(*self._broken.args)
             if self._expects_continue:
                 self._expects_continue = False
@@ -134,7 +134,7 @@ class Exchange:
         return pieces
 
     def feed(self, data: bytes) -> bytes | None:
-        """Take bytes from the connection; what follows the body once it has ended. FormatError."""
+        """Take bytes from the connection. Returns what follows the body once it has ended. FormatError."""
         pieces, rest = self._body.decode(data)
         for piece in pieces:
             keep_piece(self._unread, piece)
@@ -145,7 +145,7 @@ class Exchange:
         return rest
 
     def drop(self) -> int:
-        """Forget what is unread; how much it was."""
+        """Drop unread data. Returns its size."""
         size, self._unread, self._unread_size = self._unread_size, [], 0
         return size
 
@@ -160,7 +160,7 @@ class Exchange:
         return self._broken is not None
 
     def is_full(self, limit: int) -> bool:
-        """Whether the reader should catch up before more is received. limit: bytes that may wait for it."""
+        """Whether the reader should catch up before more is received. limit: bytes that may wait."""
         return self._reader is None and self._unread_size >= limit
 
     def break_off(self, error: Exception) -> None:
@@ -174,11 +174,11 @@ class Exchange:
             reader.callback(None)
 
     def send(self, status: int, headers: HeaderPairs = (), body: Sequence[Buffer] = ()) -> None:
-        """The whole answer at once."""
+        """Send a complete answer."""
         self.start(status, headers, sum(map(len, body)), body)
 
     def start(self, status: int, headers: HeaderPairs, length: int | None, body: Sequence[Buffer] = ()) -> None:
-        """The head of an answer and perhaps some of its body; length None: in chunks."""
+        """Send the head of an answer, and optionally the start of its body. length None: chunked."""
         self.answered = True
         self.in_chunks = length is None
         if self.in_chunks:
@@ -190,7 +190,7 @@ class Exchange:
         self._channel.send([pack_head(pack_status_line(status), (*headers, *framing)), *body])
 
     def write(self, pieces: Sequence[Buffer]) -> None:
-        """More of the body; `sent` says when the connection has room for the next."""
+        """Send more of the body. `sent` returns when the connection has room for the next part."""
         size = sum(map(len, pieces))
         if size:
             framed = [pack_chunk_head(size), *pieces, CHUNK_END] if self.in_chunks else pieces
@@ -201,16 +201,16 @@ class Exchange:
         return answers.reserve(self._channel)
 
     async def sent(self, room: Reservation) -> None:
-        """Return when what was written, held by the reservation, is with the socket. PeerGoneError."""
+        """Return when the socket has taken what was written, held by the reservation. PeerGoneError."""
         if not self._channel.is_drained:
             room.sending()
         await self._channel.drained()
 
     def finish(self) -> None:
-        """The end of an answer begun by start."""
+        """End an answer begun by start."""
         if self.in_chunks:
             self._channel.send([LAST_CHUNK])
 
     def abort(self) -> None:
-        """The answer cannot be completed: the client must see that it is cut short."""
+        """Cut the answer off visibly, because it cannot be completed."""
         self._channel.abort()

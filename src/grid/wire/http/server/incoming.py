@@ -1,8 +1,8 @@
-"""Uploads in progress that were begun over HTTP: who may write them, and what is still missing. [spec wire 17]
+"""Uploads in progress that were begun over HTTP: which secret may write them, and what is still missing. [spec wire 17]
 
-They do not belong to a connection: they end by completion, by abort, or because nobody writes for half an hour,
-which is the storage's to enforce; here they are only forgotten. A share closes itself when its last byte is
-there, so closing happens inside the write that brings it.
+They do not belong to a connection. They end when they are complete, when they are aborted, or after half an hour without a write;
+the storage enforces that, and this module only forgets them. A share closes itself when its last byte
+has come, so the write with that byte also closes it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ FORGET_EVERY_S = 60.0
 GRACE_S = 120.0
 
 OVER = "UploadOver"
-"""The kind of the refusal by which a storage service tells that an upload has ended."""
+"""The kind of refusal by which a storage service says that an upload has ended."""
 
 
 @define(eq=False)
 class Incoming:
-    """One share being uploaded. The lock is shared by all shares of one allocation: their writes take turns."""
+    """One share being uploaded. All shares of one allocation use the same lock, so that their writes take turns."""
 
     upload: Upload
     secret: bytes = field(repr=False)
@@ -38,12 +38,12 @@ class Incoming:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is missing; what has no bytes is whole as soon as it is mentioned."""
+        """Whether nothing is missing. A share of zero bytes is complete as soon as it is allocated."""
         return self.coverage.complete or not self.coverage.size
 
 
 class IncomingShares:
-    """All of them, by storage index and share number."""
+    """All uploads in progress, by storage index and share number."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -54,7 +54,7 @@ class IncomingShares:
         return len(self._shares)
 
     def begin(self, index: StorageIndex, upload: Upload, secret: bytes, size: int) -> None:
-        """The shares of a new allocation, of size bytes each, may be written by who knows the secret."""
+        """Register the shares of a new allocation, of `size` bytes each. Clients that know the secret may write them."""
         now = self._clock.now()
         self._forget_old(now)
         lock = DeferredLock()
@@ -62,14 +62,14 @@ class IncomingShares:
             self._shares[index, number] = Incoming(upload, secret, Coverage(size), lock, now)
 
     def find(self, index: StorageIndex, number: ShareNumber, secret: bytes) -> Incoming | None:
-        """The share, None if it is not being uploaded; RefusedError (401) if the secret is another."""
+        """The share, or None if it is not being uploaded; RefusedError (401) if the secret is wrong."""
         incoming = self._shares.get((index, number))
         if incoming is not None and not hmac.compare_digest(incoming.secret, secret):
             raise RefusedError(401)
         return incoming
 
     def require(self, index: StorageIndex, number: ShareNumber, secret: bytes) -> Incoming:
-        """The share; RefusedError if it is not being uploaded (404) or the secret is another (401)."""
+        """The share; RefusedError if it is not being uploaded (404) or the secret is wrong (401)."""
         incoming = self.find(index, number, secret)
         if incoming is None:
             raise RefusedError(404)
@@ -78,9 +78,9 @@ class IncomingShares:
     async def write(
         self, index: StorageIndex, writes: Sequence[ShareWrite], targets: Mapping[ShareNumber, Incoming]
     ) -> None:
-        """Store the writes, all to targets, which are of one upload; close the shares that are whole then.
+        """Store the writes, whose targets are all of one upload, and close the shares that are complete then.
 
-        RefusedError (404) if one of the shares has ended meanwhile; errors of Upload.write.
+        RefusedError (404) if one of the shares has ended meanwhile; also raises the errors of Upload.write.
         """
         some = next(iter(targets.values()))
         await some.lock.acquire()
@@ -96,7 +96,7 @@ class IncomingShares:
                 targets[write.share_number].coverage.add(write.offset, write.offset + write.size)
             whole = [number for number, incoming in targets.items() if incoming.is_whole]
             if whole:
-                # Finished or lost: the storage keeps nothing that can be written to.
+                # Finished or lost: the storage has nothing left to write to.
                 self._drop(index, whole)
                 await some.upload.close(whole)
         finally:
@@ -111,12 +111,12 @@ class IncomingShares:
         except PeerRefusedError as error:
             if error.kind != OVER:
                 raise
-            # The storage has given the shares up: nobody wrote to them for too long.
+            # The storage has aborted the shares, because nobody wrote to them for too long.
             self._drop(index, list(targets))
             raise RefusedError(404) from None
 
     async def abort(self, index: StorageIndex, number: ShareNumber, incoming: Incoming) -> None:
-        """Give the share up."""
+        """Abort the share."""
         await incoming.lock.acquire()
         try:
             if self._shares.get((index, number)) is incoming:

@@ -1,4 +1,4 @@
-"""Where the server's connections come from: the port shared with Foolscap, and the plain one for reads.
+"""The listening side of the server: the port shared with Foolscap, and the plain port for reads.
 
 The first 8 bytes of a connection to the shared port say which protocol it speaks. [spec wire 13]
 """
@@ -34,12 +34,12 @@ FOOLSCAP_START = b"GET /id/"
 
 
 class HttpOffer:
-    """One StorageServer offered over HTTP: to those who know its swissnum, and in the clear to read only."""
+    """A StorageServer offered over HTTP: to clients that know its swissnum and, unencrypted, for reads only."""
 
     def __init__(self, server: StorageServer, memory: ServerMemory, *, extensions: bool = True) -> None:
-        """Nobody is let in before `open_to`. Without extensions there are exactly the endpoints of 1.20.
+        """Nobody is admitted before `open_to`. Without extensions, it has exactly the endpoints of 1.20.
 
-        memory: what its requests share with those of the other protocol.
+        memory: shared with the requests of the other protocol.
         """
         bounds, clock = Bounds(memory), memory.clock
         answerers: Mapping[Endpoint, Answerer] = {
@@ -56,7 +56,7 @@ class HttpOffer:
         self.plain_connections = Connections(HttpService(self._plain_gatekeeper, in_the_clear, bounds).serve, clock)
 
     def open_to(self, swissnum: str) -> None:
-        """Let those in who know the swissnum, and those to read in the clear who know the token made of it."""
+        """Admit clients that know the swissnum and, for unencrypted reads, clients that know the token derived from it."""
         self._gatekeeper.expect(authorization(swissnum))
         self._plain_gatekeeper.expect(plain_authorization(swissnum))
 
@@ -67,7 +67,7 @@ class HttpOffer:
 
 
 class Connections:
-    """The connections of one listener: no more than a number of them at once."""
+    """The connections of one listener, up to a limit."""
 
     def __init__(self, handler: Handler, clock: Clock, limit: int = MAX_HTTP_CONNECTIONS) -> None:
         self._handler = handler
@@ -79,7 +79,7 @@ class Connections:
         return len(self._open)
 
     def new_channel(self, permit: Permit) -> ServerChannel | None:
-        """The protocol of a connection that holds that permit; None if there are too many, all of them well used."""
+        """The protocol of a connection that holds that permit; None if there are too many, all of them useful."""
         if not self._connection_limit.admit(permit):
             return None
         channel = ServerChannel(self._handler, self._clock, permit, self._lost)
@@ -87,7 +87,7 @@ class Connections:
         return channel
 
     def close(self) -> None:
-        """Close them all now."""
+        """Close all connections now."""
         for channel in list(self._open):
             channel.abort()
 
@@ -96,14 +96,14 @@ class Connections:
 
 
 class PlainFactory(LimitedFactory):
-    """HTTP without TLS: to be listened with for `plaintext_reads`, and nothing else."""
+    """HTTP without TLS, only for a port that serves `plaintext_reads`."""
 
     def __init__(self, connections: Connections, connection_limit: ConnectionLimit) -> None:
         super().__init__(connection_limit)
         self._connections = connections
 
     def open(self, addr: Any, permit: Permit) -> Protocol | None:
-        """A connection's protocol."""
+        """The protocol of a connection."""
         channel = self._connections.new_channel(permit)
         if channel is None:
             permit.release()
@@ -111,7 +111,7 @@ class PlainFactory(LimitedFactory):
 
 
 class SharedPortFactory(LimitedFactory):
-    """Tells Foolscap's connections from HTTPS ones."""
+    """Tells Foolscap connections from HTTPS ones."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class SharedPortFactory(LimitedFactory):
         clock: Clock,
         connection_limit: ConnectionLimit,
     ) -> None:
-        """foolscap: the factory of its connections; context: TLS with the Tub's certificate."""
+        """foolscap: the factory of Foolscap's connections; context: TLS with the Tub's certificate."""
         super().__init__(connection_limit, foolscap)
         self._foolscap = foolscap
         self._context = context
@@ -143,7 +143,7 @@ class SharedPortFactory(LimitedFactory):
 
 
 class _Sniffer(Protocol):
-    """Holds a connection until its first 8 bytes are here, and hands it over with them."""
+    """Holds a connection until its first 8 bytes have come, and hands it over with them."""
 
     transport: Any
 
@@ -188,7 +188,7 @@ class _Sniffer(Protocol):
 
 @implementer(IStreamServerEndpoint)
 class SharedEndpoint:
-    """An endpoint to give to Foolscap in place of its own: it listens there for both protocols."""
+    """An endpoint for Foolscap that replaces its own, and listens for both protocols."""
 
     def __init__(
         self,
@@ -205,7 +205,7 @@ class SharedEndpoint:
         self._clock = clock
 
     def listen(self, factory: Any) -> Deferred[Any]:
-        """Listen; the factory is Foolscap's."""
+        """Listen with Foolscap's factory."""
         shared = SharedPortFactory(factory, self._context, self._connections, self._clock, self._connection_limit)
         listening: Deferred[Any] = self._endpoint.listen(shared)
         return listening.addCallback(deepen_backlog)

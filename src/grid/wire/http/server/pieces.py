@@ -1,4 +1,4 @@
-"""How much of a long body one request reads and writes at once, and a batched read cut into such pieces. Pure."""
+"""How much of a long body one request reads and writes at once, and how a batched read is cut into pieces. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from grid.ports import Range, ShareNumber
 LARGEST_PIECE = 1024 * 1024
 SMALLEST_PIECE = 64 * 1024
 LEAST_HELD = 16 * 1024
-"""What any request may hold, however much others do."""
+"""Bytes that every request may hold, however much the others do."""
 
 
 class PieceSizer:
-    """Divides a number of bytes among the requests being served: each holds at most one piece of its body."""
+    """Divides a number of bytes among the current requests. Each holds at most one piece of its body."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -26,17 +26,17 @@ class PieceSizer:
 
     @property
     def active(self) -> int:
-        """Requests being served."""
+        """Number of current requests."""
         return self._active
 
     @property
     def piece_size(self) -> int:
-        """Bytes that one request should ask for now; never so few that the calls cost more than the bytes."""
+        """Bytes that one request should read or write now, never so few that the calls cost more than the bytes."""
         return max(SMALLEST_PIECE, min(LARGEST_PIECE, self._total // max(1, self._active)))
 
     @contextmanager
     def held(self) -> Iterator[int]:
-        """Hold a piece of a body: at most that many bytes, until this is left."""
+        """Hold a piece of a body, of at most the size returned, until the block ends."""
         size = max(LEAST_HELD, min(self.piece_size, self._free // 2))
         self._free -= size
         try:
@@ -53,7 +53,7 @@ class PieceSizer:
 
 @frozen
 class Part:
-    """A part of one range of one share. begins_share: nothing of the share comes before it."""
+    """Part of one range of one share. begins_share: whether it is the first part of the share."""
 
     share_number: ShareNumber
     offset: int
@@ -65,9 +65,9 @@ class Part:
 def partition(
     wants: Mapping[ShareNumber, Sequence[Range]], group_size: Callable[[], int]
 ) -> Iterator[tuple[list[Part], bool]]:
-    """Groups of parts in the order of the request, with whether each is the last; no group exceeds its size in bytes.
+    """Groups of parts in the order of the request, each with whether it is the last. No group exceeds its size in bytes.
 
-    group_size is asked when a group is begun. There is at least one group, perhaps empty.
+    group_size is called when a group begins. There is at least one group, possibly empty.
     """
     group: list[Part] = []
     room = group_size()

@@ -1,8 +1,8 @@
 """The server's answers to reads: whole shares, ranges, and batches, streamed in pieces. [spec wire 17]
 
 Cost: a range of at most a piece takes one read from the store and one write to the socket. Longer ones are read
-piece by piece, the next only when the socket has taken the last, so that a slow reader costs one piece. A long
-range that ends beyond its share costs a few probes more, since its length must be sent first.
+piece by piece, each when the socket has taken the one before, so that a slow reader costs one piece. A long
+range that reaches past the end of its share costs a few more probes, because its length must be sent first.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from grid.wire.packed.share_ranges import parse_ranges, parse_wants
 from grid.wire.packed.slots import MAX_SLOT_WANTS, parse_slot_wants
 
 Read = Callable[[Sequence[Range]], Awaitable[Sequence[Buffer]]]
-"""Those ranges of one share; RefusedError (404) if it is not there."""
+"""Reads those ranges of one share; RefusedError (404) if the share does not exist."""
 
 
 class ReadAnswers:
-    """Everything that changes nothing."""
+    """The answers to all requests that change nothing."""
 
     def __init__(self, server: StorageServer, bounds: Bounds, *, extensions: bool) -> None:
-        """Whether the version says that there are batched endpoints: extensions."""
+        """extensions: whether the version offers the batched endpoints."""
         self._server = server
         self._reads = MeasuredReads(server)
         self._bounds = bounds
@@ -57,7 +57,7 @@ class ReadAnswers:
         self._version_headers = (*CBOR_HEADERS, *offered)
 
     def answerers(self) -> dict[Endpoint, Answerer]:
-        """By endpoint."""
+        """The method for each endpoint."""
         return {
             Endpoint.VERSION: self._version,
             Endpoint.LIST_IMMUTABLE: self._list_immutable,
@@ -131,7 +131,7 @@ class ReadAnswers:
         while piece:
             offset += len(piece)
             exchange.write([piece])
-            del piece  # Or it would be held beside the next one.
+            del piece  # Otherwise it would be held together with the next one.
             await self._make_room(request, room)
             asked = self._bounds.pieces.piece_size
             (piece,) = await read([(offset, asked)])
@@ -139,7 +139,7 @@ class ReadAnswers:
 
     @staticmethod
     async def _make_room(request: Request, room: Reservation) -> None:
-        """Return when what was written is sent, and nothing is held for it."""
+        """Return when everything written is sent and nothing is held for it."""
         await request.exchange.sent(room)
         room.empty()
 
@@ -216,7 +216,7 @@ class ReadAnswers:
 
     @asynccontextmanager
     async def _records(self, request: Request, limit: int) -> AsyncIterator[tuple[bytes, Reservation]]:
-        """A request that is all records, and room for its answer; left when the answer is sent."""
+        """A request that consists of records, and room for its answer. Leave the block when the answer is sent."""
         with request.exchange.reserve(self._bounds.answers) as room:
             async with self._bounds.body(request.exchange, limit, PARSED_WEIGHT) as body:
                 room.holds_request = True
@@ -270,7 +270,7 @@ class ReadAnswers:
     async def _batched_slot_read(self, request: Request) -> None:
         async with self._records(request, MAX_SLOT_WANTS) as (body, room):
             wants = parse_slot_wants(body)
-            # No name for what was read: it is the outbox that lets go of it, piece by piece.
+            # No name refers to what was read, so that the outbox can release it piece by piece.
             request.exchange.send(
                 200,
                 BYTES_HEADERS,

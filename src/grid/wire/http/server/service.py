@@ -1,7 +1,7 @@
-"""Any StorageServer offered over HTTP: routing, authority and limits. [spec wire 14, 16]
+"""Offers any StorageServer over HTTP: routing, authorization and limits. [spec wire 14, 16]
 
-Checks go in the order path, Authorization, secrets, the rest; nothing has an effect before all of them passed.
-Nothing of a body is read, and nothing is allocated for one, before the request has shown that it may be made.
+Checks come in the order path, Authorization, secrets, the rest. Nothing has an effect before all of them pass.
+No body is read, and nothing is allocated for one, before the request is known to be permitted.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ TEXT_HEADERS = ((b"Content-Type", b"text/plain; charset=utf-8"),)
 BYTES_HEADERS = ((b"Content-Type", BYTES),)
 
 SMALL_BODY = 64 * 1024
-"""Bodies up to this need not wait for room."""
+"""Bodies up to this size need not wait for room."""
 
 NO_SECRETS: frozenset[str] = frozenset()
 
 
 @frozen(kw_only=True)
 class Request:
-    """A request that may be made: where to, with which secrets, and the exchange to answer it by."""
+    """A permitted request: its route, its secrets, and the exchange for its answer."""
 
     route: Route
     secrets: Mapping[str, bytes]
@@ -53,7 +53,7 @@ class Request:
 
     @property
     def headers(self) -> Headers:
-        """Of the request."""
+        """The request's headers."""
         return self.exchange.head.headers
 
     def send_cbor(self, status: int, body: bytes) -> None:
@@ -61,12 +61,12 @@ class Request:
         self.exchange.send(status, CBOR_HEADERS, [body])
 
     def require_cbor_wanted(self) -> None:
-        """RefusedError (406) unless the client takes CBOR."""
+        """RefusedError (406) unless the client accepts CBOR."""
         if not wants_cbor(self.headers):
             raise RefusedError(406)
 
     def require_cbor_sent(self) -> None:
-        """RefusedError (415) if the body is said to be something else than CBOR."""
+        """RefusedError (415) if the body is declared as something other than CBOR."""
         values = self.headers.get(b"content-type", ())
         if any(value.partition(b";")[0].strip().lower() != CBOR for value in values):
             raise RefusedError(415)
@@ -76,7 +76,7 @@ Answerer = Callable[[Request], Awaitable[None]]
 
 
 class Bounds:
-    """What one server's requests may hold together, whichever listeners they come from."""
+    """The memory limits of one server's requests, over all listeners."""
 
     def __init__(self, memory: ServerMemory) -> None:
         self.pieces = PieceSizer(HTTP_PIECES_BYTES)
@@ -86,9 +86,9 @@ class Bounds:
 
     @asynccontextmanager
     async def body(self, exchange: Exchange, limit: int, weight: int = 1) -> AsyncIterator[Buffer]:
-        """The whole body, held until this is left; RefusedError (413) past the limit.
+        """The whole body, held until the block ends; RefusedError (413) past the limit.
 
-        weight: bytes that it takes once it is parsed, for each of its own.
+        weight: bytes of memory per body byte once it is parsed.
         """
         length = exchange.body_length
         if length is not None and length > limit:
@@ -110,7 +110,7 @@ class Bounds:
 
     @asynccontextmanager
     async def _long_body(self, exchange: Exchange, most: int) -> AsyncIterator[Buffer]:
-        """A body so long that few fit at once: none of it is taken before there is room for all of it."""
+        """A long body, of which only a few fit at once: none of it is received before there is room for all of it."""
         memory = self._memory
         exchange.hold_back()
         held = await memory.requests.acquire(most, lambda: exchange.is_broken, exchange.peer_address)
@@ -136,7 +136,7 @@ class Bounds:
 
 
 class _Arrival:
-    """A long body on its way, whose connection is closed if it comes too slowly while others wait for its room."""
+    """A long body on its way. Its connection is closed if it comes too slowly while others wait for room."""
 
     def __init__(self, memory: ServerMemory, exchange: Exchange, size: int) -> None:
         self._memory = memory
@@ -153,21 +153,21 @@ class _Arrival:
         del self._memory.coming[self]
 
     async def count(self, size: int) -> None:
-        """So much more has come."""
+        """Count `size` more bytes."""
         self._received += size
 
     def hurry(self, now: float) -> None:
-        """Others wait for room: give the body up if it comes too slowly."""
+        """Give the body up if it comes too slowly, because others wait for room."""
         if self._rate.is_too_slow(self._size, self._received, now):
             self._exchange.abort()
 
 
 async def _no_wait(_: int) -> None:
-    """There is room for small bodies."""
+    """Do not wait: small bodies always have room."""
 
 
 async def _collect(exchange: Exchange, limit: int, take: Callable[[int], Awaitable[None]]) -> Buffer:
-    # It grows with what comes: one that was made as long as the head says would take that memory before the first byte.
+    # It grows as data comes. A buffer of the announced length would take that memory before the first byte.
     body = bytearray()
     while pieces := await exchange.read_piece(1):
         size = sum(map(len, pieces))
@@ -181,10 +181,10 @@ async def _collect(exchange: Exchange, limit: int, take: Callable[[int], Awaitab
 
 
 class HttpService:
-    """The handler of requests: finds out whether a request may be made, and lets its answerer answer it."""
+    """The handler of requests: decides whether a request is permitted, and passes it to the right method."""
 
     def __init__(self, gatekeeper: Gatekeeper, answerers: Mapping[Endpoint, Answerer], bounds: Bounds) -> None:
-        """answerers: of the endpoints offered here; the others' paths are unknown."""
+        """answerers: the methods of the endpoints offered here. The paths of other endpoints are unknown."""
         self._gatekeeper = gatekeeper
         self._answerers = answerers
         self._bounds = bounds
@@ -206,7 +206,7 @@ class HttpService:
 
     @staticmethod
     def _refuse(exchange: Exchange, error: GridError) -> None:
-        """Answer with the error's status, and its text, which never holds a secret, unless the status says it all."""
+        """Answer with the error's status and, unless the status says it all, its text, which never contains a secret."""
         if isinstance(error, RefusedError):
             exchange.send(error.status)
         else:
@@ -231,7 +231,7 @@ class HttpService:
 
 
 def wants_cbor(headers: Headers) -> bool:
-    """Whether the Accept header is absent, or likes exactly application/cbor best. [spec wire 14]"""
+    """Whether the Accept header is absent or prefers exactly application/cbor. [spec wire 14]"""
     if b"accept" not in headers:
         return True
     value = first_value(headers, b"accept")

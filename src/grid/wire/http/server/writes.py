@@ -1,7 +1,7 @@
-"""The server's answers to everything that changes shares: uploads, leases, and mutable writes. [spec wire 17]
+"""The server's answers to requests that change shares: uploads, leases, and mutable writes. [spec wire 17]
 
-Cost: bodies go to the store in pieces of up to 1 MiB, as the buffers they came in, while the socket is left alone;
-a share is made durable once, by the write that completes it, and all shares that one batch completes together.
+Cost: bodies go to the store in pieces of up to 1 MiB, in the buffers they came in, while the socket waits.
+A share is made durable once, by the write that completes it; all shares that one batch completes are made durable together.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from grid.wire.packed.store_messages import MAX_STORE_MESSAGE, pack_store_answer
 
 
 class UploadAnswers:
-    """Allocation, writing, giving up, and leases."""
+    """Allocations, writes, aborts, and leases."""
 
     def __init__(self, server: StorageServer, clock: Clock, bounds: Bounds) -> None:
         self._server = server
@@ -46,7 +46,7 @@ class UploadAnswers:
         self._incoming = IncomingShares(clock)
 
     def answerers(self) -> dict[Endpoint, Answerer]:
-        """By endpoint."""
+        """The method for each endpoint."""
         return {
             Endpoint.ADD_LEASE: self._add_lease,
             Endpoint.ALLOCATE: self._allocate,
@@ -135,7 +135,7 @@ class UploadAnswers:
         records: Sequence[tuple[ShareNumber, int, int]],
         targets: dict[ShareNumber, Incoming],
     ) -> None:
-        """Write the data as it comes, as many records at once as one piece holds."""
+        """Write the data as it comes, with as many records at once as one piece holds."""
         position = done = 0
         while done < len(records):
             with self._bounds.pieces.held() as room:
@@ -164,12 +164,12 @@ class UploadAnswers:
 
 
 def lease_secrets(request: Request) -> LeaseSecrets:
-    """The request's two lease secrets."""
+    """The two lease secrets of the request."""
     return LeaseSecrets(renew=request.secrets[RENEW], cancel=request.secrets[CANCEL])
 
 
 def _content_range(request: Request, share_size: int) -> tuple[int, int]:
-    """Where the body belongs; RefusedError (416) if the header does not say, or says outside of the share."""
+    """Where the body belongs; RefusedError (416) if the header does not say, or if it is outside the share."""
     values = request.headers.get(b"content-range", ())
     try:
         offset, length = parse_content_range(values[0] if len(values) == 1 else b"")
@@ -181,7 +181,7 @@ def _content_range(request: Request, share_size: int) -> tuple[int, int]:
 
 
 class ByteSource:
-    """Reads an exchange's body; what it holds is at most one piece more than was asked for."""
+    """Reads an exchange's body. It holds at most one piece more than was requested."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
@@ -189,14 +189,14 @@ class ByteSource:
         self._held_size = 0
 
     async def take_exactly(self, size: int) -> bytes:
-        """The next size bytes joined; FormatError if the body ends before."""
+        """The next `size` bytes, joined; FormatError if the body ends first."""
         pieces = await self.take(size)
         if sum(map(len, pieces)) < size:
             raise FormatError("a request's body that ends too early")
         return b"".join(pieces)
 
     async def take(self, size: int) -> list[Buffer]:
-        """The next size bytes, fewer only at the body's end."""
+        """The next `size` bytes, fewer only at the body's end."""
         while self._held_size < size:
             pieces = await self._exchange.read_piece(size - self._held_size)
             if not pieces:
@@ -220,14 +220,14 @@ WRITE_ENABLER_SIZE = 32
 
 
 class SlotAnswers:
-    """Test and write. The request is held whole, since its tests must pass before its first byte is stored."""
+    """Mutable writes. The whole request is held, because its tests must pass before its first byte is stored."""
 
     def __init__(self, server: StorageServer, bounds: Bounds) -> None:
         self._reads = MeasuredReads(server)
         self._bounds = bounds
 
     def answerers(self) -> dict[Endpoint, Answerer]:
-        """By endpoint."""
+        """The method for each endpoint."""
         return {Endpoint.READ_TEST_WRITE: self._read_test_write}
 
     async def _read_test_write(self, request: Request) -> None:
