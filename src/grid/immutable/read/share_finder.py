@@ -71,7 +71,8 @@ class ShareFinder:
         memory: ServerMemory | None = None,
     ) -> None:
         """memory: what is known of the servers; those in doubt are asked last. first_segment, segment_count: the segments
-        that the first read needs."""
+        that the first read needs.
+        """
         self.peers = PeerQueue(server_ids, memory or ServerMemory())
         self.shares: list[HeldShare] = []
         self.errors: list[GridError] = []
