@@ -128,6 +128,7 @@ def memory_given_back() -> Iterator[None]:
     """Give back what the tests of a module have freed: the C library keeps large arrays of several threads for long."""
     yield
     gc.collect()
+    gc.freeze()  # What is left stays: looking through it once more after each module would take as long as all tests.
     if hasattr(C_LIBRARY, "malloc_trim"):
         C_LIBRARY.malloc_trim(0)
 

@@ -6,6 +6,7 @@ An exception is an entry of tests/tidy/allowed.py with its reason; an entry that
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from functools import cache
 
 import pytest
@@ -13,6 +14,14 @@ import pytest
 from tests.tidy import habits, references, sizes, words
 from tests.tidy.allowed import ALLOWED
 from tests.tidy.rules import RULES, Rule
+from tests.tidy.tree import modules
+
+
+@pytest.fixture(scope="module", autouse=True)
+def sources_let_go() -> Iterator[None]:
+    """Let go of the parsed sources: millions of objects, which the collector would go through in all later modules."""
+    yield
+    modules.cache_clear()
 
 
 @cache

@@ -69,7 +69,7 @@ def bare_ignores() -> Iterator[Finding]:
 def waiting_handlers() -> Iterator[Finding]:
     """(rule, what) for each handler that awaits more than a cleanup: the exception's frames live as long as it does."""
     for module in sources():
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if not isinstance(node, ast.ExceptHandler) or _raises_again(node):
                 continue
             waits = ast.Await | ast.AsyncFor | ast.AsyncWith | ast.Yield
@@ -82,7 +82,7 @@ def reactor_importers() -> Iterator[Finding]:
     for module in modules("src"):
         if module.name.startswith(("grid.node", "grid.cli", "grid.library")):
             continue
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             named = []
             if isinstance(node, ast.ImportFrom):
                 named = [f"{node.module}.{alias.name}" for alias in node.names]
@@ -120,7 +120,7 @@ def prints() -> Iterator[Finding]:
     for module in modules("src"):
         if module.name.startswith("grid.cli"):
             continue
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
                 yield "print", module.path
 
@@ -145,15 +145,16 @@ def _tests_for_none(test: ast.expr) -> bool:
 def async_leftovers() -> Iterator[Finding]:
     """(rule, what) for each use of inlineCallbacks, which `async def` has replaced."""
     for module in everything():
-        for node in ast.walk(module.tree):
-            if isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node).endswith("inlineCallbacks"):
+        for node in module.nodes:
+            name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+            if name.endswith("inlineCallbacks"):
                 yield "inlineCallbacks", module.path
 
 
 def put_aside_tests() -> Iterator[Finding]:
     """(rule, what) for each test that is skipped or expected to fail."""
     for module in modules("tests"):
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.Attribute) and node.attr in {"skip", "skipif", "xfail", "importorskip"}:
                 yield "test put aside", module.path
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import configparser
+import os
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from functools import cache
+from pathlib import Path
 
 from tests.tidy.tree import ROOT, Finding, everything, modules
 
@@ -86,11 +88,16 @@ def dangling_references() -> Iterator[Finding]:
 
 def private_keys() -> Iterator[Finding]:
     """(rule, what) for each file of the tree with a private key in it; tests make theirs at run time."""
-    for path in sorted(ROOT.rglob("*")):
-        parts = path.relative_to(ROOT).parts
-        generated = any(part.startswith(".") and part != ".ci" for part in parts) or parts[0] in {"build", "dist"}
-        if not generated and path.is_file() and PRIVATE_KEY.search(path.read_bytes()):
-            yield "private key", path.relative_to(ROOT).as_posix()
+    for folder, folders, names in os.walk(ROOT):
+        generated = {"build", "dist"} if Path(folder) == ROOT else set()
+        folders[:] = [name for name in folders if not _is_hidden(name) and name not in generated]
+        for path in (Path(folder, name) for name in sorted(names) if not _is_hidden(name) and name not in generated):
+            if path.is_file() and PRIVATE_KEY.search(path.read_bytes()):
+                yield "private key", path.relative_to(ROOT).as_posix()
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") and name != ".ci"
 
 
 def uncovered_pure_modules() -> Iterator[Finding]:

@@ -39,7 +39,7 @@ def long_functions() -> Iterator[Finding]:
 def wide_classes() -> Iterator[Finding]:
     """Classes with too many attributes: one finding for each attribute above the limit."""
     for module in sources():
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.ClassDef):
                 most = MOST_OF_A_PLAN if is_plan(module, node) else MOST_OF_A_CLASS
                 for _ in range(len(attributes(node)) - most):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -19,11 +20,12 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @frozen
 class Module:
-    """One source file, read and parsed once."""
+    """One source file, read and parsed once. nodes: all of the tree, which most rules go through."""
 
     path: str
     text: str = field(repr=False)
     tree: ast.Module = field(repr=False)
+    nodes: tuple[ast.AST, ...] = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -37,20 +39,24 @@ class Module:
 
 
 @cache
-def modules(*folders: str) -> tuple[Module, ...]:
-    """Every Python file below these folders of the project."""
+def modules(folder: str) -> tuple[Module, ...]:
+    """Every Python file below this folder of the project."""
     found = []
-    for folder in folders:
+    gc.disable()  # Nothing of all this is garbage yet.
+    try:
         for path in sorted((ROOT / folder).rglob("*.py")):
             text = path.read_text(encoding="utf-8")
-            found.append(Module(path.relative_to(ROOT).as_posix(), text, ast.parse(text)))
-    assert found, f"nothing below {folders}"
+            tree = ast.parse(text)
+            found.append(Module(path.relative_to(ROOT).as_posix(), text, tree, tuple(ast.walk(tree))))
+    finally:
+        gc.enable()
+    assert found, f"nothing below {folder}"
     return tuple(found)
 
 
 def sources() -> tuple[Module, ...]:
     """What is shipped or measured with."""
-    return modules("src", "perf", "scripts")
+    return (*modules("src"), *modules("perf"), *modules("scripts"))
 
 
 def everything() -> tuple[Module, ...]:

@@ -175,6 +175,6 @@ def gone_names() -> Iterator[Finding]:
     for module in sources():
         if Path(module.path).stem in GONE_MODULES:
             yield "name that has gone", module.path
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.ClassDef) and node.name.lstrip("_") in GONE_CLASSES:
                 yield "name that has gone", f"{module.path}::{node.name}"
