@@ -1,6 +1,6 @@
 """Grid: a secure, erasure-coded, distributed storage grid.
 
-`open` gives scripts a grid, `open_asyncio` and `open_twisted` programs that await. [docs/library.md]
+`open` is for scripts, `open_asyncio` and `open_twisted` are for programs that await. [docs/library.md]
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["__version__", "open", "open_asyncio", "open_twisted"]
 
 
 def open(node_directory: str | os.PathLike[str]) -> BlockingGrid:
-    """A grid for scripts: every call waits for its result. ConfigError if this is no client's node directory.
+    """A grid for scripts: every call waits for its result. ConfigError if this is not a client's node directory.
 
     RuntimeError on a thread that runs Twisted's reactor.
     """
@@ -28,7 +28,7 @@ def open(node_directory: str | os.PathLike[str]) -> BlockingGrid:
 
 
 def open_asyncio(node_directory: str | os.PathLike[str]) -> AsyncGrid:
-    """A grid for asyncio, on Twisted's reactor where that runs the event loop, else beside it. ConfigError."""
+    """A grid for asyncio: on Twisted's reactor if that runs the event loop, otherwise beside it. ConfigError."""
     grid: AsyncGrid = _library("asynchronous").open_asyncio(_directory(node_directory))
     return grid
 
@@ -40,7 +40,7 @@ def open_twisted(node_directory: str | os.PathLike[str], reactor: Any = None) ->
 
 
 def _library(module: str) -> Any:  # noqa: ANN401
-    """A module of the library, which is imported only by programs that use it."""
+    """Import a module of the library, only in programs that use it."""
     return import_module(f"grid.library.{module}")
 
 

@@ -1,11 +1,11 @@
-"""The one loop that runs every plan: it carries requests out, feeds answers back, and decides nothing.
+"""The loop that runs every plan: it carries out requests, feeds back the answers, and decides nothing.
 
-A plan is resumed only in a later turn of the event loop, never from inside a finishing answer: a Deferred
+A plan is resumed only in a later turn of the event loop, never inside a finishing answer: a Deferred
 fires its callbacks synchronously, and a plan resumed there would be entered twice. All answers that have come
-by then are fed in one turn, so that a plan sees the whole picture before it asks for more.
+by then are fed in the same turn, so that a plan sees the whole picture before it requests more.
 
-It also tells the client's memory of servers what each answer, failure and silence shows of the server, for every plan alike:
-silence counts from the moment a plan stops waiting.
+It also notes in the client's memory of servers what each answer, failure and silence shows, in the same way for every plan.
+Silence counts from the moment a plan stops waiting.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from grid.ports import Clock, Event, Observer, Timer
 from grid.runtime import Tasks
 
 LINGER_S = 2.0
-"""How long a finished plan's parting words (corruption reports, aborts) may take before they are given up."""
+"""How long a finished plan's parting requests (corruption reports, aborts) may take before they are canceled."""
 
 log = Logger()
 
@@ -40,24 +40,24 @@ Perform = Callable[[R], Awaitable[Any]]
 async def drive(plan: Plan[R, T], perform: Perform[R], grid: Grid) -> T:
     """Run a plan to its end and return its result.
 
-    perform: carries one request out; its GridErrors go to the plan. Any other error of a request that a server
-    answers becomes a PeerError (a peer may provoke anything); of a local one it ends the run, as a defect of ours.
+    perform: carries out one request; its GridErrors go to the plan. Any other error of a request that a server
+    answers becomes a PeerError, because a peer may provoke anything. Such an error of a local request is a bug, and ends the run.
     """
     return await _Loop(plan, perform, grid.runtime.clock, grid.observer, grid.memory).run()
 
 
 class SettlingPlan(Plan[R, T_co], Protocol):
-    """A plan whose result is good for its caller before the last answers have come."""
+    """A plan whose result its caller can use before the last answers have come."""
 
     @property
     def is_settled(self) -> bool:
-        """Whether result() may be called already, and what is still to come changes nothing that the caller asked for."""
+        """Whether result() may be called already, because further answers change nothing that the caller needs."""
 
 
 class RestOfRuns:
-    """The runs whose caller has its result, and which hear the last answers after it.
+    """The runs whose callers have their results, and that still take the last answers.
 
-    They are owned by the grid that they run on: what closes its connections cancels them first, so that no server counts
+    The grid that they run on owns them. Code that closes its connections cancels them first, so that no server counts
     as lost for that.
     """
 
@@ -67,20 +67,20 @@ class RestOfRuns:
     def start(
         self, run: Coroutine[Any, Any, T], ended: Callable[[T], None], failed: Callable[[BaseException], None]
     ) -> Deferred[None]:
-        """Have a run go on until it ends or all are cancelled."""
+        """Let a run continue until it ends or all are canceled."""
         return self._tasks.start(run, ended, failed)
 
     def cancel(self) -> None:
-        """Hear no more answers."""
+        """Stop taking answers."""
         self._tasks.cancel()
 
 
 async def drive_until_settled(
     plan: SettlingPlan[R, T], perform: Perform[R], grid: Grid, on_rest: Callable[[T | None], None]
 ) -> T:
-    """As drive, but return what the result is once the plan is settled; the run goes on behind.
+    """Like drive, but returns the result as soon as the plan is settled; the run continues in the background.
 
-    on_rest: called when the run is over, with its result if the caller has got an earlier one, else with None.
+    on_rest: called when the run is over, with its result if the caller got an earlier one, otherwise with None.
     """
     first: Deferred[T] = Deferred(lambda _: task.cancel())
     clock = grid.runtime.clock
@@ -98,7 +98,7 @@ async def drive_until_settled(
         if not first.called:
             first.errback(error)
 
-    # In a turn of its own: the caller goes on at once, and the loop must not be entered from inside.
+    # In a turn of its own: the caller continues at once, and the loop must not be entered from inside.
     loop = _Loop(
         plan,
         perform,
@@ -124,7 +124,7 @@ class _Loop(Generic[R, T]):
         is_settled: Callable[[], bool] = lambda: False,
         on_settled: Callable[[T], object] = lambda _: None,
     ) -> None:
-        """is_settled, on_settled: the first time that the one holds, the other gets the result as it is then."""
+        """on_settled gets the current result once is_settled is true for the first time."""
         self._plan = plan
         self._perform = perform
         self._clock = clock
@@ -151,7 +151,7 @@ class _Loop(Generic[R, T]):
         return self._plan.result()
 
     def _settle(self) -> None:
-        """Hand on the result, the first time that it is settled."""
+        """Pass on the result, once it is settled."""
         if self._settling is not None:
             is_settled, on_settled = self._settling
             if is_settled():
@@ -159,13 +159,13 @@ class _Loop(Generic[R, T]):
                 self._settling = None
 
     def _turn(self) -> bool:
-        """Feed all answers, send what the plan wants; whether the plan is finished."""
+        """Feed all answers, and send what the plan wants. Returns whether the plan is finished."""
         now = self._clock.now()
         while self._inbox:
             request, answer, error = self._inbox.popleft()
             if self._outstanding.pop(request, None) is not None:
                 self._feed(request, answer, error, now)
-                self._withdraw_all(now)  # Else the plan could hear of them from the rest of the inbox.
+                self._withdraw_all(now)  # Otherwise the plan could still get their answers from the rest of the inbox.
         for request in self._plan.advance(now):
             self._send(request, now)
         self._withdraw_all(now)
@@ -188,7 +188,7 @@ class _Loop(Generic[R, T]):
         self._plan.fail(request, error, now)
 
     def _remember(self, request: R, error: BaseException | None, now: float) -> None:
-        """Tell the memory what the end of a request shows of its server."""
+        """Note in the memory what the end of a request shows about its server."""
         sent_at = self._sent_at.pop(request, now)
         if request.server_id is None:
             return
@@ -202,7 +202,7 @@ class _Loop(Generic[R, T]):
             self._memory.answered(request.server_id, kind, now)
 
     def _stop_waiting(self, request: R, now: float) -> None:
-        """Tell the memory of a request that nobody waits for any more."""
+        """Note in the memory a request that is no longer waited for."""
         sent_at = self._sent_at.pop(request, now)
         server_id, kind = request.server_id, memory_kind(request)
         if server_id is not None and self._memory.is_overdue(
@@ -269,9 +269,9 @@ class _Loop(Generic[R, T]):
             self._waking = None
 
     async def _linger(self) -> None:
-        """Let parting requests end, within LINGER_S; all others are cancelled.
+        """Let parting requests end, within LINGER_S; cancel all others.
 
-        A server that was silent on such requests before is notified, and not waited for.
+        A server that was silent on such requests before is sent them, but not waited for.
         """
         outstanding, self._outstanding = self._outstanding, {}
         now = self._clock.now()
@@ -297,7 +297,7 @@ class _Loop(Generic[R, T]):
         return server_id is not None and self._memory.is_doubtful(server_id, memory_kind(request))
 
     async def _wait_for(self, tasks: Sequence[Deferred[None]]) -> None:
-        """Until they have ended, or LINGER_S have passed."""
+        """Wait until they have ended, for at most LINGER_S."""
         over: Deferred[None] = Deferred()
 
         def end(_: object = None) -> None:

@@ -1,7 +1,7 @@
-"""The whole exception tree of Grid.
+"""All exception classes of Grid.
 
-Every error a caller may see descends from GridError. Messages say what happened, where, and what to do
-next; they never hold a capability, a secret or a key.
+Every error that callers may see is a GridError. Messages say what happened, where, and what to do
+next; they never contain a capability, a secret or a key.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from collections.abc import Mapping, Sequence
 
 
 class GridError(Exception):
-    """Something Grid was asked to do did not happen; the message says what and why."""
+    """Grid did not do what it was asked to do; the message says what and why."""
 
 
 class FormatError(GridError):
-    """These bytes cannot be what they are said to be."""
+    """The bytes do not have the expected format."""
 
 
 class UnknownVersionError(FormatError):
-    """The bytes are of a version this code does not know: unusable, but not corrupt."""
+    """The bytes are of a version that this code does not know: unusable, but not corrupt."""
 
 
 class IntegrityError(GridError):
-    """A proof failed: the bytes are not those the capability vouches for."""
+    """A proof failed: the bytes are not those that the capability names."""
 
 
 class DamagedFileError(IntegrityError):
@@ -30,11 +30,11 @@ class DamagedFileError(IntegrityError):
 
 
 class CapError(GridError):
-    """The capability cannot serve this purpose: malformed, unknown, or without the authority."""
+    """The capability cannot serve this purpose: it is malformed, unknown, or lacks the authority."""
 
 
 class AuthorityError(CapError):
-    """The capability is sound but does not carry the authority that the operation needs."""
+    """The capability is valid but lacks the authority that the operation needs."""
 
 
 class NotWriteableError(AuthorityError):
@@ -42,19 +42,19 @@ class NotWriteableError(AuthorityError):
 
 
 class MustBeReadOnlyError(CapError):
-    """A write capability came where only a read capability may be."""
+    """A write capability was given where only a read capability may be."""
 
 
 class MustBeDeepImmutableError(CapError):
-    """Something mutable came where only immutable things may be."""
+    """Something mutable was given where only immutable things may be."""
 
 
 class UnknownWriteCapError(CapError):
-    """A write capability of an unknown kind came without its read capability."""
+    """A write capability of an unknown kind was given without its read capability."""
 
 
 class PeerError(GridError):
-    """A server refused, failed, timed out or misbehaved. reason: why, in words that do not name the server again."""
+    """A server refused, failed, timed out or misbehaved. reason: why, without the server's name."""
 
     def __init__(self, message: str, *, reason: str = "") -> None:
         super().__init__(message)
@@ -70,18 +70,18 @@ class PeerGoneError(PeerError):
 
 
 class PeerUnreachableError(PeerGoneError):
-    """No connection to a server could be made: whatever it was to be asked, it has not heard of it."""
+    """No connection to a server could be made, so it has not received the request."""
 
 
 class NobodyListensError(PeerUnreachableError):
-    """A server's machine refuses connections at the place where the server should listen."""
+    """A server's machine refuses connections on the server's port."""
 
 
 class PeerRefusedError(PeerError):
     """A server answered with an error of its own.
 
-    kind: the remote error's class name as the protocol carries it, without any module path (such as
-    "NoSpace"); remote text is hostile and is kept out of the message's control characters by the wire.
+    kind: the remote error's class name from the protocol, without its module path (such as
+    "NoSpace"). Remote text is hostile; wire/ removes its control characters.
     """
 
     def __init__(self, message: str, *, kind: str) -> None:
@@ -90,7 +90,7 @@ class PeerRefusedError(PeerError):
 
 
 class ShareError(GridError):
-    """A share of a file is unusable, and whose it is."""
+    """A share of a file is unusable. Says which server has it."""
 
     def __init__(self, server: str, share_number: int, cause: GridError) -> None:
         super().__init__(f"share {share_number} on server {server}: {cause}")
@@ -110,14 +110,14 @@ class NotEnoughSharesError(GridError):
 
 
 class NoServersError(GridError):
-    """There is no server to ask, or none could be reached."""
+    """There are no servers, or none could be reached."""
 
 
 class NotHappyError(GridError):
-    """Too few distinct servers hold or would take shares; what was uploaded so far was aborted.
+    """Too few distinct servers hold or accept shares; what was uploaded so far was aborted.
 
-    reached: servers that did, where that says it all; happy: how many it takes. unreachable: ids of servers that are known
-    and could not be reached, where the message counts them.
+    reached: how many servers did, if that says everything; happy: how many are needed. unreachable: ids of known servers that
+    could not be reached, if the message counts them.
     """
 
     def __init__(
@@ -139,8 +139,8 @@ class NotHappyError(GridError):
 class ConflictError(GridError):
     """Somebody else changed the same thing; read it again and retry.
 
-    shown: server to (sequence number, root hash) of the newest version that it has proven to hold, where that is known.
-    ours: the same of the version that gave way, of which some shares are stored.
+    shown: server to (sequence number, root hash) of the newest version it has proven to hold, if known.
+    ours: the same for the version that gave way, of which some shares are stored.
     """
 
     def __init__(
@@ -156,23 +156,23 @@ class ConflictError(GridError):
 
 
 class ConflictingWriteError(ConflictError):
-    """A write to an unfinished immutable share differs from bytes already written there."""
+    """A write to an unfinished immutable share differs from bytes that were written there before."""
 
 
 class BadWriteEnablerError(ConflictError):
-    """The write enabler does not match the one recorded with the mutable slot."""
+    """The write enabler does not match the one stored with the mutable slot."""
 
 
 class MustForceRepairError(GridError):
-    """The repair would give up a version that cannot be read now, or one of two that compete; it takes force."""
+    """The repair would give up a version that cannot be read now, or one of two competing ones; use force."""
 
 
 class BusyError(GridError):
-    """As much of this kind as fits is under way already; try again later."""
+    """Too much of this kind of work is running already; try again later."""
 
 
 class DirectoryError(GridError):
-    """A change to a directory, or a path in it, that does not fit what is there; name: of the child it is about."""
+    """A directory change or path that does not fit the directory. name: of the child concerned."""
 
     def __init__(self, message: str, *, name: str) -> None:
         super().__init__(message)
@@ -180,7 +180,7 @@ class DirectoryError(GridError):
 
 
 class ExistingChildError(DirectoryError):
-    """There is a child of that name, which is not to be replaced."""
+    """A child of that name exists and may not be replaced."""
 
 
 class NoSuchChildError(DirectoryError):
@@ -188,21 +188,21 @@ class NoSuchChildError(DirectoryError):
 
 
 class LinkChangedError(DirectoryError):
-    """A link on which a change relies is gone, or leads elsewhere."""
+    """A link that a change relies on is gone or leads elsewhere."""
 
 
 class ChildOfWrongTypeError(DirectoryError):
-    """The child is a file where it takes a directory, or the other way around."""
+    """The child is a file where a directory is needed, or the other way around."""
 
 
 class DataTooLargeError(GridError):
-    """A write goes past the allocated or the permitted size of a share."""
+    """A write exceeds the allocated or permitted size of a share."""
 
 
 class NoRoomError(GridError):
-    """An answer does not fit into what a server's answers may hold just now; nothing of it was kept.
+    """An answer does not fit into the memory for answers at the moment; nothing of it was kept.
 
-    size: bytes that it takes in all.
+    size: bytes of the whole answer.
     """
 
     def __init__(self, size: int) -> None:
@@ -211,16 +211,16 @@ class NoRoomError(GridError):
 
 
 class NoSpaceError(GridError):
-    """The disk, or the space a server may use, is full."""
+    """The disk, or the space that a server may use, is full."""
 
 
 class HoleError(GridError):
-    """A write would begin past the end of the file, and no file has holes."""
+    """A write would start past the end of the file, and files have no holes."""
 
 
 class ConfigError(GridError):
-    """A node's configuration cannot be used; the message names the file, the section and the key."""
+    """A node's configuration is unusable; the message names the file, the section and the key."""
 
 
 class CancelledError(GridError):
-    """The caller gave the operation up before it ended."""
+    """The caller canceled the operation."""

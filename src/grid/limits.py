@@ -1,4 +1,4 @@
-"""Every bound on what a peer may make us allocate or loop over, each with its reason."""
+"""Every limit on what a peer may make us allocate or loop over, each with its reason."""
 
 from __future__ import annotations
 

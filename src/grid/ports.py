@@ -1,7 +1,7 @@
-"""The ports: what the engines need of a server, a disk, a clock, a processor and a source of entropy.
+"""The ports: what the engines need from a server, a disk, a clock, a processor and a source of entropy.
 
-Protocols and the frozen values that cross them; no behavior, no policy, no I/O. Every implementation of
-a port passes the contract suite of that port in tests/contract.
+Protocols, and the frozen values that they exchange; no behavior, no policy, no I/O. Every implementation of
+a port passes that port's contract suite in tests/contract.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from attrs import field, frozen, validators
 from grid.caps import StorageIndex
 
 ServerId = NewType("ServerId", str)
-"""Names a server for its whole life: `v0-` and 52 base32 characters if introduced, any text if static."""
+"""Identifies a server for its whole life: `v0-` and 52 base32 characters if introduced, any text if static."""
 ShareNumber = NewType("ShareNumber", int)
 """0 <= number < 256."""
 
@@ -28,7 +28,7 @@ __all__ = [
 
 Buffer = bytes | bytearray | memoryview
 Range = tuple[int, int]
-"""(offset, length) in bytes, both >= 0. Ranges past the end of a share are cut short, never an error."""
+"""(offset, length) in bytes, both >= 0. Ranges past the end of a share are cut, and are never an error."""
 ShareKind = Literal["immutable", "mutable"]
 
 T = TypeVar("T")
@@ -36,11 +36,11 @@ T = TypeVar("T")
 
 @frozen(kw_only=True)
 class ServerIdentity:
-    """Who a server is, as its announcement or the static servers file says. [spec placement 1]
+    """A server's identity, from its announcement or the static servers file. [spec placement 1]
 
-    permutation_seed: bytes that place the server in the order for a storage index.
-    lease_seed: 20 bytes, the node id that lease secrets and write enablers are derived for.
-    upload_permit_expires: Unix time until which new shares may be placed there; +inf always, -inf never.
+    permutation_seed: bytes that determine the server's position in the order for a storage index.
+    lease_seed: the 20-byte node id from which lease secrets and write enablers are derived.
+    upload_permit_expires: Unix time until which new shares may be placed on it; +inf always, -inf never.
     """
 
     server_id: ServerId
@@ -52,7 +52,7 @@ class ServerIdentity:
 
 @frozen(kw_only=True)
 class ServerVersion:
-    """What a server says it is, has and can. Sizes in bytes. [spec storage-server 7]"""
+    """A server's name, space and abilities, as it reports them. Sizes in bytes. [spec storage-server 7]"""
 
     application: str
     maximum_immutable_share_size: int
@@ -80,7 +80,7 @@ class LeaseSecrets:
 
 @frozen(kw_only=True)
 class SlotSecrets:
-    """What a mutable write needs: the 32-byte write enabler, and the lease secrets."""
+    """The secrets of a mutable write: the 32-byte write enabler, and the lease secrets."""
 
     write_enabler: bytes = _secret()
     lease: LeaseSecrets
@@ -88,7 +88,7 @@ class SlotSecrets:
 
 @frozen
 class Find:
-    """The question which immutable shares of a file there are, and what is in these ranges of each."""
+    """Asks which immutable shares of a file exist, and for these ranges of each."""
 
     storage_index: StorageIndex
     ranges: Sequence[Range] = ()
@@ -96,9 +96,9 @@ class Find:
 
 @frozen
 class ShareWrite:
-    """Bytes for one share: the pieces, in order, go to consecutive offsets from `offset`.
+    """Bytes for one share: the pieces, in order, go to consecutive offsets from `offset` on.
 
-    The pieces are borrowed until the write is answered and must not change before.
+    The pieces are borrowed until the write is answered, and must not change before that.
     """
 
     share_number: ShareNumber
@@ -107,40 +107,40 @@ class ShareWrite:
 
     @property
     def size(self) -> int:
-        """Bytes in all pieces together."""
+        """Bytes of all pieces together."""
         return sum(len(piece) for piece in self.pieces)
 
 
 class Upload(Protocol):
-    """The new immutable shares that one server has agreed to take in one allocation."""
+    """The new immutable shares that one server has allocated in one call."""
 
     @property
     def share_numbers(self) -> frozenset[ShareNumber]:
-        """The shares allocated here; may be empty."""
+        """The shares allocated; may be empty."""
 
     async def write(self, writes: Sequence[ShareWrite]) -> None:
-        """Store all of the writes, or raise; after an error none of the shares named may be counted on.
+        """Store all writes, or raise. After an error, none of the named shares may be counted on.
 
-        Calls may overlap in time; each share's bytes may come in any order, and repeated bytes must agree.
+        Calls may overlap. Each share's bytes may come in any order, and repeated bytes must agree.
         ConflictingWriteError, DataTooLargeError, NoSpaceError or another PeerError.
         """
 
     async def finish(self, writes: Sequence[ShareWrite]) -> None:
-        """Store the last writes of these shares, and finish the shares as `close` does: in as few messages as the server takes.
+        """Store the last writes of these shares, then finish the shares like `close`, in as few messages as possible.
 
-        Other writes may be under way: this returns when they are stored as well, and raises if one of them failed.
+        If other writes are running, this returns when they are stored as well, and raises if one of them failed.
         """
 
     async def close(self, share_numbers: Iterable[ShareNumber]) -> None:
-        """Return when every share named is finished, visible and as durable as the server is set to make it."""
+        """Return when every named share is finished, visible, and as durable as the server's setting requires."""
 
     async def abort(self, share_numbers: Iterable[ShareNumber] | None = None) -> None:
-        """Give up those shares (None: all) as far as not closed yet; repeated calls and calls after close do nothing."""
+        """Abort those shares (None: all) that are not closed yet. Repeated calls, and calls after close, do nothing."""
 
 
 @frozen(kw_only=True)
 class Allocation:
-    """A server's answer to an allocation: what it had before, and the upload of what it takes."""
+    """A server's answer to an allocation: the shares it had before, and the upload of those it accepts."""
 
     already: frozenset[ShareNumber]
     upload: Upload
@@ -148,9 +148,9 @@ class Allocation:
 
 @frozen(kw_only=True)
 class NewShares:
-    """Whole small shares of one file for one server, all of one size, with the secrets of their leases.
+    """Whole small shares of one file for one server, all of equal size, with the secrets of their leases.
 
-    The pieces of each share, in order, are all its bytes. They are borrowed until the store is answered.
+    The joined pieces of each share are all its bytes. They are borrowed until the store is answered.
     """
 
     storage_index: StorageIndex
@@ -164,13 +164,13 @@ class NewShares:
 
     @property
     def size(self) -> int:
-        """Bytes in all shares together."""
+        """Bytes of all shares together."""
         return self.share_size * len(self.shares)
 
 
 @frozen(kw_only=True)
 class StoreAnswer:
-    """already: every share held before. stored: whether all that were sent are stored now; none of them is otherwise."""
+    """already: the shares held before. stored: whether all shares of the call are stored now; otherwise none of them is."""
 
     already: frozenset[ShareNumber]
     stored: bool
@@ -178,10 +178,10 @@ class StoreAnswer:
 
 @frozen(kw_only=True)
 class TestWrite:
-    """What to test, then write, in one share of a mutable slot. [spec storage-server 9.1]
+    """The tests and writes for one share of a mutable slot. [spec storage-server 9.1]
 
-    tests: (offset, length, specimen), each holding iff the share has exactly the specimen there.
-    writes: (offset, data), applied in order. new_length: None keeps, 0 deletes the share, less than now cuts.
+    tests: (offset, length, specimen); a test holds if the share has exactly the specimen there.
+    writes: (offset, data), applied in order. new_length: None keeps the length, 0 deletes the share, a smaller one cuts it.
     """
 
     __test__ = False
@@ -192,46 +192,46 @@ class TestWrite:
 
 @frozen(kw_only=True)
 class SlotAnswer:
-    """passed: every test held, and everything was written; data: what the shares held before."""
+    """passed: whether every test held and everything was written. data: what the shares contained before."""
 
     passed: bool
     data: Mapping[ShareNumber, Sequence[Buffer]]
 
 
 class StorageServer(Protocol):
-    """A client's view of one storage server, the same over every transport and in the same process.
+    """A client's view of one storage server, the same over every transport and within a process.
 
-    Every method may raise PeerTimeoutError, PeerGoneError or PeerRefusedError; a lost connection is
-    re-made by the next call. Answers are checked against limits.py, but their bytes are unproven.
+    Every method may raise PeerTimeoutError, PeerGoneError or PeerRefusedError. After a lost connection,
+    the next call reconnects. Answers are checked against limits.py, but their bytes are unproven.
     """
 
     @property
     def identity(self) -> ServerIdentity:
-        """Who it is; constant."""
+        """The server's identity, which is constant."""
 
     @property
     def known_version(self) -> ServerVersion | None:
-        """What it said last, if it can be expected to answer at once; None if it has to be asked."""
+        """Its last known version, if it can be expected to answer at once; None if it must be asked."""
 
     async def get_version(self) -> ServerVersion:
-        """What it is and has now; a fresh answer at each call."""
+        """Its current version, obtained anew at each call."""
 
     async def find_shares(
         self, storage_index: StorageIndex, ranges: Sequence[Range] = ()
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        """Every finished immutable share held, with those ranges of each: one round trip where the server can.
+        """Every finished immutable share of the file, with those ranges of each: one round trip if the server can.
 
-        The key set is complete. A share's data is one buffer per range, or empty where the answer would have
-        outgrown its limit; read that share by itself then.
+        The keys are complete. A share's data is one buffer per range, or empty if the answer would
+        exceed its limit; read that share separately then.
         """
 
     async def read_shares(
         self, storage_index: StorageIndex, wants: Mapping[ShareNumber, Sequence[Range]]
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        """Ranges of immutable shares, one buffer per range, cut short at the share's end.
+        """Read ranges of immutable shares, one buffer per range, cut at the share's end.
 
-        Shares that the server does not hold are left out of the answer. One round trip where the server can.
-        The ranges of one call ask for at most limits.READ_CALL_BYTES bytes.
+        Shares that the server does not hold are left out of the answer. One round trip if the server can.
+        The ranges of one call request at most limits.READ_CALL_BYTES bytes.
         """
 
     async def allocate(
@@ -241,32 +241,32 @@ class StorageServer(Protocol):
         share_numbers: frozenset[ShareNumber],
         share_size: int,
     ) -> Allocation:
-        """Ask for room for new shares of share_size bytes each; renews the lease on all shares held already.
+        """Allocate new shares of share_size bytes each, and renew the lease on all existing shares.
 
-        A share asked for that is in neither set was refused. [spec storage-server 8.1]
+        Requested shares that are in neither set of the answer were refused. [spec storage-server 8.1]
         """
 
     async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
-        """Store whole new shares of files of which the server holds none yet; one answer each, in order.
+        """Store whole new shares of files of which the server holds none yet. One answer each, in order.
 
-        Of a file of which it holds a share nothing is stored, and the lease on all shares held is renewed; the same
-        for want of room, or while one of the shares is being uploaded. What is stored is finished, visible and as
-        durable as the server is set to make it. At most limits.STORE_CALL_BYTES bytes and STORE_CALL_SHARES shares
-        a call. One round trip where the server can, shared by calls that are made meanwhile.
+        If the server holds a share of a file, it stores nothing of that file and renews the lease on all its shares; it also
+        stores nothing if it has no room or one of the shares is being uploaded. Stored shares are finished, visible, and as
+        durable as the server's setting requires. At most limits.STORE_CALL_BYTES bytes and STORE_CALL_SHARES shares
+        per call. One round trip if the server can, shared with concurrent calls.
         """
 
     async def add_lease(self, storage_index: StorageIndex, secrets: LeaseSecrets) -> None:
-        """Add or renew the lease on every share held; no shares, no effect."""
+        """Add or renew the lease on every share of the file; does nothing if there are none."""
 
     async def advise_corrupt(
         self, kind: ShareKind, storage_index: StorageIndex, share_number: ShareNumber, reason: str
     ) -> None:
-        """Tell the server that a share of its failed verification; it may note it or not."""
+        """Report to the server that its share failed verification; it may ignore the report."""
 
     async def read_slot(
         self, storage_index: StorageIndex, share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        """Ranges of mutable shares (none named: all held), one buffer per range. [spec storage-server 9.2]"""
+        """Read ranges of mutable shares (none named: all), one buffer per range. [spec storage-server 9.2]"""
 
     async def test_and_write(
         self,
@@ -275,60 +275,60 @@ class StorageServer(Protocol):
         writes: Mapping[ShareNumber, TestWrite],
         ranges: Sequence[Range] = (),
     ) -> SlotAnswer:
-        """Test, and if every test holds write, as one step; BadWriteEnablerError if the enabler is wrong.
+        """Test and, if every test holds, write, as one atomic step; BadWriteEnablerError if the enabler is wrong.
 
-        The answer's data has the ranges of every share held before the write. [spec storage-server 9.1]
+        The answer has the ranges of every share as they were before the write. [spec storage-server 9.1]
         """
 
 
 @runtime_checkable
 class FindsTogether(Protocol):
-    """A storage server that looks for the shares of several files in one step."""
+    """A storage server that looks up the shares of several files in one call."""
 
     async def find_each(self, finds: Sequence[Find]) -> Sequence[Mapping[ShareNumber, Sequence[Buffer]] | None]:
-        """For each in order what find_shares says of it, or None if that one cannot be looked for just now.
+        """For each in order, the result of find_shares, or None if it cannot be looked up at the moment.
 
-        Data is left out where all answers together would outgrow the limit of one.
+        Data is left out if all answers together would exceed the limit of one.
         """
 
 
 class Room(Protocol):
-    """What one answer may take of the memory that a server's answers share."""
+    """How much of a server's memory for answers one answer may take."""
 
     def take(self, size: int) -> bool:
-        """Take that many bytes if they are free; asked on any thread, before what they are for is read."""
+        """Take that many bytes if they are free. Called on any thread, before the data is read."""
 
 
 class Source(Protocol):
-    """What a put reads: a fixed number of bytes, readable from any offset and more than once."""
+    """What a put reads: a fixed number of bytes, readable at any offset and more than once."""
 
     @property
     def size(self) -> int:
-        """Bytes in all."""
+        """Size in bytes."""
 
     async def read_at(self, offset: int, length: int) -> Buffer:
         """Exactly those bytes; GridError if the source has become shorter."""
 
 
 class Sink(Protocol):
-    """Where a get writes: in order, and the next write waits for the last one (back-pressure)."""
+    """Where a get writes, in order; each write waits for the one before (back-pressure)."""
 
     async def write(self, data: Buffer) -> None:
-        """Take the bytes; the buffer is the caller's again once this returns."""
+        """Take the bytes. The buffer belongs to the caller again once this returns."""
 
 
 class Timer(Protocol):
-    """A call that is due later."""
+    """A scheduled call."""
 
     def cancel(self) -> None:
-        """Do not make the call; nothing happens if it was made or cancelled already."""
+        """Cancel the call; does nothing if it was made or canceled already."""
 
 
 class Clock(Protocol):
-    """Time, and calls made later. Real, or driven by a test."""
+    """Time and scheduled calls; real, or controlled by a test."""
 
     def now(self) -> float:
-        """Monotonic seconds; only differences mean anything."""
+        """Monotonic seconds; only differences are meaningful."""
 
     def unix_time(self) -> float:
         """Seconds since the epoch."""
@@ -345,21 +345,21 @@ class CpuPool(Protocol):
 
     @property
     def width(self) -> int:
-        """How many calls run at once, at least 1."""
+        """How many calls can run at once, at least 1."""
 
     def run(self, function: Callable[..., T], *arguments: object) -> Awaitable[T]:
-        """Call the function on a pool thread; its result or its exception comes back on the event loop."""
+        """Call the function on a pool thread. Its result or exception comes back on the event loop."""
 
 
 class Entropy(Protocol):
     """Unpredictable bytes."""
 
     def random_bytes(self, count: int) -> bytes:
-        """That many."""
+        """That many unpredictable bytes."""
 
 
 class Runtime(Protocol):
-    """What every engine is handed once: time, processor and entropy."""
+    """What every engine gets: time, processor and entropy."""
 
     @property
     def clock(self) -> Clock: ...
@@ -373,10 +373,10 @@ class Runtime(Protocol):
 
 @frozen(kw_only=True)
 class Event:
-    """One thing that happened inside an operation, as observers see it.
+    """Something that happened inside an operation, as observers see it.
 
     at: Clock.now(). what: a stable word (`send`, `answer`, `fail`, `cancel`, `progress`, `verified`, `phase`, `reject`).
-    detail: the request's kind, the phase's name or the reason; never a secret. count: bytes, where any.
+    detail: the request's kind, the phase's name or the reason; never a secret. count: bytes, if any.
     """
 
     at: float
@@ -393,4 +393,4 @@ Observer = Callable[[Event], None]
 
 
 def ignore_events(event: Event) -> None:
-    """The observer of those who do not look."""
+    """The observer that ignores all events."""

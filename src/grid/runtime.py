@@ -1,6 +1,6 @@
-"""The real clock, processor pool and entropy, and tasks that have owners.
+"""The real clock, processor pool and entropy, and tasks with owners.
 
-It owns the threads. It takes the reactor as an argument and never imports one; tests hand in theirs.
+It owns the threads. It takes the reactor as an argument and never imports one; tests pass their own.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class _ReactorTimer:
 
 
 KEPT_MEMORY = 32 * 2**20
-"""Bytes of freed memory that a process keeps: several batches of what one operation works on."""
+"""Bytes of freed memory that a process keeps: several batches of one operation."""
 
 _TRIM_THRESHOLD = -1
 _MMAP_THRESHOLD = -3
 _ARENA_MAX = -8
-"""The numbers that glibc's mallopt knows these by."""
+"""Parameter numbers of glibc's mallopt."""
 
 
 _ALLOCATOR_COUNTS = [
@@ -58,11 +58,11 @@ _ALLOCATOR_COUNTS = [
     "fordblks",
     "keepcost",
 ]
-"""The fields of glibc's struct mallinfo2; fordblks is what is free."""
+"""The fields of glibc's struct mallinfo2; fordblks is the free memory."""
 
 
 class ReactorClock:
-    """Monotonic and Unix time, with calls made by a reactor."""
+    """Monotonic and Unix time, with calls scheduled by a reactor."""
 
     def __init__(self, reactor: Any) -> None:
         self._reactor = reactor
@@ -80,13 +80,13 @@ class ReactorClock:
         return _ReactorTimer(self._reactor.callLater(max(0.0, delay_s), function))
 
     async def sleep(self, delay_s: float) -> None:
-        """Return after delay_s seconds; cancelling the task that waits cancels the timer."""
+        """Return after delay_s seconds; canceling the waiting task cancels the timer."""
         await _pause(self, delay_s)
 
 
 def use_monotonic_time(reactor: Any) -> None:
-    """Have the timers of a reactor go by the monotonic clock: Twisted's go by the system's time, which stops them
-    all for an hour when it is set back by one. One that has timers already keeps its clock.
+    """Make a reactor's timers use the monotonic clock. Twisted's own use the system time, which stops all of them
+    for an hour when it is set back by one. A reactor that has timers already keeps its clock.
     """
     if not reactor.getDelayedCalls():
         reactor.seconds = time.monotonic
@@ -100,10 +100,10 @@ def _pause(clock: Clock, delay_s: float) -> Deferred[None]:
 
 
 class ThreadCpuPool:
-    """A pool of its own threads, apart from the reactor's, started as calls come that no thread is free for."""
+    """A pool of threads separate from the reactor's. Threads start when a call comes and none is free."""
 
     def __init__(self, reactor: Any, width: int | None = None) -> None:
-        """width: threads; as many as there are processors, at least 2 so that a wait for a disk blocks no hash."""
+        """width: number of threads; by default the number of processors, at least 2, so that a wait for a disk blocks no hashing."""
         self._reactor = reactor
         self._width = width or max(2, os.cpu_count() or 1)
         self._threads: list[Thread] = []
@@ -118,9 +118,9 @@ class ThreadCpuPool:
         return self._width
 
     def run(self, function: Callable[..., T], *arguments: object) -> Awaitable[T]:
-        """Call the function on a pool thread. A call that waits in the queue is not taken back by a cancellation.
+        """Call the function on a pool thread. Canceling does not remove a call from the queue.
 
-        The call fails with BusyError if the system gives us no thread at all.
+        The call fails with BusyError if the system provides no thread at all.
         """
         answer: Deferred[T] = Deferred()
         if len(self._threads) < min(self._unanswered + 1, self._width) and not self._start_thread():
@@ -131,17 +131,17 @@ class ThreadCpuPool:
         return answer
 
     def _start_thread(self) -> bool:
-        """Start one more thread if that is possible; whether there is any."""
+        """Start one more thread if possible. Returns whether the pool has any."""
         thread = Thread(target=self._work, args=(self._jobs,), name="grid-cpu", daemon=True)
         try:
             thread.start()
         except RuntimeError:
-            return bool(self._threads)  # Those that run do the work of all.
+            return bool(self._threads)  # The running threads do all the work.
         self._threads.append(thread)
         return True
 
     def stop(self) -> None:
-        """End the threads once the calls made so far are done; the next call would start new ones."""
+        """Stop the threads once all earlier calls are done. A later call would start new ones."""
         threads, self._threads = self._threads, []
         jobs, self._jobs = self._jobs, SimpleQueue()
         for _ in threads:
@@ -150,7 +150,7 @@ class ThreadCpuPool:
             thread.join()
 
     def _work(self, jobs: SimpleQueue[_Job | None]) -> None:
-        """What each thread does: a job after the other, with nothing of the last one kept while it waits."""
+        """The main loop of a thread: one job after the other. It keeps nothing of a job while it waits for the next."""
         while (job := jobs.get()) is not None:
             answer, function, arguments = job
             try:
@@ -164,7 +164,7 @@ class ThreadCpuPool:
                 self._reactor.callFromThread(self._answer)
 
     def _answer(self) -> None:
-        self._is_waking = False  # Before the queue is looked at, so that what comes later wakes the reactor again.
+        self._is_waking = False  # Before the queue is read, so that later entries wake the reactor again.
         while self._done:
             answer, outcome = self._done.popleft()
             self._unanswered -= 1
@@ -175,11 +175,11 @@ class ThreadCpuPool:
 
 
 SMALL_WORK = 256
-"""Items of a list that are worked on at once where everybody waits for it: a few milliseconds."""
+"""A list of up to this many items is processed on the event loop: a few milliseconds."""
 
 
 async def run_sized(cpu: CpuPool, size: int, function: Callable[..., T], *arguments: object) -> T:
-    """What the function returns, called on the pool if the size of its work, in items, is no small one."""
+    """Call the function and return its result; on the pool, unless its work (in items) is small."""
     return function(*arguments) if size <= SMALL_WORK else await cpu.run(function, *arguments)
 
 
@@ -193,7 +193,7 @@ class SystemEntropy:
 
 @frozen(kw_only=True)
 class RealRuntime:
-    """Clock, processor pool and entropy of one process."""
+    """The clock, processor pool and entropy of one process."""
 
     clock: Clock
     cpu: CpuPool
@@ -201,11 +201,11 @@ class RealRuntime:
 
 
 def keep_freed_memory() -> None:
-    """Let the allocator of glibc keep what was freed, up to KEPT_MEMORY, instead of giving it back to the kernel.
+    """Make glibc's allocator keep up to KEPT_MEMORY of freed memory instead of returning it to the kernel.
 
-    Every batch takes megabytes and frees them; obtained from the kernel each time, they cost a page fault per 4 KiB,
-    a tenth of all processor time of a put. All threads take from one arena: by itself each would have its own, and
-    keep there what the others could use. To be called before there are threads. Elsewhere than on glibc nothing happens.
+    Every batch takes megabytes and frees them. Obtaining them from the kernel each time costs a page fault per 4 KiB,
+    a tenth of all processor time of a put. All threads use one arena; otherwise each would have its own, and
+    keep memory there that the others need. Call this before there are threads. Without glibc it does nothing.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
@@ -217,19 +217,19 @@ def keep_freed_memory() -> None:
 
 
 EXCESS_MEMORY = 20 * 2**20
-"""Freed bytes in the allocator from which on giving them back is worth its time."""
+"""Return freed memory to the system only if it is at least this much."""
 
 
 class _AllocatorState(ctypes.Structure):
-    """What glibc's mallinfo2 answers."""
+    """The result of glibc's mallinfo2."""
 
     _fields_ = tuple((name, ctypes.c_size_t) for name in _ALLOCATOR_COUNTS)
 
 
 def return_freed_memory() -> None:
-    """Give the kernel back what the allocator of glibc keeps of freed memory, if it is much. Elsewhere nothing happens.
+    """Return the freed memory that glibc's allocator keeps to the kernel, if it is much. Without glibc it does nothing.
 
-    What is freed in the middle of other memory stays resident otherwise. It takes some milliseconds, and later page faults.
+    Otherwise free memory between used blocks stays resident. It takes some milliseconds, and page faults later.
     """
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)
@@ -239,20 +239,20 @@ def return_freed_memory() -> None:
 
 
 class _PlainCalls:
-    """twisted.python.log for an event loop that calls its sockets without a logging context of their own."""
+    """Replaces twisted.python.log for an event loop, so that it calls its sockets without logging contexts."""
 
     def callWithLogger(  # noqa: N802 - the name is Twisted's
         self, owner: object, function: Callable[..., object], *args: Any, **kwargs: Any
     ) -> object:
-        """What the function returns; it logs by itself what goes wrong with a socket."""
+        """Call the function and return its result; errors of a socket are logged by the function itself."""
         del owner
         return function(*args, **kwargs)
 
 
 def skip_log_contexts() -> None:
-    """Have the event loop of Linux call sockets without noting in a context whose event it is, for messages of Twisted's old log.
+    """Make Linux's event loop call sockets without a logging context, which only messages of Twisted's old log use.
 
-    That was an eighth of what a storage node's interpreter did for small messages. Other event loops stay as they are.
+    It was an eighth of the interpreter's work on small messages in a storage node. Other event loops are not changed.
     """
     try:
         from twisted.internet import epollreactor
@@ -263,7 +263,7 @@ def skip_log_contexts() -> None:
 
 
 def make_runtime(reactor: Any, width: int | None = None) -> RealRuntime:
-    """The runtime of a process that runs this reactor; its pool ends with the reactor."""
+    """The runtime of a process that runs this reactor. Its pool stops with the reactor."""
     keep_freed_memory()
     skip_log_contexts()
     pool = ThreadCpuPool(reactor, width)
@@ -272,14 +272,14 @@ def make_runtime(reactor: Any, width: int | None = None) -> RealRuntime:
 
 
 class Tasks:
-    """The tasks of one owner, which awaits or cancels them all."""
+    """The tasks of one owner, which awaits or cancels all of them."""
 
     def __init__(self) -> None:
         self._running: set[Deferred[None]] = set()
 
     @property
     def count(self) -> int:
-        """Tasks still running."""
+        """Number of running tasks."""
         return len(self._running)
 
     def start(
@@ -288,7 +288,7 @@ class Tasks:
         on_result: Callable[[T], None] = lambda _: None,
         on_error: Callable[[BaseException], None] = lambda _: None,
     ) -> Deferred[None]:
-        """Start the task now; one of the two is called when it ends, on_error with CancelledError when cancelled."""
+        """Start the task now. When it ends, one of the two is called; on_error with CancelledError if it was canceled."""
         task: Deferred[None] = Deferred.fromCoroutine(coroutine).addCallback(on_result)
         self._running.add(task)
 
@@ -301,22 +301,22 @@ class Tasks:
         return task
 
     def cancel(self) -> None:
-        """Cancel them all; each one's on_error hears CancelledError if it does not end otherwise."""
+        """Cancel all tasks. Each one's on_error gets CancelledError, unless the task ends otherwise."""
         for task in list(self._running):
             task.cancel()
 
     async def wait(self) -> None:
-        """Return when all that run now have ended; never raises what they raised."""
+        """Return when all current tasks have ended; never raises their errors."""
         await DeferredList(list(self._running))
 
 
 def is_cancellation(error: BaseException) -> bool:
-    """Whether a task ended because its owner cancelled it."""
+    """Whether a task ended because its owner canceled it."""
     return isinstance(error, CancelledError)
 
 
 async def with_deadline(clock: Clock, awaitable: Awaitable[T], seconds: float, error: Callable[[], Exception]) -> T:
-    """The awaitable's result, or error() raised and the awaitable cancelled when it takes longer."""
+    """Await with a time limit: when it passes, cancel the awaitable and raise error()."""
 
     async def body() -> T:
         return await awaitable

@@ -1,4 +1,4 @@
-"""Sinks that every layer may use: one that counts, and one that keeps."""
+"""Sinks that every layer may use: one that counts bytes, and two that keep them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from grid.ports import Buffer, Sink
 
 
 class CountingSink:
-    """Passes bytes on to a sink, and knows how many there were."""
+    """Passes bytes on to a sink, and counts them."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self.written = 0
 
     async def write(self, data: Buffer) -> None:
-        """Take the bytes; they count from when they are passed on."""
+        """Pass the bytes on and count them."""
         self.written += len(data)
         await self._sink.write(data)
 
 
 class BytesSink:
-    """Keeps everything that is written, in `data`."""
+    """Keeps everything that is written in `data`."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -32,7 +32,7 @@ class BytesSink:
 
 
 class FrozenBytesSink:
-    """Keeps everything that is written, for one bytes object that is not copied: a directory may have 256 MiB."""
+    """Keeps everything that is written, as one bytes object without a copy: a directory may have 256 MiB."""
 
     def __init__(self) -> None:
         self._kept = BytesIO()
@@ -42,5 +42,5 @@ class FrozenBytesSink:
         self._kept.write(data)
 
     def take(self) -> bytes:
-        """All that was written."""
+        """Return everything that was written."""
         return self._kept.getvalue()

@@ -1,6 +1,6 @@
-"""Writes under way, for what must not happen before they have ended, nor after one of them has failed.
+"""Running writes, for code that must wait until they have ended or must not run after one has failed.
 
-It makes no call, and has no clock.
+It makes no calls, and has no clock.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from grid.ports import ShareNumber
 
 
 class WritesUnderWay:
-    """The writes to the shares of one upload."""
+    """The running writes to the shares of one upload."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -24,7 +24,7 @@ class WritesUnderWay:
 
     @contextmanager
     def counted(self, share_numbers: Collection[ShareNumber]) -> Iterator[None]:
-        """Count a write to these shares in for as long as the context lasts; an exception is its failure."""
+        """Count a write to these shares while the context lasts; an exception counts as its failure."""
         self._count += 1
         try:
             yield
@@ -39,7 +39,7 @@ class WritesUnderWay:
                     waiter.callback(None)
 
     async def stored(self, share_numbers: Collection[ShareNumber]) -> None:
-        """Return when no write is under way; PeerRefusedError if a write to one of these shares has failed."""
+        """Return when no write is running; PeerRefusedError if a write to one of these shares has failed."""
         while self._count:
             waiter: Deferred[None] = Deferred()
             self._waiting.append(waiter)
@@ -47,6 +47,6 @@ class WritesUnderWay:
         self.require_whole(share_numbers)
 
     def require_whole(self, share_numbers: Collection[ShareNumber]) -> None:
-        """PeerRefusedError if a write to one of these shares has failed."""
+        """Raise PeerRefusedError if a write to one of these shares has failed."""
         if not self._failed.isdisjoint(share_numbers):
             raise PeerRefusedError("a write to one of these shares failed; give the upload up", kind="WriteFailed")

@@ -1,6 +1,6 @@
-"""Capabilities of files that are a part of a pack, or made of other files, and what all known capabilities are.
+"""Capabilities of files that are part of a pack or made of other files, and the union of all known capabilities.
 
-Owns the values and their text; which numbers can be those of a file is `require_usable`'s to say. [spec extents 2, 4]
+Owns the values and their text. `require_usable` decides which numbers a file can have. [spec extents 2, 4]
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from grid.codec import base32
 class SliceCap(_CapBase):
     """Reads one small file, whose ciphertext is bytes offset .. offset + length of a pack.
 
-    pack: reads the pack, in which other files are ciphertext only. key: 16 bytes, the file's own.
+    pack: reads the pack, in which other files are only ciphertext. key: the file's own, 16 bytes.
     """
 
     prefix = "imm.URI:GRID-SLICE:"
@@ -37,12 +37,12 @@ class SliceCap(_CapBase):
 
     @property
     def size(self) -> int:
-        """Bytes of the file."""
+        """Size of the file in bytes."""
         return self.length
 
     @property
     def storage_index(self) -> StorageIndex:
-        """What names the pack on servers."""
+        """The storage index of the pack."""
         return self.pack.storage_index
 
     def fields_text(self) -> str:
@@ -54,13 +54,13 @@ class SliceCap(_CapBase):
         return self
 
     def verify_cap(self) -> ChkVerifyCap:
-        """What checks and repairs the pack without reading it."""
+        """The capability that checks and repairs the pack without reading it."""
         return self.pack.verify_cap()
 
 
 @frozen(kw_only=True)
 class SequenceCap(_CapBase):
-    """Reads a file that is made of parts of other immutable files. table: the file that lists them. size: of all parts."""
+    """Reads a file made of parts of other immutable files. table: the file that lists them. size: of all parts together."""
 
     prefix = "imm.URI:GRID-SEQUENCE:"
     authority = "read"
@@ -70,7 +70,7 @@ class SequenceCap(_CapBase):
 
     @property
     def storage_index(self) -> StorageIndex | None:
-        """What names the table on servers; None if it is in the cap itself."""
+        """The storage index of the table; None if the table is in the capability itself."""
         return self.table.storage_index
 
     def fields_text(self) -> str:
@@ -82,15 +82,15 @@ class SequenceCap(_CapBase):
         return self
 
     def verify_cap(self) -> ChkVerifyCap | None:
-        """What checks the table, and nothing of the parts; None if it is in the cap itself."""
+        """The capability that checks the table, but none of the parts; None if the table is in the capability itself."""
         return self.table.verify_cap()
 
 
 ExtentCap = SliceCap | SequenceCap
-"""Files that lie in other files."""
+"""Files that are part of other files."""
 
 ImmutableFileCap = LitCap | ChkCap | SliceCap | SequenceCap
-"""What reads a file that never changes; each has a size."""
+"""Capabilities that read a file that never changes; each has a size."""
 
 KnownCap = FileCap | ExtentCap | DirectoryCap
 Cap = KnownCap | UnknownCap

@@ -1,7 +1,7 @@
-"""From the text of a capability to its value. [spec caps 7, 8]
+"""Parses the text of a capability into its value. [spec caps 7, 8]
 
-Parsing raises nothing: what cannot be a known cap is kept, byte for byte, as an UnknownCap. Time is
-bounded by limits.MAX_CAP_LENGTH. No message holds the text of a cap.
+Parsing raises nothing: anything but a known cap is kept, byte for byte, as an UnknownCap. Time is
+bounded by limits.MAX_CAP_LENGTH. No message contains the text of a cap.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _HASH = rb"([a-z2-7]{51}[aq])"
 _NUMBER = rb"([0-9]{1,%d})(?![0-9])" % MAX_CAP_DIGITS
 _NUMBERS = b":".join((_KEY, _HASH, _NUMBER, _NUMBER, _NUMBER))
 _MUTABLE = _KEY + b":" + _HASH
-# A single line feed at the end is forgiven, as 1.20 forgives it.
+# One line feed at the end is ignored, as in 1.20.
 _END = rb"\n?"
 
 _Fields = tuple[bytes, ...]
@@ -48,7 +48,7 @@ _Fields = tuple[bytes, ...]
 
 @frozen
 class _Kind:
-    """One kind of file cap: how its fields are written and what is made of them."""
+    """One kind of file cap: the form of its fields, and the function that makes the value."""
 
     cap_type: type[FileCap]
     pattern: re.Pattern[bytes]
@@ -104,7 +104,7 @@ _KINDS = (
     _Kind(MdmfReadCap, _MDMF, _reads(MdmfReadCap)),
     _Kind(MdmfVerifyCap, _MDMF, _verifies(MdmfVerifyCap)),
 )
-# Of these there is one spelling only. [spec extents 2, 4]
+# These have only one spelling. [spec extents 2, 4]
 _COUNT = rb"(0|[1-9][0-9]{0,18})"
 _CHK_FIELDS = b":".join((_KEY, _HASH, _COUNT, _COUNT, _COUNT))
 _SLICE_PREFIX = b"URI:GRID-SLICE:"
@@ -120,10 +120,10 @@ _FUTURE_MUTABLE_PREFIX = b"x-tahoe-future-test-mutable:"
 
 
 def parse_cap(text: str | bytes, *, deep_immutable: bool = False) -> Cap:
-    """The cap that the text says, or an UnknownCap with the text's bytes; raises nothing.
+    """Parse the text into a cap, or into an UnknownCap with the text's bytes. Raises nothing.
 
-    deep_immutable: the text comes from an immutable directory, where only immutable caps may be. Text is
-    taken as UTF-8. A prefix `ro.` or `imm.` is forgotten, once the cap is found to keep to it.
+    deep_immutable: the text comes from an immutable directory, which may contain only immutable caps. Text is
+    encoded as UTF-8. A prefix `ro.` or `imm.` is dropped once the cap is known to obey it.
     """
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     if len(data) > MAX_CAP_LENGTH:
@@ -144,7 +144,7 @@ def parse_cap(text: str | bytes, *, deep_immutable: bool = False) -> Cap:
 
 
 def _parse_bare(data: bytes, *, can_write: bool, can_mutate: bool) -> KnownCap | None:
-    """The cap that the text without `ro.` or `imm.` says; None if its kind is unknown. CapError."""
+    """Parse text without `ro.` or `imm.`; None if its kind is unknown. CapError."""
     found = _PREFIX.match(data)
     prefix = found.group() if found else b""
     if prefix in (_SLICE_PREFIX, _SEQUENCE_PREFIX):
@@ -171,7 +171,7 @@ _MALFORMED = "this capability is malformed. Was it copied completely?"
 
 
 def _parse_extent(data: bytes, prefix: bytes) -> SliceCap | SequenceCap:
-    """A slice or a sequence, which has one spelling only; CapError."""
+    """Parse a slice or a sequence, which have only one spelling; CapError."""
     pattern = _SLICE if prefix == _SLICE_PREFIX else _SEQUENCE
     fields = pattern.fullmatch(data, len(prefix))
     if fields is None:
@@ -199,10 +199,10 @@ def _check_permitted(writes: bool, mutable: bool, can_write: bool, can_mutate: b
 
 
 def require_usable(cap: Cap) -> KnownCap:
-    """The cap, if its numbers can be those of a file; CapError otherwise, and for a cap that is not known.
+    """Return the cap if a file can have its numbers; CapError otherwise, and for unknown caps.
 
-    1 <= needed <= total <= 256 and 1 <= size <= limits.MAX_FILE_SIZE: an empty file is a literal one. A slice lies in its
-    pack, and the table of a sequence has no more than limits.MAX_SEQUENCE_TABLE_SIZE bytes. [spec extents 2, 4]
+    1 <= needed <= total <= 256 and 1 <= size <= limits.MAX_FILE_SIZE, because an empty file is literal. A slice must lie in its
+    pack, and the table of a sequence has at most limits.MAX_SEQUENCE_TABLE_SIZE bytes. [spec extents 2, 4]
     """
     if isinstance(cap, UnknownCap):
         raise CapError(
@@ -252,10 +252,10 @@ def _require_sequence(cap: SequenceCap) -> None:
 
 
 def has_cap_prefix(text: str) -> bool:
-    """Whether the text is to be taken as a cap, not as an alias or a path. [spec caps 10]"""
+    """Whether the text is meant as a cap, not as an alias or a path. [spec caps 10]"""
     return text.startswith(("URI:", "ro.URI:", "imm.URI:"))
 
 
 def is_literal(text: str) -> bool:
-    """Whether the text begins as a literal cap does."""
+    """Whether the text begins like a literal cap."""
     return text.startswith(("URI:LIT:", "ro.URI:LIT:", "imm.URI:LIT:"))

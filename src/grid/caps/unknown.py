@@ -1,6 +1,6 @@
 """The two slots of a directory's child whose cap is of an unknown kind. [spec caps 9]
 
-Owns the rule by which caps of the future are kept without giving away more than their finder meant to.
+Owns the rule for keeping future caps without granting more than the user who stored them intended.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from grid.errors import CapError, MustBeDeepImmutableError, UnknownWriteCapError
 
 @frozen(kw_only=True)
 class UnknownChild:
-    """A child that is of no known kind.
+    """A child of an unknown kind.
 
-    write, read: what its slots hold, with the prefixes `ro.` and `imm.` that say what is known of them; None
-    if empty. error: why it cannot be used nor stored again; both slots are empty then.
+    write, read: the contents of its slots, with the prefixes `ro.` and `imm.` that say what is known of them; None
+    if empty. error: why it can be neither used nor stored again; both slots are empty then.
     """
 
     write: bytes | None = field(default=None, repr=False)
@@ -25,15 +25,15 @@ class UnknownChild:
     error: CapError | None = field(default=None, eq=False)
 
     def stored_read(self, *, deep_immutable: bool) -> bytes:
-        """What a directory has in the read slot: without the prefix that the slot implies."""
+        """The contents of the read slot as a directory stores them: without the prefix that the slot implies."""
         read = (self.read or b"").removeprefix(READ_PREFIX)
         return read.removeprefix(IMMUTABLE_PREFIX) if deep_immutable else read
 
 
 def settle_unknown_child(write: bytes | None, read: bytes | None, *, deep_immutable: bool = False) -> UnknownChild:
-    """What to keep of a child whose slots were given so, if what was given is not a known cap.
+    """What to keep of a child with these slots, if they do not hold a known cap.
 
-    deep_immutable: the directory is immutable. Raises nothing: errors are in the value.
+    deep_immutable: whether the directory is immutable. Raises nothing: errors are in the value.
     """
     slots = _settle(write or None, read or None, deep_immutable)
     if slots.read is not None:

@@ -1,6 +1,6 @@
-"""The capabilities: frozen values, their text, and attenuation from write to read to verify. [spec caps 3, 4, 6]
+"""Capabilities: frozen values, their text, and attenuation from write to read to verify. [spec caps 3, 4, 6]
 
-What a cap gives, a weaker cap derived from it never gives back. No repr holds a key or a plaintext.
+A weaker cap never gives access to what only the stronger one grants. No repr contains a key or a plaintext.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from grid.crypto.hashing import tagged_hash
 from grid.errors import CapError
 
 StorageIndex = NewType("StorageIndex", bytes)
-"""16 bytes naming a file on the servers."""
+"""The 16 bytes that identify a file on the servers."""
 
 Authority = Literal["write", "read", "verify"]
 
@@ -41,9 +41,9 @@ def _mutable_index(read_key: bytes) -> StorageIndex:
 
 
 class _CapBase(ABC):
-    """What all known caps of files have.
+    """What all known file caps have in common.
 
-    authority: what the cap permits; is_mutable: whether what it gives to read may change.
+    authority: what the cap permits. is_mutable: whether the file that it reads may change.
     """
 
     __slots__ = ()
@@ -57,13 +57,13 @@ class _CapBase(ABC):
         """What follows the prefix."""
 
     def to_string(self) -> str:
-        """The cap as text, which carries all of its authority."""
+        """The cap as text, which grants all of its authority."""
         return self.prefix + self.fields_text()
 
 
 @frozen(kw_only=True)
 class LitCap(_CapBase):
-    """A whole small file in the cap itself: data is its plaintext."""
+    """A whole small file in the cap itself. data: its plaintext."""
 
     prefix = "URI:LIT:"
     directory_prefix = "URI:DIR2-LIT:"
@@ -73,7 +73,7 @@ class LitCap(_CapBase):
 
     @property
     def size(self) -> int:
-        """Bytes of the file."""
+        """Size of the file in bytes."""
         return len(self.data)
 
     @property
@@ -95,9 +95,9 @@ class LitCap(_CapBase):
 
 @frozen(kw_only=True)
 class ChkCap(_CapBase):
-    """Reads an immutable file: key, 16 bytes; ueb_hash, 32; needed and total shares; size in bytes.
+    """Reads an immutable file. key: 16 bytes; ueb_hash: 32 bytes; needed and total shares; size in bytes.
 
-    The three numbers are as they were parsed: require_usable before using them.
+    The three numbers are as parsed: call require_usable before you use them.
     """
 
     prefix = "URI:CHK:"
@@ -112,7 +112,7 @@ class ChkCap(_CapBase):
 
     @property
     def storage_index(self) -> StorageIndex:
-        """What names the file on servers."""
+        """The storage index that identifies the file on servers."""
         return StorageIndex(tagged_hash(b"allmydata_immutable_key_to_storage_index_v1", self.key, 16))
 
     def fields_text(self) -> str:
@@ -124,7 +124,7 @@ class ChkCap(_CapBase):
         return self
 
     def verify_cap(self) -> ChkVerifyCap:
-        """What checks and repairs the file without reading it."""
+        """The cap that checks and repairs the file without reading it."""
         return ChkVerifyCap(
             storage_index=self.storage_index,
             ueb_hash=self.ueb_hash,
@@ -136,7 +136,7 @@ class ChkCap(_CapBase):
 
 @frozen(kw_only=True)
 class ChkVerifyCap(_CapBase):
-    """Checks and repairs an immutable file; the numbers are those of ChkCap."""
+    """Checks and repairs an immutable file; the numbers are as in ChkCap."""
 
     prefix = "URI:CHK-Verifier:"
     directory_prefix = "URI:DIR2-CHK-Verifier:"
@@ -163,7 +163,7 @@ class ChkVerifyCap(_CapBase):
 
 @frozen(kw_only=True)
 class _MutableWriteCap(_CapBase):
-    """Writes a mutable file: write_key, 16 bytes; fingerprint of its public key, 32."""
+    """Writes a mutable file. write_key: 16 bytes; fingerprint: of its public key, 32 bytes."""
 
     authority = "write"
     is_mutable = True
@@ -173,12 +173,12 @@ class _MutableWriteCap(_CapBase):
 
     @property
     def read_key(self) -> bytes:
-        """The 16 bytes that read the file."""
+        """The 16-byte key that reads the file."""
         return tagged_hash(b"allmydata_mutable_writekey_to_readkey_v1", self.write_key, 16)
 
     @property
     def storage_index(self) -> StorageIndex:
-        """What names the file on servers."""
+        """The storage index that identifies the file on servers."""
         return _mutable_index(self.read_key)
 
     def fields_text(self) -> str:
@@ -188,7 +188,7 @@ class _MutableWriteCap(_CapBase):
 
 @frozen(kw_only=True)
 class _MutableReadCap(_CapBase):
-    """Reads a mutable file: read_key, 16 bytes; fingerprint of its public key, 32."""
+    """Reads a mutable file. read_key: 16 bytes; fingerprint: of its public key, 32 bytes."""
 
     authority = "read"
     is_mutable = True
@@ -198,7 +198,7 @@ class _MutableReadCap(_CapBase):
 
     @property
     def storage_index(self) -> StorageIndex:
-        """What names the file on servers."""
+        """The storage index that identifies the file on servers."""
         return _mutable_index(self.read_key)
 
     def fields_text(self) -> str:
@@ -212,7 +212,7 @@ class _MutableReadCap(_CapBase):
 
 @frozen(kw_only=True)
 class _MutableVerifyCap(_CapBase):
-    """Checks a mutable file: storage_index, 16 bytes; fingerprint of its public key, 32."""
+    """Checks a mutable file. storage_index: 16 bytes; fingerprint: of its public key, 32 bytes."""
 
     authority = "verify"
 
@@ -234,7 +234,7 @@ class _MutableVerifyCap(_CapBase):
 
 @frozen(kw_only=True)
 class SdmfVerifyCap(_MutableVerifyCap):
-    """Checks a mutable file of one segment."""
+    """Checks an SDMF file."""
 
     prefix = "URI:SSK-Verifier:"
     directory_prefix = "URI:DIR2-Verifier:"
@@ -242,35 +242,35 @@ class SdmfVerifyCap(_MutableVerifyCap):
 
 @frozen(kw_only=True)
 class SdmfReadCap(_MutableReadCap):
-    """Reads a mutable file of one segment."""
+    """Reads an SDMF file."""
 
     prefix = "URI:SSK-RO:"
     directory_prefix = "URI:DIR2-RO:"
 
     def verify_cap(self) -> SdmfVerifyCap:
-        """What checks the file without reading it."""
+        """The cap that checks the file without reading it."""
         return SdmfVerifyCap(storage_index=self.storage_index, fingerprint=self.fingerprint)
 
 
 @frozen(kw_only=True)
 class SdmfWriteCap(_MutableWriteCap):
-    """Writes a mutable file of one segment."""
+    """Writes an SDMF file."""
 
     prefix = "URI:SSK:"
     directory_prefix = "URI:DIR2:"
 
     def read_cap(self) -> SdmfReadCap:
-        """What reads the file without writing it."""
+        """The cap that reads the file without writing it."""
         return SdmfReadCap(read_key=self.read_key, fingerprint=self.fingerprint)
 
     def verify_cap(self) -> SdmfVerifyCap:
-        """What checks the file without reading it."""
+        """The cap that checks the file without reading it."""
         return self.read_cap().verify_cap()
 
 
 @frozen(kw_only=True)
 class MdmfVerifyCap(_MutableVerifyCap):
-    """Checks a mutable file of many segments."""
+    """Checks an MDMF file."""
 
     prefix = "URI:MDMF-Verifier:"
     directory_prefix = "URI:DIR2-MDMF-Verifier:"
@@ -278,29 +278,29 @@ class MdmfVerifyCap(_MutableVerifyCap):
 
 @frozen(kw_only=True)
 class MdmfReadCap(_MutableReadCap):
-    """Reads a mutable file of many segments."""
+    """Reads an MDMF file."""
 
     prefix = "URI:MDMF-RO:"
     directory_prefix = "URI:DIR2-MDMF-RO:"
 
     def verify_cap(self) -> MdmfVerifyCap:
-        """What checks the file without reading it."""
+        """The cap that checks the file without reading it."""
         return MdmfVerifyCap(storage_index=self.storage_index, fingerprint=self.fingerprint)
 
 
 @frozen(kw_only=True)
 class MdmfWriteCap(_MutableWriteCap):
-    """Writes a mutable file of many segments."""
+    """Writes an MDMF file."""
 
     prefix = "URI:MDMF:"
     directory_prefix = "URI:DIR2-MDMF:"
 
     def read_cap(self) -> MdmfReadCap:
-        """What reads the file without writing it."""
+        """The cap that reads the file without writing it."""
         return MdmfReadCap(read_key=self.read_key, fingerprint=self.fingerprint)
 
     def verify_cap(self) -> MdmfVerifyCap:
-        """What checks the file without reading it."""
+        """The cap that checks the file without reading it."""
         return self.read_cap().verify_cap()
 
 
@@ -319,7 +319,7 @@ FileCap = (
 
 @frozen
 class DirectoryCap:
-    """A file that holds a directory; body: the cap of the file, whose authority it has."""
+    """A directory. body: the cap of the file that stores it, which determines the authority."""
 
     body: FileCap
 
@@ -335,29 +335,29 @@ class DirectoryCap:
 
     @property
     def storage_index(self) -> StorageIndex | None:
-        """What names the directory on servers; None if it is in the cap itself."""
+        """The storage index that identifies the directory on servers; None if the directory is in the cap itself."""
         return self.body.storage_index
 
     def to_string(self) -> str:
-        """The cap as text, which carries all of its authority."""
+        """The cap as text, which grants all of its authority."""
         return self.body.directory_prefix + self.body.fields_text()
 
     def read_cap(self) -> DirectoryCap:
-        """What reads the directory without writing it."""
+        """The cap that reads the directory without writing it."""
         return DirectoryCap(self.body.read_cap())
 
     def verify_cap(self) -> DirectoryCap | None:
-        """What checks the directory without reading it; None if there is nothing to check."""
+        """The cap that checks the directory without reading it; None if there is nothing to check."""
         body = self.body.verify_cap()
         return None if body is None else DirectoryCap(body)
 
 
 @frozen
 class UnknownCap:
-    """Bytes that are no cap this code knows, kept as they came.
+    """Bytes that are not a cap of a known kind, kept unchanged.
 
-    error: why they cannot be one, or None if they may be a cap of the future. Gives no authority, storage
-    index or size; two are equal if their bytes are.
+    error: why they cannot be a cap, or None if they may be a future one. Grants no authority, and has no storage
+    index or size. Two are equal if their bytes are.
     """
 
     text: bytes = field(repr=False)

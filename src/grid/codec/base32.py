@@ -1,7 +1,7 @@
 """Base32 without padding, lower case. [spec caps 1]
 
-Two decoders: `decode` takes only what `encode` makes; `decode_lax` forgives one unused bit, for secret
-files and storage indexes that come from elsewhere.
+Two decoders: `decode` accepts only the output of `encode`. `decode_lax` ignores one unused bit, for secret
+files and storage indexes from other programs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from grid.errors import FormatError
 ALPHABET = b"abcdefghijklmnopqrstuvwxyz234567"
 
 _DIGITS = bytes.maketrans(ALPHABET, b"0123456789abcdefghijklmnopqrstuv")
-"""The alphabet of numbers to the base 32, which `int` reads four times as fast as base64 reads its own."""
+"""The digits of `int` for base 32, which it parses four times as fast as base64's own function."""
 
 _STRICT_ZERO_BITS = {0: 0, 2: 2, 4: 4, 5: 1, 7: 3}
 _LAX_ZERO_BITS = {0: 0, 2: 1, 4: 3, 5: 0, 7: 2}
@@ -27,17 +27,17 @@ def encode(data: Buffer) -> str:
 
 
 def encoded_size(byte_count: int) -> int:
-    """The length of the text for a number of bytes."""
+    """Characters in the text of that many bytes."""
     return (8 * byte_count + 4) // 5
 
 
 def decode(text: str | bytes) -> bytes:
-    """The bytes that `encode` makes this very text of; FormatError if there are none."""
+    """Decode exactly the text that `encode` makes; FormatError for any other."""
     return _decode(_bytes(text), _STRICT_ZERO_BITS)
 
 
 def decode_lax(text: str | bytes) -> bytes:
-    """The bytes of the text, one more unused bit of its last character being free; FormatError."""
+    """Decode the text, ignoring one more unused bit of its last character; FormatError."""
     return _decode(_bytes(text), _LAX_ZERO_BITS)
 
 

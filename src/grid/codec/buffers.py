@@ -1,6 +1,6 @@
-"""Buffers that are not wiped, for bytes that are written before they are read.
+"""Uninitialized buffers, for bytes that are written before they are read.
 
-A new buffer may hold anything that this process had in memory, keys included: write every byte of it before you pass it
+A new buffer may contain anything from this process's memory, keys included: write every byte of it before you pass it
 on.
 """
 
@@ -19,7 +19,7 @@ _allocate = _ffi.new_allocator(should_clear_after_alloc=False)
 
 
 def _find_string_maker() -> Callable[[None, int], bytes] | None:
-    """CPython's function for a byte string that is filled afterwards; None on other interpreters."""
+    """CPython's function that makes a byte string to be filled later; None on other interpreters."""
     if sys.implementation.name != "cpython":
         return None
     make = ctypes.pythonapi.PyBytes_FromStringAndSize
@@ -37,9 +37,9 @@ def unwiped(size: int) -> memoryview:
 
 
 def unwiped_string(size: int) -> tuple[Buffer, memoryview]:
-    """A byte string of `size` bytes, and a view for the caller to fill it with before anybody else sees it.
+    """A byte string of `size` bytes, and a view through which the caller must fill it before anyone else sees it.
 
-    It saves a copy for Foolscap, which takes only byte strings. On interpreters other than CPython both are the same view.
+    This saves a copy for Foolscap, which accepts only byte strings. On interpreters other than CPython, both are the same view.
     """
     if _make_string is None or not size:
         room = unwiped(size)

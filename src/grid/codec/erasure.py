@@ -1,12 +1,12 @@
-"""The erasure code: any k of N blocks give the k runs of a segment back. [spec immutable 6]
+"""The erasure code: any k of N blocks restore the k runs of a segment. [spec immutable 6]
 
-Owns the choice of the engine that does the arithmetic: Intel's ISA-L where there is one that proves itself
-against zfec, else zfec; both make the same blocks. Coders are made once for each k and N, hold no data and may be
+Owns the choice of the engine: Intel's ISA-L if it is installed and agrees
+with zfec, otherwise zfec. Both make the same blocks. There is one coder per k and N; it holds no data and may be
 used by several threads at once.
 
-Cost: CPU: for each byte of a block made, k multiplications; a segment of 1 MiB at 3-of-10 takes 0.1-0.3 ms with
-ISA-L, which lets other threads run, and 6 ms with zfec, which does not. Memory: tables of 32 * k bytes for
-each block made (at most 512 KiB a table), of which the latest few are kept; zfec copies a megabyte at a time.
+Cost: CPU: k multiplications per byte of each new block. A segment of 1 MiB at 3-of-10 takes 0.1-0.3 ms with
+ISA-L, which lets other threads run, and 6 ms with zfec, which does not. Memory: tables of 32 * k bytes per
+new block (at most 512 KiB per table), of which the latest few are kept; zfec copies a megabyte at a time.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _KEPT_CODERS = 32
 _KEPT_TABLES = 64
 
 _ZFEC_BYTES = 2**20
-"""Bytes of all sources that zfec is given at once: it keeps the interpreter's lock, and makes copies."""
+"""Bytes of all sources to pass to zfec at once: it keeps the interpreter's lock, and makes copies."""
 
 _passed_over: set[str] = set()
-"""Engines that are not asked."""
+"""Engines that are disabled."""
 
 
 class Erasure(Protocol):
@@ -42,9 +42,9 @@ class Erasure(Protocol):
     n: int
 
     def encode_into(self, runs: Sequence[Buffer], parity: Sequence[memoryview]) -> None:
-        """Fill blocks k..n-1. runs: k buffers of one size; parity: n-k writable buffers of that size.
+        """Fill blocks k..n-1. runs: k buffers of equal size; parity: n - k writable buffers of that size.
 
-        The runs are read where they are. ValueError if counts or sizes are others.
+        The runs are read in place. ValueError if counts or sizes are wrong.
         """
 
     def decode_into(
@@ -52,9 +52,9 @@ class Erasure(Protocol):
     ) -> None:
         """Fill the runs that are not among the blocks.
 
-        blocks: any k of one size, in any order; share_numbers: theirs, all different. missing: writable buffers
+        blocks: any k of equal size, in any order; share_numbers: their numbers, all different. missing: writable buffers
         of that size, one for each of 0..k-1 that is not in share_numbers, ascending. ValueError if counts,
-        numbers or sizes are others.
+        numbers or sizes are wrong.
         """
 
 
@@ -68,7 +68,7 @@ def erasure(k: int, n: int) -> Erasure:
 
 
 def primary_blocks(k: int, n: int, blocks: Mapping[K, memoryview]) -> list[memoryview]:
-    """The runs, decoded where they are missing. blocks: any k of n, of one size, by their numbers; ValueError."""
+    """The k runs; missing ones are decoded. blocks: any k of n blocks of equal size, by number; ValueError."""
     held: dict[int, memoryview] = dict(blocks.items())
     missing = [number for number in range(k) if number not in held]
     if missing:
@@ -86,9 +86,9 @@ def codec_name() -> str:
 
 
 def use_zfec() -> None:
-    """Let zfec do the arithmetic of this process from now on, as where there is no ISA-L: for comparisons.
+    """Use zfec in this process from now on, as if there were no ISA-L; for comparisons.
 
-    What erasure() gave out before goes on as it was.
+    Coders that erasure() has returned before do not change.
     """
     _passed_over.add("isal")
     _engine.cache_clear()
@@ -96,7 +96,7 @@ def use_zfec() -> None:
 
 
 class ZfecErasure:
-    """The erasure code as zfec computes it."""
+    """The erasure code computed by zfec."""
 
     def __init__(self, k: int, n: int) -> None:
         self.k, self.n = k, n
@@ -104,7 +104,7 @@ class ZfecErasure:
         self._decoder = zfec.Decoder(k, n)
 
     def encode_into(self, runs: Sequence[Buffer], parity: Sequence[memoryview]) -> None:
-        """As Erasure says; makes a copy of some of the parity at a time."""
+        """See Erasure. Copies part of the parity at a time."""
         size = _common_size(runs, self.k, parity, self.n - self.k)
         for strip in self._strips(size if parity else 0):
             made = self._encoder.encode(_cut(runs, strip), tuple(range(self.k, self.n)))
@@ -114,7 +114,7 @@ class ZfecErasure:
     def decode_into(
         self, blocks: Sequence[Buffer], share_numbers: Sequence[int], missing: Sequence[memoryview]
     ) -> None:
-        """As Erasure says; makes a copy of some of the missing runs at a time."""
+        """See Erasure. Copies part of the missing runs at a time."""
         wanted = _missing_numbers(share_numbers, self.k, self.n)
         size = _common_size(blocks, self.k, missing, len(wanted))
         for strip in self._strips(size if wanted else 0):
@@ -123,13 +123,13 @@ class ZfecErasure:
                 target[strip] = runs[number]
 
     def _strips(self, size: int) -> list[slice]:
-        """The code works byte by byte: any part of the blocks can be coded by itself."""
+        """Slices to code separately, because the code works byte by byte."""
         step = max(1, _ZFEC_BYTES // self.k)
         return [slice(start, min(start + step, size)) for start in range(0, size, step)]
 
 
 class IsalErasure:
-    """The erasure code as ISA-L computes it, from and to the caller's buffers."""
+    """The erasure code computed by ISA-L, directly on the caller's buffers."""
 
     def __init__(self, library: IsalLibrary, k: int, n: int) -> None:
         self.k, self.n = k, n
@@ -137,7 +137,7 @@ class IsalErasure:
         self._tables = library.make_tables(recovery_rows(range(k), range(k, n))) if n > k else None
 
     def encode_into(self, runs: Sequence[Buffer], parity: Sequence[memoryview]) -> None:
-        """As Erasure says; copies nothing."""
+        """See Erasure. Copies nothing."""
         size = _common_size(runs, self.k, parity, self.n - self.k)
         if size and self._tables is not None:
             self._library.multiply(size, self._tables, runs, parity)
@@ -145,11 +145,11 @@ class IsalErasure:
     def decode_into(
         self, blocks: Sequence[Buffer], share_numbers: Sequence[int], missing: Sequence[memoryview]
     ) -> None:
-        """As Erasure says; copies nothing."""
+        """See Erasure. Copies nothing."""
         wanted = _missing_numbers(share_numbers, self.k, self.n)
         size = _common_size(blocks, self.k, missing, len(wanted))
         if size and wanted:
-            # In ascending order, so that a set of shares has one table however its blocks came.
+            # Ascending, so that a set of shares has one table, whatever the order of its blocks.
             order = sorted(range(self.k), key=share_numbers.__getitem__)
             tables = _decode_tables(self._library, tuple(share_numbers[place] for place in order), wanted)
             self._library.multiply(size, tables, [blocks[place] for place in order], missing)
@@ -165,7 +165,7 @@ def _cut(buffers: Sequence[Buffer], strip: slice) -> tuple[memoryview, ...]:
 
 
 def _common_size(sources: Sequence[Buffer], k: int, targets: Sequence[memoryview], target_count: int) -> int:
-    """The size of all the buffers; ValueError if their number is wrong or their sizes differ."""
+    """The size of all buffers; ValueError if their number is wrong or their sizes differ."""
     if len(sources) != k or len(targets) != target_count:
         raise ValueError(f"{len(sources)} blocks for {len(targets)}, where {k} for {target_count} are coded")
     size = len(sources[0])
@@ -179,7 +179,7 @@ def _common_size(sources: Sequence[Buffer], k: int, targets: Sequence[memoryview
 
 
 def _missing_numbers(share_numbers: Sequence[int], k: int, n: int) -> tuple[int, ...]:
-    """The primary blocks not among the share numbers; ValueError if these are not k different ones below n."""
+    """The primary blocks that are not among the share numbers; ValueError unless these are k different numbers below n."""
     have = frozenset(share_numbers)
     if len(share_numbers) != k or len(have) != k or min(have) < 0 or max(have) >= n:
         raise ValueError(f"{sorted(share_numbers)} are not {k} different shares of {n}")
@@ -188,7 +188,7 @@ def _missing_numbers(share_numbers: Sequence[int], k: int, n: int) -> tuple[int,
 
 @lru_cache(1)
 def _engine() -> IsalLibrary | None:
-    """An ISA-L whose blocks are those of zfec, or None."""
+    """An ISA-L that makes the same blocks as zfec, or None."""
     if "isal" in _passed_over:
         return None
     for library in load_isal():
@@ -198,7 +198,7 @@ def _engine() -> IsalLibrary | None:
 
 
 def _agrees_with_zfec(library: IsalLibrary) -> bool:
-    """Whether the library encodes and decodes some blocks of awkward sizes as zfec does; takes some 100 us."""
+    """Whether the library encodes and decodes some blocks of awkward sizes like zfec; takes some 100 us."""
     for k, n, size in ((1, 3, 1), (3, 10, 31), (5, 13, 333)):
         pattern = bytes((7 * index * index + 11 * index + size) % 251 for index in range(k * size))
         runs = [pattern[start : start + size] for start in range(0, k * size, size)]

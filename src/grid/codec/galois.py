@@ -1,6 +1,6 @@
 """Coefficients of the erasure code: Lagrange interpolation over GF(2^8). [spec immutable 6]
 
-Pure arithmetic on share numbers; the bytes of blocks are not touched here.
+Pure arithmetic on share numbers; it never touches the bytes of blocks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _POINTS = b"\x00" + _POWERS[:_ORDER]
 
 
 def recovery_rows(have: Sequence[int], wanted: Sequence[int]) -> list[bytes]:
-    """For each wanted block, the factors that make it of the blocks at hand: one byte each, in their order.
+    """For each wanted block, the coefficients that compute it from the blocks at hand: one byte for each, in their order.
 
     have: k different share numbers; wanted: share numbers. Encoding wants parity blocks from the primary ones.
     Cost: len(have) * (len(have) + 2 * len(wanted)) steps of about 0.1 us.

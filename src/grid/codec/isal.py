@@ -1,6 +1,7 @@
-"""Intel's ISA-L through its C interface: products of a matrix with blocks, over GF(2^8).
+"""Intel's ISA-L through its C interface: multiplies a matrix with blocks over GF(2^8).
 
-Owns the search for the library and the lifetime of what its two functions point to. Knows nothing of codes: matrices come from outside. The calls release the interpreter's lock.
+Owns the search for the library, and the lifetime of the memory passed to its two functions. It knows nothing of codes: callers
+supply the matrices. The calls release the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ _LONGEST_CALL = 2**31 - 65536
 """Lengths are C ints."""
 
 _ROWS_AT_ONCE = 6
-"""Blocks that the library makes in one pass over the sources; for more it reads them again."""
+"""Blocks that the library makes in one pass over the sources; more take further passes."""
 
 _STRIP_BYTES = 384 * 1024
-"""Bytes of all sources that the processor's second cache still holds at the next pass."""
+"""Bytes of all sources that fit in the processor's second-level cache until the next pass."""
 
 
 @frozen
 class MatrixTables:
-    """A matrix of row_count rows and column_count columns, as the library wants it."""
+    """A matrix of row_count rows and column_count columns in the library's form."""
 
     row_count: int
     column_count: int
@@ -48,7 +49,7 @@ class IsalLibrary:
             raise AttributeError(str(problem)) from None
 
     def make_tables(self, rows: Sequence[bytes]) -> MatrixTables:
-        """What `multiply` needs for this matrix: at least one row, all of one length."""
+        """Prepare the matrix for `multiply`: at least one row, all rows of equal length."""
         row_count, column_count = len(rows), len(rows[0])
         tables = _ffi.new("unsigned char[]", _TABLE_SIZE * row_count * column_count)
         matrix = _ffi.from_buffer("unsigned char[]", b"".join(rows))
@@ -58,14 +59,14 @@ class IsalLibrary:
     def multiply(
         self, size: int, matrix: MatrixTables, sources: Sequence[Buffer], targets: Sequence[memoryview]
     ) -> None:
-        """Fill the targets with the matrix times the sources, byte by byte; all have `size` > 0 bytes.
+        """Fill the targets with the product of the matrix and the sources, byte by byte; all have `size` > 0 bytes.
 
-        sources: column_count of them; targets: row_count of them, writable and apart from the sources. The caller
-        has checked counts and sizes; ValueError or BufferError if a target cannot be written.
+        sources: column_count of them; targets: row_count of them, writable and separate from the sources. The caller
+        must check counts and sizes. ValueError or BufferError if a target is not writable.
         """
         if not 0 < size <= _LONGEST_CALL or (len(targets), len(sources)) != (matrix.row_count, matrix.column_count):
             raise ValueError(f"{len(sources)} blocks of {size} bytes do not fit the matrix")
-        # These objects keep the buffers where they are until the last call is done.
+        # These objects keep the buffers in place until the last call is done.
         inputs = [_ffi.from_buffer("unsigned char[]", source) for source in sources]
         outputs = [_ffi.from_buffer("unsigned char[]", target, require_writable=True) for target in targets]
         step = _strip_size(size, matrix)
@@ -81,13 +82,13 @@ class IsalLibrary:
 
 
 def _strip_size(size: int, matrix: MatrixTables) -> int:
-    """Bytes of each block to work on in one call, so that what is read more than once is read from a cache."""
+    """Bytes of each block to process in one call, so that repeated reads come from a cache."""
     strips = -(-size * matrix.column_count // _STRIP_BYTES) if matrix.row_count > _ROWS_AT_ONCE else 1
     return -(-size // strips)
 
 
 def load_isal() -> Iterator[IsalLibrary]:
-    """The libraries that can be loaded, best first: the one that comes with pyeclib, then the system's."""
+    """The libraries that can be loaded, best first: the one bundled with pyeclib, then the system's."""
     for path in (*_bundled_paths(), "libisal.so.2", "libisal.2.dylib"):
         try:
             yield IsalLibrary(path)

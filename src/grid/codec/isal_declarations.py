@@ -1,6 +1,6 @@
-"""The declarations of the two functions of ISA-L that we call, in cffi's compiled form.
+"""The declarations of ISA-L's two functions that we call, in cffi's compiled form.
 
-Parsing them from C would take longer than all else that a small read does. They say:
+Parsing them from C would take longer than all other work of a small read. They are:
 
     void ec_init_tables(int k, int rows, unsigned char *a, unsigned char *gftbls);
     void ec_encode_data(int len, int k, int rows, unsigned char *gftbls, unsigned char **data, unsigned char **coding);

@@ -1,7 +1,7 @@
-"""The texts that Ed25519 keys and signatures travel in. [spec wire 7]
+"""The text forms of Ed25519 keys and signatures. [spec wire 7]
 
-A prefix and base32: `priv-v0-` (the seed) and `pub-v0-` in key files, `v0-` in announcements. Texts come
-without whitespace around them. No message holds what it could not parse.
+A prefix and base32: `priv-v0-` (the seed) and `pub-v0-` in key files, `v0-` in announcements. Texts must have
+no whitespace around them. No message contains text that could not be parsed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _BARE_PREFIX = "v0-"
 
 
 def pack_signing_key(key: SigningKey) -> str:
-    """The `priv-v0-` text of a private key: a secret."""
+    """The `priv-v0-` text of a private key, which is a secret."""
     return _SIGNING_PREFIX + base32.encode(key.seed)
 
 
 def parse_signing_key(text: str) -> SigningKey:
-    """The key of a `priv-v0-` text; FormatError."""
+    """Parse a `priv-v0-` text; FormatError."""
     return SigningKey(_parse(text, _SIGNING_PREFIX, SEED_SIZE))
 
 
@@ -31,17 +31,17 @@ def pack_verifying_key(key: VerifyingKey) -> str:
 
 
 def parse_verifying_key(text: str) -> VerifyingKey:
-    """The key of a `pub-v0-` text; FormatError."""
+    """Parse a `pub-v0-` text; FormatError."""
     return VerifyingKey(_parse(text, _VERIFYING_PREFIX, PUBLIC_KEY_SIZE))
 
 
 def pack_bare_key(key: VerifyingKey) -> str:
-    """The `v0-` text of a public key, as in announcements: the server id."""
+    """The `v0-` text of a public key, as in announcements; this is the server id."""
     return _BARE_PREFIX + base32.encode(key.data)
 
 
 def parse_bare_key(text: str) -> VerifyingKey:
-    """The key of a `v0-` text; FormatError."""
+    """Parse the `v0-` text of a public key; FormatError."""
     return VerifyingKey(_parse(text, _BARE_PREFIX, PUBLIC_KEY_SIZE))
 
 
@@ -51,7 +51,7 @@ def pack_signature(signature: bytes) -> str:
 
 
 def parse_signature(text: str) -> bytes:
-    """The 64 bytes of a signature's `v0-` text; FormatError."""
+    """Parse the `v0-` text of a signature into its 64 bytes; FormatError."""
     return _parse(text, _BARE_PREFIX, SIGNATURE_SIZE)
 
 

@@ -1,10 +1,10 @@
-"""Merkle trees: building them, and proving leaves and rows of leaves from a root. [spec immutable 7]
+"""Merkle trees: builds them, and proves leaves and rows of leaves from a root. [spec immutable 7]
 
-A tree of leaf_count leaves is padded to E leaves, a power of two, and is a flat row of 2E-1 hashes of 32
-bytes: node 0 is the root, the children of node i are 2i+1 and 2i+2, leaf i is node E-1+i. Rows of leaves
-are flat too. Nothing here trusts a hash that does not chain to the root given.
+A tree of leaf_count leaves is padded to E leaves, a power of two. It is a flat row of 2E-1 hashes of 32
+bytes: node 0 is the root, the children of node i are 2i+1 and 2i+2, and leaf i is node E-1+i. Rows of leaves
+are flat too. No hash is trusted unless it chains to the given root.
 
-Cost: CPU: about 1 us a node, a quarter of that where hashes are made side by side. Memory: two trees while one is built.
+Cost: CPU: about 1 us per node, a quarter of that with multi-buffer hashing. Memory: two trees while one is built.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _NODE_MIDDLE = b",32:"
 _NODE_TAIL = b","
 
 _WIDE_ROW = 8 * HASH_SIZE
-"""From this size on a row is worth a call of the library."""
+"""Rows of at least this size are worth a call of the C library."""
 
 MAX_COMPUTED_PADDING = 1 << 16
-"""Padding leaves hashed to stand in for one absent node: some 0.1 s of work, and more than any chunk has."""
+"""Most padding leaves to hash in place of one absent node: some 0.1 s of work, and more than any chunk has."""
 
 
 def padded_leaf_count(count: int) -> int:
-    """E: the smallest power of two that is not less than the count, at least 1."""
+    """E: the smallest power of two that is at least the count, and at least 1."""
     return 1 << max(count - 1, 0).bit_length()
 
 
@@ -42,7 +42,7 @@ def empty_leaf(index: int) -> bytes:
 
 
 def build_tree(leaves: Buffer) -> bytes:
-    """The whole tree over a row of leaves, 32 * (2E-1) bytes; no leaves make the tree of one padding leaf.
+    """The whole tree over a row of leaves, 32 * (2E-1) bytes. Without leaves, it is the tree of one padding leaf.
 
     ValueError if the row is not whole leaves.
     """
@@ -50,12 +50,12 @@ def build_tree(leaves: Buffer) -> bytes:
 
 
 def tree_root(leaves: Buffer) -> bytes:
-    """The root of the tree over a row of leaves; ValueError as for build_tree."""
+    """The root of the tree over a row of leaves; ValueError as in build_tree."""
     return _rows(_pad_row(leaves, 0, padded_leaf_count(_count_leaves(leaves))))[-1]
 
 
 def sibling_chain(leaf_index: int, leaf_count: int) -> list[int]:
-    """The numbers of the nodes that prove a leaf, bottom up, without leaf and root.
+    """The numbers of the nodes that prove a leaf, bottom up, without the leaf and the root.
 
     ValueError if there is no such leaf.
     """
@@ -64,7 +64,7 @@ def sibling_chain(leaf_index: int, leaf_count: int) -> list[int]:
 
 def row_path(leaf_count: int, first_leaf: int, chunk_leaves: int) -> list[int]:
     """The numbers of the nodes that prove a chunk of leaves, bottom up: the siblings on the path from the root
-    of the chunk's subtree to the root; none when the chunk is the whole padded tree or more.
+    of the chunk's subtree to the root; none if the chunk is the whole padded tree or more.
 
     chunk_leaves: a power of two; first_leaf: a multiple of it that is a leaf. ValueError otherwise.
     """
@@ -81,9 +81,9 @@ def row_path(leaf_count: int, first_leaf: int, chunk_leaves: int) -> list[int]:
 
 
 def prove_leaf(root: bytes, leaf_count: int, leaf_index: int, leaf: bytes, nodes: Mapping[int, bytes]) -> None:
-    """Return if the leaf chains to the root; IntegrityError if not, or if a node for that is absent.
+    """Check that the leaf chains to the root; IntegrityError if not, or if a necessary node is missing.
 
-    nodes: those of sibling_chain; others are not looked at, and one over padding leaves only may be absent.
+    nodes: those of sibling_chain. Others are ignored, and one over padding leaves only may be missing.
     """
     if not 0 <= leaf_index < leaf_count:
         raise IntegrityError(f"there is no leaf {leaf_index} of {leaf_count}")
@@ -93,11 +93,11 @@ def prove_leaf(root: bytes, leaf_count: int, leaf_index: int, leaf: bytes, nodes
 
 
 def prove_row(root: bytes, leaf_count: int, first_leaf: int, row: Buffer, nodes: Mapping[int, bytes]) -> None:
-    """Return if every leaf of the row chains to the root; IntegrityError if not, or if a node is absent.
+    """Check that every leaf of the row chains to the root; IntegrityError if not, or if a node is missing.
 
     row: the leaves of one node (a power of two of them, the first index a multiple of that), or as many of
-    them as there are up to the last leaf of the tree. nodes: those of row_path; others are not looked at, and one
-    over padding leaves only may be absent.
+    them as there are up to the last leaf of the tree. nodes: those of row_path. Others are ignored, and one
+    over padding leaves only may be missing.
     """
     count, rest = divmod(len(row), HASH_SIZE)
     chunk_leaves = padded_leaf_count(count)
@@ -122,7 +122,7 @@ def _pad_row(leaves: Buffer, first_leaf: int, chunk_leaves: int) -> bytes:
 
 
 def _rows(row: bytes) -> list[bytes]:
-    """All rows above a padded row of leaves, from itself up to the root."""
+    """All rows above a padded row of leaves, from the row itself to the root."""
     rows = [row]
     library = multi_buffer() if len(row) >= _WIDE_ROW else None
     while len(row) > HASH_SIZE:
@@ -153,7 +153,7 @@ def _sibling(node: int) -> int:
 def _climb(
     root: bytes, leaf_count: int, first_leaf: int, chunk_leaves: int, value: bytes, nodes: Mapping[int, bytes]
 ) -> None:
-    """Hash a subtree's root up to the tree's root and compare."""
+    """Hash from a subtree's root up to the tree's root, and compare."""
     padded = padded_leaf_count(leaf_count)
     node = _subtree_root(padded, first_leaf, chunk_leaves)
     width = chunk_leaves

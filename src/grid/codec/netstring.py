@@ -17,16 +17,16 @@ def pack_netstring(value: Buffer) -> bytes:
 
 
 def parse_netstring(data: Buffer, offset: int, limit: int) -> tuple[bytes, int]:
-    """The value framed at `offset`, and the offset after it; a copy. The errors of `locate_netstring`."""
+    """The value framed at `offset` (a copy), and the offset after it. Raises the errors of `locate_netstring`."""
     start, end = locate_netstring(data, offset, limit)
     return bytes(data[start:end]), end + 1
 
 
 def locate_netstring(data: Buffer, offset: int, limit: int) -> tuple[int, int]:
-    """Where the value framed at `offset` begins and ends; a comma follows it.
+    """(begin, end) of the value framed at `offset`; a comma follows it.
 
-    limit: the most bytes the value may have; not more of the data is looked at. FormatError if there is no
-    whole netstring, or its length is longer than the limit or has leading zeros.
+    limit: the most bytes the value may have; no more of the data is read. FormatError if the netstring is
+    incomplete, or if its length exceeds the limit or has leading zeros.
     """
     head = _HEAD.match(data, offset)
     if head is None:

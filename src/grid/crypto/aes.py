@@ -1,7 +1,7 @@
-"""AES-128 in counter mode, from any byte on. [spec immutable 4; spec mutable 2]
+"""AES-128 in counter mode, starting at any byte. [spec immutable 4; spec mutable 2]
 
-Owns the counter: 16 bytes, big-endian, starting at zero, no nonce. A key must never encrypt two
-different texts; that is the caller's affair.
+Owns the counter: 16 bytes, big-endian, starting at zero, no nonce. Callers must never encrypt two
+different texts with one key.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _CELL = 16
 
 
 class CtrCipher:
-    """Encrypts or decrypts (the same thing) consecutive bytes of one text from `offset` on.
+    """Encrypts or decrypts (the same operation) consecutive bytes of one text, starting at `offset`.
 
-    key: 16 bytes. offset: bytes of the text that are skipped, at no cost. ValueError for another key
+    key: 16 bytes. offset: bytes of the text to skip, at no cost. ValueError for a wrong key
     size or a negative offset.
     """
 
@@ -39,7 +39,7 @@ class CtrCipher:
             self._stream.update(bytes(skipped))
 
     def crypt_into(self, source: Buffer, target: memoryview | bytearray) -> None:
-        """Write the source's other form to the target, of the same length; it may be the source itself.
+        """Encrypt or decrypt the source into the target, which has the same length and may be the source itself.
 
         Nothing else is copied. ValueError if the lengths differ.
         """
@@ -49,9 +49,9 @@ class CtrCipher:
             self._stream.update_into(source, target)
 
     def crypt_each(self, sources: Iterable[Buffer], targets: Iterable[memoryview]) -> None:
-        """What crypt_into does for one source after the other, each into its target; quicker where there are many.
+        """Call crypt_into for each pair of source and target; faster for many pairs.
 
-        ValueError as there, or if they are not as many; what comes before is written then.
+        ValueError as in crypt_into, or if the numbers differ; earlier targets are then written already.
         """
         update = self._stream.update_into
         for source, target in zip(sources, targets, strict=True):
@@ -61,10 +61,10 @@ class CtrCipher:
                 update(source, target)
 
     def crypt(self, source: Buffer) -> bytes:
-        """The source's other form."""
+        """Encrypt or decrypt the source."""
         return self._stream.update(source)
 
 
 def crypt_once(key: bytes, text: Buffer) -> bytes:
-    """A whole text's other form under a key of its own. [spec mutable 2]"""
+    """Encrypt or decrypt a whole text with a key that is used only for it. [spec mutable 2]"""
     return CtrCipher(key).crypt(text)

@@ -1,4 +1,4 @@
-"""What bytes may come in."""
+"""The types that hold bytes."""
 
 from __future__ import annotations
 

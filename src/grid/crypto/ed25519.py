@@ -1,6 +1,6 @@
 """Ed25519 signatures. [spec wire 7]
 
-Keys are bytes; the texts they travel in are in codec.key_text. No repr holds a seed.
+Keys are bytes; codec.key_text has their text forms. No repr contains a seed.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ SIGNATURE_SIZE = 64
 
 @frozen
 class VerifyingKey:
-    """A public key: bytes, 32 of them."""
+    """A public key of 32 bytes."""
 
     data: bytes = field(
         repr=bytes.hex, validator=[validators.min_len(PUBLIC_KEY_SIZE), validators.max_len(PUBLIC_KEY_SIZE)]
     )
 
     def verify(self, signature: bytes, message: Buffer) -> None:
-        """Return if the signature is this key's of the message; IntegrityError if not."""
+        """Check the key's signature of the message; IntegrityError if it is wrong."""
         try:
             Ed25519PublicKey.from_public_bytes(self.data).verify(signature, message)
         except (InvalidSignature, ValueError):
@@ -36,7 +36,7 @@ class VerifyingKey:
 
 @frozen
 class SigningKey:
-    """A private key: seed, 32 unpredictable bytes."""
+    """A private key. seed: 32 unpredictable bytes."""
 
     seed: bytes = field(repr=False, validator=[validators.min_len(SEED_SIZE), validators.max_len(SEED_SIZE)])
 
@@ -46,7 +46,7 @@ class SigningKey:
         return VerifyingKey(self._key().public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
 
     def sign(self, message: Buffer) -> bytes:
-        """The 64-byte signature of the message; always the same one."""
+        """The 64-byte signature of the message, which is deterministic."""
         return self._key().sign(message)
 
     def _key(self) -> Ed25519PrivateKey:

@@ -1,6 +1,6 @@
-"""Buffers of one length that are cut alike: piece j of each is in row j, as the blocks of a segment are.
+"""Buffers of equal length that are cut alike: piece j of each is in row j, like the blocks of a segment.
 
-Pure arithmetic and views; nothing is copied. hashing.py hashes what is cut so, in C where it can.
+Pure arithmetic and views; nothing is copied. hashing.py hashes the pieces, in C if it can.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from grid.crypto.buffer import Buffer
 
 @frozen
 class RowCut:
-    """How equally long buffers are cut into rows: `count` pieces of `size` bytes each, the last one of `last_size`.
+    """How buffers of equal length are cut into rows: `count` pieces of `size` bytes each, the last one of `last_size`.
 
     ValueError unless all three are at least 1, and the last piece is no longer than the others.
     """
@@ -24,7 +24,7 @@ class RowCut:
     last_size: int
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what would be cut into nothing."""
+        """Raise ValueError for impossible numbers."""
         if self.count < 1 or not 1 <= self.last_size <= self.size:
             raise ValueError(f"nothing is cut into {self.count} pieces of {self.size} and {self.last_size} bytes")
 
@@ -39,14 +39,14 @@ class RowCut:
         return [view[start : start + self.size] for start in range(0, self.run_size, self.size)]
 
     def rows(self, columns: Sequence[Buffer], total: int) -> list[list[memoryview]]:
-        """For each row its piece of every column; those of the last row end where `total` bytes are reached."""
+        """For each row, its piece of every column. Those of the last row are cut where `total` bytes are reached."""
         rows = [list(row) for row in zip(*(self.pieces(run) for run in columns), strict=True)]
         if rows:
             rows[-1] = _cut_off(rows[-1], total - (self.count - 1) * self.size * len(columns))
         return rows
 
     def check(self, shares: Sequence[Buffer], columns: Sequence[Buffer], total: int) -> None:
-        """ValueError if a buffer has another length, or `total` bytes of the columns do not end in the last row."""
+        """Raise ValueError if a buffer has another length, or if `total` bytes of the columns do not end in the last row."""
         size = self.run_size
         if any(len(run) != size for runs in (shares, columns) for run in runs):
             raise ValueError(f"buffers of other lengths than {size} are not cut into rows")
@@ -55,7 +55,7 @@ class RowCut:
 
 
 def _cut_off(pieces: Sequence[memoryview], length: int) -> list[memoryview]:
-    """The pieces without what follows the first `length` bytes."""
+    """The pieces, cut after the first `length` bytes."""
     kept = []
     for piece in pieces:
         if length <= 0:

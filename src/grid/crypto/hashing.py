@@ -1,7 +1,7 @@
 """Tagged hashes: SHA-256 twice over a netstring-framed tag and the data. [spec caps 2]
 
-Owns the framing, which keeps hashes of different purposes apart. Never caches a tag: some are secrets.
-Data of 2048 bytes or more is hashed without holding the interpreter's lock. Many messages at once are hashed
+Owns the framing, which separates hashes of different purposes. It never caches a tag, because some are secret.
+Hashing 2048 bytes or more releases the interpreter's lock. Many messages are hashed
 side by side where that is faster (multi_buffer.py).
 """
 
@@ -16,10 +16,10 @@ from grid.crypto.hash_rows import RowCut
 from grid.crypto.multi_buffer import Stream, multi_buffer
 
 HASH_SIZE = 32
-"""Bytes of a whole hash; shorter ones are its front."""
+"""Bytes of a full hash; shorter hashes are its beginning."""
 
 BLOCK_TAG = b"allmydata_encoded_subshare_v1"
-"""The leaf of a block hash tree is the hash of a block under this tag. [spec immutable 1]"""
+"""A leaf of a block hash tree is the hash of a block under this tag. [spec immutable 1]"""
 
 
 def _frame(value: bytes) -> bytes:
@@ -39,7 +39,7 @@ def tagged_pair_hash(tag: bytes, left: bytes, right: bytes, size: int = HASH_SIZ
 
 
 class TaggedHasher:
-    """Hashes data under one tag as it comes; the tag's part of the work is done once."""
+    """Hashes data under one tag, piece by piece. The tag is hashed only once."""
 
     __slots__ = ("_inner",)
 
@@ -47,11 +47,11 @@ class TaggedHasher:
         self._inner = sha256(_frame(tag))
 
     def update(self, data: Buffer) -> None:
-        """Append data to what is hashed."""
+        """Append data."""
         self._inner.update(data)
 
     def digest(self, size: int = HASH_SIZE) -> bytes:
-        """The first `size` bytes of the hash of all data so far; more may follow."""
+        """The first `size` bytes of the hash of all data so far. More data may follow."""
         return sha256(self._inner.digest()).digest()[:size]
 
     def copy(self) -> Self:
@@ -62,7 +62,7 @@ class TaggedHasher:
 
 
 class LeafHasher:
-    """Hashes many messages, each by itself, under one tag that is no secret. Any number of threads may use it."""
+    """Hashes many separate messages under one public tag. Any number of threads may use it."""
 
     __slots__ = ("_frame", "_inner", "_stream")
 
@@ -72,14 +72,14 @@ class LeafHasher:
         self._stream: Stream | None = None
 
     def hash_of(self, *pieces: Buffer) -> bytes:
-        """The 32-byte hash of the pieces joined."""
+        """The 32-byte hash of the joined pieces."""
         inner = self._inner.copy()
         for piece in pieces:
             inner.update(piece)
         return sha256(inner.digest()).digest()
 
     def hash_row(self, items: Sequence[Buffer]) -> bytes:
-        """The hash of each item, joined: a row of leaves, 32 bytes an item. Fastest for items of like sizes."""
+        """The hash of each item, joined into a row of leaves of 32 bytes. Fastest for items of similar sizes."""
         library = multi_buffer() if len(items) > 1 else None
         if library is None:
             return b"".join([self.hash_of(item) for item in items])
@@ -101,10 +101,10 @@ def hash_rows(
     segment: LeafHasher | None = None,
     total: int = 0,
 ) -> tuple[bytes, bytes]:
-    """The hash of each piece of the shares, share after share; and that of each row's pieces of the columns, joined.
+    """The hash of each piece of the shares, share after share; and the hash of each row's joined pieces of the columns.
 
-    total: bytes of all rows of the columns; the rest of the last row is padding. A buffer may be a share and a
-    column. All in one call of C where the library is there. ValueError if the sizes are others.
+    total: bytes of all rows of the columns; the rest of the last row is padding. A buffer may be both a share and a
+    column. This is one C call if the library is available. ValueError if sizes do not match.
     """
     cut.check(shares, columns, total)
     library = multi_buffer()
@@ -117,7 +117,7 @@ def hash_rows(
 
 
 class RunningHasher:
-    """Hashes data under one tag as it comes, and parts of the same data as leaves, in one pass over it."""
+    """Hashes data under one tag and, in the same pass, parts of the data as leaves."""
 
     __slots__ = ("_inner", "_stream")
 
@@ -127,7 +127,7 @@ class RunningHasher:
         self._inner = sha256(_frame(tag))
 
     def update(self, data: Buffer, hasher: LeafHasher, items: Sequence[Buffer]) -> bytes:
-        """Append the data to what is hashed; `hasher.hash_row(items)`. One thread at a time."""
+        """Append the data, and return `hasher.hash_row(items)`. One thread at a time."""
         library = multi_buffer()
         if self._stream is None or library is None:
             self._inner.update(data)
@@ -136,7 +136,7 @@ class RunningHasher:
         return library.hash_messages([hasher._prefix()] * len(items), messages, running=self._stream, data=data)
 
     def digest(self) -> bytes:
-        """The 32-byte hash of all data so far; more may follow."""
+        """The 32-byte hash of all data so far. More data may follow."""
         library = multi_buffer()
         if self._stream is None or library is None:
             return sha256(self._inner.digest()).digest()
@@ -147,10 +147,10 @@ _block_hasher = LeafHasher(BLOCK_TAG)
 
 
 def hash_blocks(blocks: Sequence[Buffer]) -> bytes:
-    """The leaves of these blocks in a block hash tree, joined. [spec immutable 1; spec mutable 2]"""
+    """The joined leaves of these blocks in a block hash tree. [spec immutable 1; spec mutable 2]"""
     return _block_hasher.hash_row(blocks)
 
 
 def hash_name() -> str:
-    """What hashes many messages: `lanes` for the library of multi_buffer.py, or hashlib alone."""
+    """The engine that hashes many messages: `lanes` for the library of multi_buffer.py, or hashlib alone."""
     return "hashlib" if multi_buffer() is None else "lanes"

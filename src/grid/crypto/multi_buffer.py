@@ -1,10 +1,10 @@
-"""SHA-256 of many messages side by side, in C: see multi_buffer.c, which is built with the package where there is a compiler.
+"""SHA-256 of many messages side by side, in C. multi_buffer.c is built with the package if there is a compiler.
 
-Owns the search for the library, its proof against hashlib, and the lifetime of what it is pointed to. Knows nothing
-of tags. Calls let other threads run. Without a library, or on a processor without SHA instructions,
-hashlib does the work. The C code calls the place of one message under way a lane.
+Owns the search for the library, its check against hashlib, and the lifetime of the memory passed to it. It knows nothing
+of tags. Calls let other threads run. Without the library, or on a processor without SHA instructions,
+hashlib does the work. A lane is the C code's slot for one message in progress.
 
-Cost: CPU: two messages of like size take 0.55 of the time that one after the other would; 2 us a call and 1 us a piece.
+Cost: CPU: two messages of similar size take 0.55 of the time of one after the other; 2 us per call and 1 us per piece.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from grid.crypto.buffer import Buffer
 _DIGEST_SIZE = 32
 
 _passed_over: set[str] = set()
-"""Libraries that are not asked."""
+"""Libraries that are disabled."""
 
 
 class Stream:
-    """A message under way: what more than one message begins with, or one that grows."""
+    """A message in progress: the common beginning of several messages, or one that grows."""
 
     __slots__ = ("_state",)
 
@@ -36,7 +36,7 @@ class MultiBufferLibrary:
     """The loaded library."""
 
     def __init__(self, path: str) -> None:
-        """OSError or AttributeError if there is none at the path, or this processor cannot run it."""
+        """OSError or AttributeError if there is no library at the path or the processor cannot run it."""
         from grid.crypto.multi_buffer_declarations import ffi
 
         self._ffi = ffi
@@ -68,15 +68,15 @@ class MultiBufferLibrary:
         running: Stream | None = None,
         data: Buffer = b"",
     ) -> bytes:
-        """SHA-256 of SHA-256 of each message, joined: what its prefix had, then its pieces.
+        """Double SHA-256 of each message, joined. A message is its prefix and then its pieces.
 
-        Prefixes stay as they are, and may serve several threads. running: takes the data meanwhile, and goes on
-        behind them; one thread at a time.
+        Prefixes do not change, and several threads may use them at once. running: takes the data at the same time, and
+        advances; one thread at a time.
         """
         ffi = self._ffi
         digests = bytearray(_DIGEST_SIZE * len(messages))
         pieces = [piece for message in messages for piece in message]
-        # These objects keep the buffers where they are until the call is done.
+        # These objects keep the buffers in place until the call is done.
         pointers = [ffi.from_buffer("unsigned char[]", piece) for piece in pieces]
         self._hash(
             ffi.NULL if running is None else running._state,
@@ -100,17 +100,17 @@ class MultiBufferLibrary:
         segment: Stream,
         total: int,
     ) -> tuple[bytes, bytes]:
-        """The hash of each piece, share after share; and of the pieces of each row of the columns, joined.
+        """The hash of each piece, share after share; and the hash of each row's joined pieces of the columns.
 
         cut: (count, size, last size) of the pieces of every buffer. total: bytes of all rows of the columns together; what the
-        last row has beyond that is left out. Each hash is as in hash_messages. The caller has checked that the buffers are as long
-        as the cut says, and the total ends in the last row.
+        last row has beyond that is ignored. Each hash is as in hash_messages. The caller must check that the buffers have the length
+        in `cut`, and that the total ends in the last row.
         """
         ffi = self._ffi
         count = cut[0]
         leaves = bytearray(_DIGEST_SIZE * count * len(shares))
         segments = bytearray(_DIGEST_SIZE * count if columns else 0)
-        # These objects keep the buffers where they are until the call is done.
+        # These objects keep the buffers in place until the call is done.
         pointers = [[ffi.from_buffer("unsigned char[]", run) for run in runs] for runs in (shares, columns)]
         self._hash_rows(
             *cut,
@@ -127,7 +127,7 @@ class MultiBufferLibrary:
         return bytes(leaves), bytes(segments)
 
     def join_pairs(self, row: Buffer) -> bytes:
-        """The row of a Merkle tree above this one, which has an even number of hashes of 32 bytes. [spec immutable 7]"""
+        """The next row of a Merkle tree above this one, which has an even number of 32-byte hashes. [spec immutable 7]"""
         parents = bytearray(len(row) // 2)
         self._join_pairs(
             self._ffi.from_buffer("unsigned char[]", row),
@@ -139,7 +139,7 @@ class MultiBufferLibrary:
 
 @cache
 def multi_buffer() -> MultiBufferLibrary | None:
-    """The library, if there is one and it proves itself against hashlib."""
+    """The library, if it exists and agrees with hashlib."""
     for path in _paths():
         if path in _passed_over:
             continue
@@ -153,7 +153,7 @@ def multi_buffer() -> MultiBufferLibrary | None:
 
 
 def use_multi_buffer(wanted: bool) -> None:
-    """Whether this process uses the library from now on, if there is one: for comparisons."""
+    """Set whether this process uses the library, if it exists; for comparisons."""
     if wanted:
         _passed_over.clear()
     else:

@@ -1,6 +1,6 @@
 """The declarations of the functions of multi_buffer.c, in cffi's compiled form.
 
-Parsing them from C would take longer than all else that a small read does. They say:
+Parsing them from C would take longer than all other work of a small read. They are:
 
     size_t lanes_stream_size(void);
     int lanes_usable(void);

@@ -1,7 +1,7 @@
-"""RSA keys of mutable files: their bytes, what is derived of these, and signatures. [spec mutable 3]
+"""The RSA keys of mutable files: their encodings, values derived from them, and signatures. [spec mutable 3]
 
-Owns the DER forms. The bytes of a private key are kept as they came, because the write key is their hash.
-Keys have 2048 bits: 1.20 refuses others. No repr and no message holds a private key.
+Owns the DER forms. The bytes of a private key are kept unchanged, because the write key is their hash.
+Keys have 2048 bits, because 1.20 refuses others. No repr and no message contains a private key.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ _PADDING = PSS(mgf=MGF1(SHA256()), salt_length=_SALT_SIZE)
 
 @frozen
 class PublicKey:
-    """Checks signatures; der: its SubjectPublicKeyInfo, bytes as they came."""
+    """Checks signatures. der: its SubjectPublicKeyInfo, unchanged."""
 
     der: bytes = field(repr=False)
     _key: RSAPublicKey = field(repr=False, eq=False)
 
     @property
     def fingerprint(self) -> bytes:
-        """The 32 bytes in the caps of the file."""
+        """The 32-byte fingerprint in the file's caps."""
         return tagged_hash(b"allmydata_mutable_pubkey_to_fingerprint_v1", self.der)
 
     def verify(self, signature: bytes, message: bytes) -> None:
-        """Return if the signature is this key's of the message; IntegrityError if not."""
+        """Check the key's signature of the message; IntegrityError if it is wrong."""
         try:
             self._key.verify(signature, message, _PADDING, SHA256())
         except InvalidSignature:
@@ -53,14 +53,14 @@ class PublicKey:
 
 @frozen
 class PrivateKey:
-    """Signs; der: its PKCS#8 bytes as they came, a secret."""
+    """Signs. der: its PKCS#8 bytes, unchanged; a secret."""
 
     der: bytes = field(repr=False)
     _key: RSAPrivateKey = field(repr=False, eq=False)
 
     @property
     def write_key(self) -> bytes:
-        """The 16 bytes in the write cap of the file."""
+        """The 16-byte write key in the file's write cap."""
         return tagged_hash(b"allmydata_mutable_privkey_to_writekey_v1", self.der, 16)
 
     @property
@@ -70,25 +70,25 @@ class PrivateKey:
         return PublicKey(public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo), public)
 
     def sign(self, message: bytes) -> bytes:
-        """A 256-byte signature of the message, another one each time."""
+        """A 256-byte signature of the message, different each time."""
         return self._key.sign(message, _PADDING, SHA256())
 
 
 def generate_key() -> PrivateKey:
-    """A new key, from the entropy of OpenSSL; takes 0.1 s or several times that."""
+    """Generate a key from OpenSSL's entropy; takes 0.1 s or several times that."""
     return _export(generate_private_key(65537, KEY_BITS))
 
 
 def parse_private_key(der: bytes) -> PrivateKey:
-    """The key with these PKCS#8 bytes, which it keeps; FormatError.
+    """Parse PKCS#8 bytes, and keep them; FormatError.
 
-    Whether its numbers belong together is not checked: who has the write cap vouches for them.
+    It does not check that the numbers belong together: the holder of the write cap vouches for them.
     """
     return PrivateKey(der, _load_private(der, is_pem=False))
 
 
 def import_private_key(data: bytes) -> PrivateKey:
-    """A key that comes from elsewhere, as PEM or DER, PKCS#1 or PKCS#8; its bytes are those that 1.20 makes of it.
+    """Import a key as PEM or DER, PKCS#1 or PKCS#8. Its bytes become those that 1.20 would make.
 
     FormatError if it is not an unencrypted RSA key of 2048 bits.
     """
@@ -96,7 +96,7 @@ def import_private_key(data: bytes) -> PrivateKey:
 
 
 def parse_public_key(der: bytes) -> PublicKey:
-    """The key with these SubjectPublicKeyInfo bytes, which it keeps; FormatError."""
+    """Parse SubjectPublicKeyInfo bytes, and keep them; FormatError."""
     _check_size(der)
     try:
         key = load_der_public_key(der)

@@ -1,1 +1,1 @@
-"""Directories: files that hold names and caps. Their bytes, their changes, and walks over trees of them."""
+"""Directories: files that contain names and caps. Their bytes, their changes, and walks over trees of them."""

@@ -1,6 +1,6 @@
-"""Checking, verifying and repairing everything below a directory, several objects at once. [spec directories 9]
+"""Checks, verifies and repairs everything below a directory, several objects at once. [spec directories 9]
 
-Results come in the order of the walk, whichever check ends first. One object that cannot be checked or repaired does
+Results come in the order of the walk, whichever check ends first. An object that cannot be checked or repaired does
 not end the walk.
 """
 
@@ -21,15 +21,15 @@ from grid.errors import GridError
 from grid.runtime import Tasks
 
 JOBS = 8
-"""Objects that are checked at once; each check asks all servers at once by itself."""
+"""Objects checked at once; each check asks all its servers at once."""
 
 
 @frozen(kw_only=True)
 class Checked:
-    """One object and its health. health: None if there is nothing to check, or if `error` says why it is not known.
+    """An object and its health. health: None if there is nothing to check, or if `error` says why it is unknown.
 
-    With a repair, health is that before it. error: also why a repair was not possible. is_repeat: a file in a pack that was
-    looked at for another file already.
+    With a repair, health is from before it. error: also why a repair was impossible. is_repeat: a file in a pack that was
+    checked for another file already.
     """
 
     visited: Visited
@@ -40,7 +40,7 @@ class Checked:
 
     @property
     def counts(self) -> bool:
-        """Whether it is counted: literal and unknown objects are not."""
+        """Whether it is counted; literal and unknown objects are not."""
         return self.error is not None or (self.health is not None and bool(self.health.storage_index))
 
 
@@ -53,10 +53,10 @@ async def deep_check(
     repair: bool = False,
     on_unreadable: OnUnreadable | None = None,
 ) -> AsyncGenerator[Checked, None]:
-    """Check everything that a walk visits. repair: make whole what is not healthy and can be.
+    """Check everything that a walk visits. repair: repair what is unhealthy and recoverable.
 
-    A mutable object whose cap only reads is checked and left as it is. The errors of `walk`, after everything that
-    was visited before.
+    A mutable object with only a read cap is checked but not repaired. The errors of `walk` are raised after everything
+    visited before them was reported.
     """
 
     async def examine(visited: Visited) -> Checked:
@@ -92,9 +92,9 @@ async def deep_check(
 
 
 async def check_and_repair(store: Store, visited: Visited, cap: KnownCap, verify: bool, add_lease: bool) -> Checked:
-    """The health before, and what a repair came to; verified before, unless a look finds everything there.
+    """Check, and repair if necessary. The first check verifies, unless a check without verification finds everything.
 
-    What goes wrong is in the result.
+    Errors are part of the result.
     """
     before: Health | None = None
     try:
@@ -109,7 +109,7 @@ async def check_and_repair(store: Store, visited: Visited, cap: KnownCap, verify
 
 @frozen
 class _LeftAlone:
-    """No repair was made: there is none to make, or none that the cap permits."""
+    """No repair was made, because none was needed or the cap permits none."""
 
     before: Health
     attempted: bool = False
@@ -132,14 +132,14 @@ class _LeftAlone:
 
 
 class _Packs:
-    """Looks at each pack once, for the first of its files."""
+    """Checks each pack once, for the first of its files."""
 
     def __init__(self, examine: Callable[[Visited], Coroutine[Any, Any, Checked]]) -> None:
         self._examine = examine
         self._jobs: dict[KnownCap, _Job] = {}
 
     async def examine(self, visited: Visited) -> Checked:
-        """What was found; of a further file of a pack, what was found for the first."""
+        """The findings; for a further file of a pack, those for the first."""
         if not isinstance(visited.target, SliceCap):
             return await self._examine(visited)
         pack = visited.target.verify_cap()
@@ -153,7 +153,7 @@ class _Packs:
 
 
 class _Jobs:
-    """Coroutines that run at once, and whose results are taken in the order in which they were started."""
+    """Coroutines that run at once, and whose results are taken in the order of their starts."""
 
     def __init__(self) -> None:
         self._tasks = Tasks()
@@ -165,17 +165,17 @@ class _Jobs:
         return len(self._queue)
 
     def start(self, body: Coroutine[Any, Any, Checked]) -> None:
-        """Start one."""
+        """Start a coroutine."""
         job = _Job()
         self._queue.append(job)
         self._tasks.start(body, job.settle, job.settle)
 
     async def next(self) -> Checked:
-        """The result of the one that was started first, or its error."""
+        """The result of the coroutine started first, or its error."""
         return await self._queue.popleft().wait()
 
     def cancel(self) -> None:
-        """Give up all that run."""
+        """Cancel all that run."""
         self._tasks.cancel()
 
 
@@ -205,7 +205,7 @@ class _Job:
 
 @define
 class HealthCounts:
-    """Objects by their health. unhealthy counts the unrecoverable ones too, and those whose check failed."""
+    """Number of objects by health. unhealthy includes the unrecoverable ones and those whose check failed."""
 
     healthy: int = 0
     unhealthy: int = 0
@@ -213,7 +213,7 @@ class HealthCounts:
     corrupt_shares: int = 0
 
     def add(self, found: Health | None) -> None:
-        """Count one object; None if its health could not be found out."""
+        """Count one object; None if its health is unknown."""
         if found is None:
             self.unhealthy += 1
             return
@@ -227,9 +227,9 @@ class HealthCounts:
 
 @define
 class CheckCounters:
-    """What a deep check counts. before: what was found. after: what is left of it when repairs were made.
+    """The counts of a deep check. before: as found. after: when repairs were done.
 
-    failed_checks: objects whose health could not be found out.
+    failed_checks: objects whose health is unknown.
     """
 
     objects_checked: int = 0
@@ -240,7 +240,7 @@ class CheckCounters:
     failed_checks: int = 0
 
     def add(self, checked: Checked) -> None:
-        """Count one object, if it is one that counts; each pack once."""
+        """Count one object, if objects of its kind count; each pack counts once."""
         if not checked.counts or checked.is_repeat:
             return
         self.objects_checked += 1
@@ -258,7 +258,7 @@ class CheckCounters:
         return self.repairs_attempted - self.repairs_successful
 
     def to_json(self, *, repair: bool) -> Mapping[str, int]:
-        """The counters by the names that they have in 1.20, and those of unrecoverable objects. repair: with repairs."""
+        """The counters under 1.20's names, and the counts of unrecoverable objects. repair: with repairs."""
         counts = {"count-objects-checked": self.objects_checked}
         if not repair:
             return counts | _named(self.before, "")

@@ -1,7 +1,7 @@
-"""Changes to a mutable directory, as values, and what they make of its entries. [spec directories 4, 7]
+"""Changes of a mutable directory, as values, and their effect on its entries. [spec directories 4, 7]
 
 Pure: the same edits can be applied again to newer contents. An entry that no edit names keeps its bytes.
-An entry that cannot be listed counts as absent; only an edit that overwrites takes its place.
+An entry that cannot be listed counts as absent; only an edit with overwrite replaces it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from grid.directory.pack import Child, Entries, Entry, Target, make_entry
 from grid.errors import ChildOfWrongTypeError, ExistingChildError, LinkChangedError, NoSuchChildError
 
 Overwrite = bool | Literal["only-files"]
-"""Whether a child that is there may be replaced; "only-files": unless it is a directory."""
+"""Whether an existing child may be replaced. "only-files": unless it is a directory."""
 
 
 @frozen
 class SetChild:
-    """Add or replace a link. metadata: the caller's; None keeps what an old link of that name has.
+    """Add or replace a link. metadata: the caller's; None keeps that of an old link with this name.
 
-    only: replace a link that leads there, and leave it alone if it is gone or leads elsewhere by now.
+    only: replace a link that leads there, and do nothing if it is gone or leads elsewhere by now.
     """
 
     name: str
@@ -37,10 +37,10 @@ class SetChild:
 
 @frozen
 class RemoveChild:
-    """Remove a link. must_be: what it has to be, where that is known.
+    """Remove a link. must_be: the required type, if any.
 
-    only: leave the link alone if it leads elsewhere by now. beside: links of this directory that have to be there still,
-    with the directories to which they lead; LinkChangedError if one is not.
+    only: do nothing if the link leads elsewhere by now. beside: links of this directory that must still exist,
+    with the directories they lead to; LinkChangedError if one does not.
     """
 
     name: str
@@ -63,7 +63,7 @@ Edit = SetChild | RemoveChild | SetMetadata
 
 @frozen(kw_only=True)
 class Edited:
-    """entries: after all edits. changed: whether any differs. previous: children replaced or removed, by name."""
+    """entries: after all edits. changed: whether any differs. previous: children that were replaced or removed, by name."""
 
     entries: Entries = field(repr=False)
     changed: bool
@@ -71,11 +71,11 @@ class Edited:
 
 
 def apply_edits(entries: Entries, edits: Sequence[Edit], *, now: float, retrying: bool, write_key: bytes) -> Edited:
-    """All of the edits, one after the other, or the error of the first that does not fit.
+    """Apply all edits in order, or raise the error of the first that does not fit.
 
-    now: Unix time. retrying: an earlier attempt may have been stored already, so that what is to be removed may be
-    gone, and what is to be added may be there. write_key: the directory's, 16 bytes.
-    ExistingChildError, NoSuchChildError, ChildOfWrongTypeError; CapError for what no directory takes; FormatError.
+    now: Unix time. retrying: an earlier attempt may have been stored, so that what an edit removes may be
+    gone, and what it adds may exist. write_key: the directory's, 16 bytes.
+    ExistingChildError, NoSuchChildError, ChildOfWrongTypeError; CapError for a child that no directory accepts; FormatError.
     """
     after = dict(entries)
     previous: dict[str, Child] = {}
@@ -99,7 +99,7 @@ def apply_edits(entries: Entries, edits: Sequence[Edit], *, now: float, retrying
 
 
 def updated_metadata(old: Metadata | None, given: Metadata | None, now: float) -> dict[str, object]:
-    """The metadata of a link that is made or changed now. old: that of the same name before. [spec directories 4]"""
+    """The metadata of a link that is made or changed now. old: of the link with that name before. [spec directories 4]"""
     before: Metadata = {} if old is None else old
     result = dict(before if given is None else given)
     result.pop("tahoe", None)
@@ -112,14 +112,14 @@ def updated_metadata(old: Metadata | None, given: Metadata | None, now: float) -
 
 
 def read_only(target: Target) -> Target:
-    """What reads the target and no more."""
+    """The target with read authority only."""
     if isinstance(target, UnknownChild):
         return target if target.error is not None else UnknownChild(read=target.read)
     return target.read_cap()
 
 
 def require_beside(edit: RemoveChild, children: Mapping[str, Child | None]) -> None:
-    """LinkChangedError unless the links on which the removal relies lead where they led."""
+    """Raise LinkChangedError unless the links on which the removal relies still lead to the same directories."""
     for name, directory in edit.beside:
         child = children.get(name)
         target = None if child is None else child.target
@@ -161,7 +161,7 @@ def _require_replaceable(name: str, old: Entry | None, edit: SetChild, retrying:
         return
     if old.child is not None:
         if retrying and old.child.target in (edit.target, read_only(edit.target)):
-            return  # It was this edit that put it there.
+            return  # This edit put it there, in an earlier attempt.
         if edit.overwrite == "only-files" and not isinstance(old.child.target, DirectoryCap):
             return
     elif edit.overwrite == "only-files":

@@ -1,6 +1,6 @@
 """Files and directories of every kind in one store: store, open, read, check and repair by capability.
 
-It owns which engine a capability is for, and that a mutable file which is in use has one object.
+It owns which engine handles a capability, and ensures that a mutable file in use has one object.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ FileRepair = immutable_repair.RepairResult | health.RepairResult
 """What a repair did; both kinds have attempted, successful, before, after and to_json()."""
 
 KEPT_OPEN = 64
-"""Mutable files that stay open although nobody holds them; each remembers a megabyte of contents at most."""
+"""Mutable files that stay open although nobody holds them. Each remembers at most a megabyte of contents."""
 
 
 class Keep(Enum):
-    """No choice of one's own."""
+    """Stands for the grid's own setting."""
 
     KEEP = "keep"
 
@@ -70,15 +70,15 @@ KEEP = Keep.KEEP
 
 
 Permit = Callable[[KnownCap], None]
-"""Raises if nothing may be made of a capability."""
+"""Raises if the capability may not be used."""
 
 
 def permit_all(cap: KnownCap) -> None:
-    """Everything may be opened."""
+    """Permit everything."""
 
 
 class _OpenFiles:
-    """The mutable files in use, and the last few that were."""
+    """The mutable files in use, and the last few that were in use."""
 
     def __init__(self) -> None:
         self._all: WeakValueDictionary[KnownCap, MutableFile] = WeakValueDictionary()
@@ -92,7 +92,7 @@ class _OpenFiles:
         return file
 
     def put(self, cap: KnownCap, file: MutableFile) -> None:
-        """Keep the file, as the one used last."""
+        """Keep the file as the one used last."""
         self._all[cap] = self._last[cap] = file
         self._last.move_to_end(cap)
         if len(self._last) > KEPT_OPEN:
@@ -101,7 +101,7 @@ class _OpenFiles:
 
 @frozen(kw_only=True, eq=False)
 class NewDirectory:
-    """A new mutable directory: the bytes of its file, and the key that the file is to have."""
+    """A new mutable directory: the bytes of its file, and the key that the file will have."""
 
     data: bytes = field(repr=False)
     format: FormatName
@@ -112,9 +112,9 @@ class NewDirectory:
 class FileStore:
     """The files and directories of a grid.
 
-    mutable_format: that of new mutable files and directories. room: for directories that are unpacked, of the whole
-    process. permit: asked before anything is read, checked or changed, whatever led to its capability; what it raises
-    comes out of the method that was called.
+    mutable_format: of new mutable files and directories. room: for directories being unpacked, of the whole
+    process. permit: called before anything is read, checked or changed, however its capability was found; what it raises
+    is raised by the method that was called.
     """
 
     grid: Grid
@@ -130,12 +130,12 @@ class FileStore:
 
     @property
     def runtime(self) -> Runtime:
-        """The clock, the processors and the entropy that work on it takes."""
+        """The clock, processors and entropy for work on it."""
         return self.grid.runtime
 
     @property
     def convergence(self) -> bytes | None:
-        """The secret that makes equal files equal capabilities; None if they are to differ."""
+        """The secret that gives equal files equal capabilities; None if they must differ."""
         return self.grid.convergence
 
     async def put_immutable(
@@ -146,9 +146,9 @@ class FileStore:
         key: bytes | None = None,
         segment_size: int | None = None,
     ) -> ChkCap | LitCap:
-        """Store an immutable file. convergence: None for a random key. key: as for `immutable.put`, and its errors.
+        """Store an immutable file. convergence: None for a random key. key, errors: as in `immutable.put`.
 
-        segment_size: bytes of a segment at most, where it is not that of every file.
+        segment_size: most bytes of a segment, if not the default.
         """
         grid = self.grid if isinstance(convergence, Keep) else evolve(self.grid, convergence=convergence)
         if segment_size is not None:
@@ -158,13 +158,13 @@ class FileStore:
     async def put_mutable(
         self, source: Source | Buffer, *, format: FormatName | None = None, key: PrivateKey | None = None
     ) -> WriteCap:
-        """Store a new mutable file. key: its private key, None for a new one. The errors of `create_mutable`."""
+        """Store a new mutable file. key: its private key; None for a new one. Raises the errors of `create_mutable`."""
         return await create_mutable(source, self.grid, format=format or self.mutable_format, key=key)
 
     def open_mutable(self, cap: KnownCap) -> MutableFile:
-        """The mutable file of this cap, or of this directory's cap: the same object for the same cap.
+        """The mutable file of this cap, or of this directory's cap. The same cap gives the same object.
 
-        What is remembered from one use makes the next one cheaper. CapError for any other kind of cap.
+        What one use remembers makes the next one cheaper. CapError for any other kind of cap.
         """
         body = self._permitted(cap)
         file = self._open.get(body)
@@ -174,16 +174,16 @@ class FileStore:
         return file
 
     async def read(self, cap: KnownCap, sink: Sink, offset: int = 0, length: int | None = None) -> int:
-        """Write bytes offset .. offset + length (None: to the end) of a file to the sink; how many they were.
+        """Write bytes offset .. offset + length of a file to the sink, and return the byte count. length None: to the end.
 
-        AuthorityError with a verify cap; CapError for a directory's cap; the errors of the engine's read.
+        AuthorityError with a verify cap; CapError for a directory's cap; also raises the errors of the engine's read.
         """
         if isinstance(cap, DirectoryCap):
             raise CapError("this is the capability of a directory, not of a file")
         return await self.read_bytes(cap, sink, offset, length)
 
     async def read_bytes(self, cap: KnownCap, sink: Sink, offset: int = 0, length: int | None = None) -> int:
-        """As `read`, also of the file in which a directory is stored."""
+        """Like `read`, but also accepts the file in which a directory is stored."""
         body = self._permitted(cap)
         if body.authority == "verify":
             raise AuthorityError("a verify capability cannot read the file: use its read or write capability")
@@ -194,14 +194,14 @@ class FileStore:
         return (await ImmutableFile(body, self.grid).read(sink, offset, length)).size
 
     async def size(self, cap: KnownCap) -> int:
-        """Bytes of a file, or of the file in which a directory is stored; asks servers only if it is mutable."""
+        """Size of a file, or of the file in which a directory is stored. Asks servers only if it is mutable."""
         body = self._permitted(cap)
         if isinstance(body, ImmutableFileCap | ChkVerifyCap):
             return body.size
         return await self.open_mutable(body).size()
 
     async def check(self, cap: KnownCap, *, verify: bool = False, add_lease: bool = False) -> FileHealth:
-        """The health of a file or a directory; any cap will do. The errors of the engine's check."""
+        """Check a file or directory with any kind of cap. Raises the errors of the engine's check."""
         body = self._permitted(cap)
         if isinstance(body, SliceCap | SequenceCap):
             return await check_extent(
@@ -212,9 +212,9 @@ class FileStore:
         return await immutable_check.check(body, self.grid, verify=verify, add_lease=add_lease)
 
     async def repair(self, cap: KnownCap, *, force: bool = False) -> FileRepair:
-        """Verify a file or a directory and make it whole; a mutable one takes its write cap (AuthorityError).
+        """Verify and repair a file or directory. A mutable one needs its write cap (AuthorityError).
 
-        force: of a mutable file, give up versions that stand in the way. The errors of the engine's repair.
+        force: for a mutable file, give up versions that prevent a repair. Raises the errors of the engine's repair.
         """
         body = self._permitted(cap)
         if isinstance(body, SliceCap | SequenceCap):
@@ -224,7 +224,7 @@ class FileStore:
         return await immutable_repair.repair(body, self.grid)
 
     def directory(self, cap: DirectoryCap) -> Directory:
-        """The directory of this cap; CapError if its numbers cannot be those of a file."""
+        """The directory of this cap; CapError if no file can have the cap's numbers."""
         require_usable(cap)
         self._permitted(cap)
         return Directory(self, cap)
@@ -236,9 +236,9 @@ class FileStore:
         format: FormatName | None = None,
         key: PrivateKey | None = None,
     ) -> DirectoryCap:
-        """Store a new mutable directory with these children, whose metadata is stored as it is given.
+        """Store a new mutable directory with these children, whose metadata is stored unchanged.
 
-        key: its private key, None for a new one. CapError for a child that no directory takes; FormatError; the
+        key: its private key; None for a new one. CapError for a child that no directory accepts; FormatError; also raises the
         errors of `put_mutable`.
         """
         return DirectoryCap(await self.put_directory(await self.pack_directory(children or {}, format=format, key=key)))
@@ -246,7 +246,7 @@ class FileStore:
     async def pack_directory(
         self, children: Mapping[str, Child], *, format: FormatName | None = None, key: PrivateKey | None = None
     ) -> NewDirectory:
-        """A new mutable directory that is yet to be stored. The errors of `create_directory`."""
+        """Pack a new mutable directory for put_directory. Raises the errors of `create_directory`."""
         chosen = format or self.mutable_format
         if key is None:
             key = await new_key(self.grid)
@@ -254,28 +254,28 @@ class FileStore:
         return NewDirectory(data=await self._packed(children, cap.write_key), format=chosen, key=key)
 
     async def put_directory(self, new: NewDirectory) -> WriteCap:
-        """Store a new mutable directory. The errors of `put_mutable`."""
+        """Store a new mutable directory. Raises the errors of `put_mutable`."""
         return await self.put_mutable(new.data, format=new.format, key=new.key)
 
     async def create_immutable_directory(self, children: Mapping[str, Child]) -> DirectoryCap:
-        """Store a directory that never changes; equal children give equal caps.
+        """Store a directory that never changes. Equal children give equal caps.
 
-        MustBeDeepImmutableError, naming the child, if one of them is not immutable, and nothing is stored then.
+        MustBeDeepImmutableError with the name of a child that is not immutable; nothing is stored then.
         """
         return DirectoryCap(await self.put_immutable(MemorySource(await self._packed(children, None))))
 
     async def move(
         self, source: Trail, name: str, target: Trail, new_name: str, *, overwrite: Overwrite = True
     ) -> Child | None:
-        """Move or rename a link between directories; what `grid.directory.moving.move` returns, and its errors."""
+        """Move or rename a link between directories. Result and errors: as in `grid.directory.moving.move`."""
         return await move(self, source, name, target, new_name, overwrite=overwrite)
 
     def observed_by(self, observer: Observer) -> FileStore:
-        """A store on the same grid with another observer; it opens files of its own."""
+        """A store on the same grid with another observer, and with open files of its own."""
         return evolve(self, grid=self.grid.observed_by(observer))
 
     def restricted_by(self, permit: Permit) -> FileStore:
-        """A store on the same grid that asks before it makes anything of a capability; it opens files of its own."""
+        """A store on the same grid that calls `permit` before it uses a capability, and with open files of its own."""
         return evolve(self, permit=permit)
 
     async def _packed(self, children: Mapping[str, Child], write_key: bytes | None) -> bytes:
@@ -291,7 +291,7 @@ class FileStore:
         return await immutable_repair.repair(cap, self.grid)
 
     def _permitted(self, cap: KnownCap) -> KnownCap:
-        """The file that the capability is of, if it may be used."""
+        """The file of the capability, if it may be used."""
         self.permit(cap)
         return cap.body if isinstance(cap, DirectoryCap) else cap
 

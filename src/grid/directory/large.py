@@ -1,9 +1,9 @@
-"""Very large directories in Python's memory: no collection walks all of their objects, and no single call frees them.
+"""Very large directories in Python's memory: no garbage collection walks all their objects, and no single call frees them.
 
-Both hold the interpreter, and so the event loop: for a million entries a collection takes seconds, and freeing their
-dictionary one more. While a large directory is parsed or packed nothing is collected; afterwards its objects are frozen,
-so that collections pass them by. Its dictionaries empty themselves on a thread, piece by piece, when nothing refers to
-them any more, and with the last of them the freezing ends.
+Both would block the interpreter, and so the event loop. With a million entries a collection takes seconds, and freeing the
+dictionary takes one more. While a large directory is parsed or packed, collection is off. Afterwards its objects are frozen,
+so that collections skip them. Its dictionaries are emptied on a thread, piece by piece, when nothing refers to
+them any more. When the last of them is gone, the objects are unfrozen.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 LARGE = 2**14
-"""Entries from which a directory is large: freeing fewer takes some milliseconds."""
+"""A directory with at least this many entries is large; freeing fewer takes some milliseconds."""
 
 LARGE_SIZE = 2**22
 """A directory of this many bytes may have that many entries."""
 
 PIECE = 2**11
-"""Entries freed in one go, between which other threads may run."""
+"""Entries to free at once before other threads may run."""
 
 
 class _Collector:
-    """Python's collector, while large directories are about."""
+    """Controls Python's garbage collector while large directories exist."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -39,7 +39,7 @@ class _Collector:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Collect nothing meanwhile, and walk no object of now later on; until no large dictionary is left."""
+        """Turn collection off meanwhile, and freeze the objects that exist now until no large dictionary is left."""
         with self._lock:
             if not self._working:
                 self._was_enabled = gc.isenabled()
@@ -57,12 +57,12 @@ class _Collector:
                         gc.enable()
 
     def hold(self) -> None:
-        """One more large dictionary is there."""
+        """Count a new large dictionary."""
         with self._lock:
             self._held += 1
 
     def release(self) -> None:
-        """One less: after the last of them everything may be collected again."""
+        """Count a large dictionary that is gone. After the last one, everything may be collected again."""
         with self._lock:
             self._held -= 1
             if not self._held and not self._working:
@@ -73,7 +73,7 @@ collector = _Collector()
 
 
 class Emptied(dict[K, V]):
-    """A dictionary that, if it is large, is emptied in pieces on a thread once nothing refers to it."""
+    """A dictionary that, if it is large, is emptied piece by piece on a thread once nothing refers to it."""
 
     __slots__ = ("_is_held",)
 
@@ -82,14 +82,14 @@ class Emptied(dict[K, V]):
         self._is_held = False
 
     def completed(self) -> Emptied[K, V]:
-        """The same, with all of its entries."""
+        """Mark the dictionary as complete, and return it."""
         if len(self) > LARGE and not self._is_held:
             self._is_held = True
             collector.hold()
         return self
 
     def __del__(self) -> None:
-        # When the interpreter ends, threads no longer start, and all of its memory goes with it.
+        # When the interpreter exits, threads no longer start, and all its memory is freed with it.
         if self._is_held and not sys.is_finalizing():
             Thread(target=_empty, args=(self,), name="grid-free", daemon=True).start()
 

@@ -1,6 +1,6 @@
-"""The metadata of a link: JSON to a value and back, within bounds. Pure. [spec directories 4]
+"""The metadata of a link: converts JSON to a value and back, within limits. Pure. [spec directories 4]
 
-It owns how much of it is accepted as a value. Anybody who can write to a directory chooses it: sixty megabytes of `[]` in a row
+It owns the limits. Anybody who can write to a directory chooses its metadata, and sixty megabytes of `[]` in a row
 would be two gigabytes of lists.
 """
 
@@ -20,17 +20,17 @@ Metadata = Mapping[str, object]
 """A JSON object."""
 
 _MAYBE_INFINITE = re.compile(rb"[eE]\+?[0-9]{3}|(?<![0-9])[0-9]{300}")
-"""What is in every number that Python reads as an infinite one, and in few others."""
+"""Matches every number that Python would read as infinite, and few others."""
 
 _PLAIN = (str, int, float, type(None))
 _LISTS = (list, tuple)
 
 _VALUE_BYTES = 96
-"""Memory that a value in a list or an object takes, whatever it is, and what it says apart."""
+"""Memory that each value in a list or object takes, besides its contents."""
 
 
 def pack_metadata(metadata: Metadata) -> bytes:
-    """The JSON of it; FormatError if it has none, or if it is too long or nested too deep."""
+    """Pack as JSON; FormatError if that is impossible, too long or nested too deeply."""
     try:
         packed = json.dumps(metadata, allow_nan=False).encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
@@ -42,9 +42,9 @@ def pack_metadata(metadata: Metadata) -> bytes:
 
 
 def parse_metadata(data: bytes) -> dict[str, object]:
-    """The JSON object that the bytes say; FormatError.
+    """Parse a JSON object; FormatError.
 
-    NaN and infinities, which 1.20 stores all the same, become null: a directory's listing must be valid JSON.
+    NaN and infinities, which 1.20 stores, become null, because a directory's listing must be valid JSON.
     """
     try:
         text = data.decode("utf-8")
@@ -62,31 +62,31 @@ def parse_metadata(data: bytes) -> dict[str, object]:
 
 
 def seconds_in(value: object) -> float | None:
-    """A time that metadata has; None if it has something else, or a number that is no moment at all."""
+    """A time in metadata; None if it is something else, or a number that is not a possible time."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not -_LATEST_S < value < _LATEST_S:
         return None
     return float(value)
 
 
 _LATEST_S = 2.0**40
-"""Seconds from 1970 to some time that no calendar has."""
+"""Seconds from 1970 beyond any calendar."""
 
 
 @define
 class MetadataRoom:
-    """How much memory one directory's metadata may still take as objects."""
+    """How much more memory the metadata of one directory may take as objects."""
 
     left: int = KEPT_METADATA_BYTES
 
     def read(self, data: bytes) -> Metadata | bytes:
-        """The metadata if there is room for it, otherwise its JSON, which is sound; FormatError.
+        """The parsed metadata if there is room for it, otherwise its JSON, which is valid; FormatError.
 
-        Metadata that is too long counts as empty: nobody has read it.
+        Metadata that is too long counts as empty, because nobody has parsed it.
         """
         if len(data) > MAX_METADATA_SIZE:
             return {}
         value = parse_metadata(data)
-        # Each value follows one of these; those inside strings are counted too, which does no harm.
+        # One of these precedes each value. Those inside strings are counted too, which does no harm.
         values = len(data) - len(data.translate(None, b"[{,"))
         cost = _VALUE_BYTES * values + 4 * len(data)
         if cost > self.left:
@@ -96,7 +96,7 @@ class MetadataRoom:
 
 
 def _no_number(name: str) -> None:
-    """What NaN and Infinity become."""
+    """The replacement for NaN and Infinity."""
 
 
 def _finite(text: str) -> float | None:
@@ -113,7 +113,7 @@ def _check_depth(value: object) -> None:
     for _ in range(MAX_METADATA_DEPTH):
         nested: list[object] = []
         for item in level:
-            # Most are plain, or what JSON makes; asking the others what they are takes longer than everything here.
+            # Most values are plain, or of JSON's types. Type checks on them would take longer than everything else here.
             if isinstance(item, _PLAIN):
                 continue
             if isinstance(item, _LISTS):

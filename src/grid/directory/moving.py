@@ -1,11 +1,11 @@
-"""Moving a link from one directory to another: what is refused, and the order that loses nothing. [spec directories 7]
+"""Moves a link from one directory to another: which moves are refused, and in which order nothing is lost. [spec directories 7]
 
-It owns the refusal to move a directory into itself or below itself, however the two are named, and the looks that keep
-two clients from doing together what each of them alone is refused (decision 0157). Whatever goes wrong, a link too many
-stays, never one too few.
+It refuses to move a directory into or below itself, however the two are named, and checks that
+two clients do not do together what each alone is refused (decision 0157). If something fails, there may be one link too many,
+but never one too few.
 
-Cost of a move between two directories: two publishes, a read of the target, and one of each directory on the way to it, two
-when a directory moves. A target that is known by its capability alone costs a read of each directory below the one that moves.
+Cost of a move between two directories: two publishes, a read of the target, and one of each directory on the path to it, two
+if a directory moves. If the target is given only by its capability, also a read of each directory below the moved one.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from grid.errors import (
 from grid.runtime import run_sized, with_deadline
 
 MAX_SEARCHED = 1000
-"""Directories below one that moves that are searched for the target."""
+"""Most directories below a moved one that are searched for the target."""
 
 SEARCH_S = 30.0
-"""How long that may take."""
+"""Time limit of that search."""
 
 SEARCHED_AT_ONCE = 8
 """Directories that are read at the same time."""
 
 
 async def follow_trail(store: Store, root: DirectoryCap, names: Sequence[str]) -> Trail:
-    """The way along the names. NoSuchChildError, ChildOfWrongTypeError; the errors of a listing."""
+    """Follow the names from the root. NoSuchChildError, ChildOfWrongTypeError; also raises the errors of a listing."""
     trail = Trail.of(root)
     for given in names:
         name = normalize_name(given)
@@ -58,12 +58,12 @@ async def follow_trail(store: Store, root: DirectoryCap, names: Sequence[str]) -
 async def move(
     store: Store, source: Trail, name: str, target: Trail, new_name: str, *, overwrite: Overwrite = True
 ) -> Child | None:
-    """Move or rename a link; the child that it replaced at its new place, if there was one. User metadata goes with it.
+    """Move or rename a link, with its user metadata. Returns the child that it replaced, if any.
 
-    Within one directory this is one publish. Between two the link is made first; the old one goes when the way to the target
-    has been seen again, and comes back if that way is gone afterwards. The same name in the same directory: nothing is done.
-    NoSuchChildError, NotWriteableError for either directory, GridError for a directory into itself or below itself;
-    ConflictError if the target was itself moved or unlinked meanwhile, and both links are there; the errors of `edit`.
+    Within one directory this is one publish. Between two, the new link is made first. The old one is removed once the path to the target
+    was checked again, and restored if that path is gone afterwards. The same name in the same directory: nothing happens.
+    NoSuchChildError, NotWriteableError for either directory, GridError for a directory into or below itself;
+    ConflictError if the target was itself moved or unlinked meanwhile, and both links exist; also raises the errors of `edit`.
     """
     require_writable(source, target)
     name, new_name = normalize_name(name), normalize_name(new_name)
@@ -94,14 +94,14 @@ def _of_name(replaced: Mapping[str, Child] | None, name: str) -> Child | None:
 
 
 def require_writable(*trails: Trail) -> None:
-    """NotWriteableError unless both directories can be changed."""
+    """Raise NotWriteableError unless both directories can be changed."""
     for trail in trails:
         if trail.end.authority != "write":
             raise NotWriteableError("this capability cannot change the directory: use its write capability")
 
 
 def find_child(children: Mapping[str, Child], name: str) -> Child:
-    """The child of that name; NoSuchChildError."""
+    """The child of that name, or NoSuchChildError."""
     child = children.get(name)
     if child is None:
         raise NoSuchChildError(f"there is no {name!r} in the directory", name=name)
@@ -109,9 +109,9 @@ def find_child(children: Mapping[str, Child], name: str) -> Child:
 
 
 async def settle_way(store: Store, source: Trail, children: Mapping[str, Child], name: str, target: Trail) -> Trail:
-    """The way to the target that is there when `name` is gone from the source, whose children these are.
+    """A path to the target that remains when `name` is gone from the source, whose children these are.
 
-    GridError if every known path leads through the object that moves, or if that cannot be found out.
+    GridError if every known path leads through the moved object, or if that is unknown.
     """
     moved = children[name].target
     if not may_hold_others(moved):
@@ -131,12 +131,12 @@ def may_hold_others(target: Target) -> bool:
 
 
 def same_directory(first: DirectoryCap, second: DirectoryCap) -> bool:
-    """Whether both are capabilities of one directory that can be changed, whatever they permit."""
+    """Whether both are capabilities of the same mutable directory, whatever they permit."""
     return first.storage_index is not None and first.storage_index == second.storage_index
 
 
 def _from_the_source(source: Trail, children: Mapping[str, Child], name: str, target: Trail) -> Trail | None:
-    """The target's trail from the root of the source's, if the two meet: above the source, or just below it."""
+    """The target's trail from the root of the source's, if the two meet above the source or just below it."""
     root = target.directories[0]
     for depth, above in enumerate(source.directories):
         if same_directory(above, root):
@@ -150,7 +150,7 @@ def _from_the_source(source: Trail, children: Mapping[str, Child], name: str, ta
 
 
 async def _is_below(store: Store, top: DirectoryCap, wanted: DirectoryCap, name: str) -> bool:
-    """Whether one directory is below another, searched within bounds; GridError if that cannot be found out."""
+    """Whether one directory is below another, searched within limits; GridError if that remains unknown."""
 
     def too_long() -> Exception:
         return GridError(_unknown(name, "looking through it takes too long"))
@@ -199,13 +199,13 @@ def _unknown(name: str, why: str) -> str:
 
 
 def _links_from(directory: DirectoryCap, way: Trail) -> tuple[tuple[str, DirectoryCap], ...]:
-    """The links of this directory that the way takes."""
+    """The links of this directory that are on the path."""
     steps = zip(way.directories, way.names, way.directories[1:], strict=False)
     return tuple((name, below) for above, name, below in steps if same_directory(above, directory))
 
 
 async def _require_way(store: Store, way: Trail, name: str) -> None:
-    """ConflictError if the way does not lead along the same directories any more, or cannot be read."""
+    """Raise ConflictError if the path no longer leads through the same directories, or cannot be read."""
     try:
         found = await follow_trail(store, way.directories[0], way.names)
     except GridError as error:
@@ -222,7 +222,7 @@ async def _remove(here: OpenDirectory, remove: RemoveChild, name: str) -> None:
 
 
 async def _require_link(store: Store, way: Trail, end: DirectoryCap, name: str, new_name: str, child: Child) -> None:
-    """ConflictError if another client has taken the new link away, moving it back say, or the way to a directory."""
+    """Raise ConflictError if another client has removed the new link (for example moved it back) or the path to a directory."""
     if may_hold_others(child.target):
         await _require_way(store, way, name)
     try:
@@ -234,7 +234,7 @@ async def _require_link(store: Store, way: Trail, end: DirectoryCap, name: str, 
 
 
 async def _restore(here: OpenDirectory, name: str, child: Child) -> None:
-    """Under its name, or one like it if that is taken by now."""
+    """Restore the link under its name, or a similar one if that is taken by now."""
     for number in range(10):
         free = name if not number else f"{name}~{number}"
         try:

@@ -1,9 +1,9 @@
-"""Names in directories: their normal form and their order, in time that is proportional to their length. Pure.
+"""Names in directories: their normal form and their order, in time proportional to their length. Pure.
 
-It owns how long a name may be. Anybody who can write to a directory chooses the names in it, and everybody who lists the
-directory normalizes and sorts them: no name may cost more than its length, and no call holds the interpreter for long.
-The library's sort is one call: a million names take a second of it, and so do a few thousand long ones with a long
-beginning in common, during which no other thread runs. Here it is many calls. [spec directories 2]
+It owns the limit on a name's length. Anybody who can write to a directory chooses its names, and everybody who lists the
+directory normalizes and sorts them. No name may cost more than its length, and no call may block the interpreter for long.
+The library's sort is one call: a million names take a second, and so do a few thousand long ones with a long
+common prefix, and no other thread runs meanwhile. Here the sort is many calls. [spec directories 2]
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from grid.errors import FormatError
 from grid.limits import MAX_NAME_SIZE
 
 MAX_RUN = 30
-"""Combining marks in a row that real text has at most; UAX 15 (stream-safe text) allows no more."""
+"""Most combining marks in a row in real text; UAX 15 (stream-safe text) allows no more."""
 
 HIDDEN_MARKS = frozenset("\u0f73\u0f75\u0f81")
-"""Characters that count as letters, and decompose into nothing but marks."""
+"""Characters that count as letters, but decompose into marks only."""
 
 SHORT_NAME = 256
-"""Characters up to which a name goes straight to the library, whose worst is 10 microseconds then."""
+"""Names up to this length go straight to the library, which takes at most 10 microseconds for them."""
 
 
 def normalize_name(name: str) -> str:
-    """The name as directories hold it; FormatError if UTF-8 cannot hold it, or if it is longer than any name."""
+    """The name as directories store it; FormatError if UTF-8 cannot encode it or if it is too long."""
     if len(name) <= MAX_NAME_SIZE:
         try:
             size = len(name.encode("utf-8"))
@@ -40,7 +40,7 @@ def normalize_name(name: str) -> str:
 
 
 def parse_name(data: bytes) -> str:
-    """The name that an entry's bytes say, in its normal form; FormatError."""
+    """Parse an entry's name into its normal form; FormatError."""
     if len(data) > MAX_NAME_SIZE:
         raise FormatError(f"an entry's name has {len(data)} bytes, more than {MAX_NAME_SIZE}")
     try:
@@ -50,10 +50,10 @@ def parse_name(data: bytes) -> str:
 
 
 def normalize_text(text: str) -> str:
-    """The text in normal form NFC.
+    """Normalize text to NFC.
 
-    The library sorts combining marks by insertion, holding the interpreter all the while: 400 kB of them in the
-    wrong order took 30 s. Long runs of marks are sorted here before it sees them, which changes nothing of the result.
+    The library sorts combining marks by insertion, and blocks the interpreter meanwhile: 400 kB of them in the
+    wrong order took 30 s. Long runs of marks are sorted here first, which does not change the result.
     """
     if text.isascii():
         return text
@@ -63,7 +63,7 @@ def normalize_text(text: str) -> str:
 
 
 def order_marks(text: str) -> str:
-    """The text decomposed, with its combining marks in canonical order."""
+    """The decomposed text, with its combining marks in canonical order."""
     ordered: list[str] = []
     run: list[tuple[int, str]] = []
     for character in text:
@@ -79,7 +79,7 @@ def order_marks(text: str) -> str:
 
 
 def _flush(run: list[tuple[int, str]], ordered: list[str]) -> None:
-    """Move the marks of one run, in canonical order, to what is ordered already."""
+    """Append the marks of one run, in canonical order, to the ordered text."""
     if run:
         run.sort(key=itemgetter(0))
         ordered.extend(part for _, part in run)
@@ -98,10 +98,10 @@ def _has_long_run(text: str) -> bool:
 T = TypeVar("T")
 
 PIECE_NAMES = 2**14
-"""Names that are sorted in one call: 10 ms of random ones."""
+"""Names sorted in one call: 10 ms for random ones."""
 
 PIECE_CHARACTERS = 2**20
-"""Characters of all names that are sorted in one call, each of which is compared a dozen times at most."""
+"""Characters of all names sorted in one call; each is compared at most a dozen times."""
 
 
 def sort_names(names: Collection[str]) -> list[str]:
@@ -112,7 +112,7 @@ def sort_names(names: Collection[str]) -> list[str]:
 
 
 def sort_by(items: Collection[T], key: Callable[[T], Any], size: Callable[[T], int]) -> list[T]:
-    """The items in ascending order of their keys. size: characters of an item's key, which are compared."""
+    """Sort the items by their keys. size: characters of an item's key."""
     return list(merge(*(sorted(piece, key=key) for piece in _pieces(items, size)), key=key))
 
 

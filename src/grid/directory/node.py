@@ -1,8 +1,8 @@
-"""A directory as its users see it: list, look up, change, make directories in it.
+"""A directory as its users see it: list, look up, change, make directories.
 
-It owns the order of steps that takes more than one file. Every change, however many edits it has, is one publish.
+It owns the order of steps that involve more than one file. Every change, however many edits it has, is one publish.
 
-Cost: listing: a read of the file. Changing a directory that was just read: one round trip per server.
+Cost: listing: one read of the file. Changing a directory that was just read: one round trip per server.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from grid.sinks import FrozenBytesSink
 T = TypeVar("T")
 
 Look = Callable[[str], Child | None]
-"""The child of a name in normal form; None if there is none, or none that can be listed."""
+"""The child of a name in normal form; None if it does not exist or cannot be listed."""
 
 Choose = Callable[[Look, bool], Sequence[Edit]]
-"""What to change, by what the directory holds, and whether an earlier attempt may have been stored already."""
+"""Chooses edits by what the directory contains, and by whether an earlier attempt may have been stored already."""
 
 POOLED_BYTES = 2**14
-"""Bytes of a directory from which it is unpacked on the pool: 60 usual entries, 2 ms, or 250 of the smallest files."""
+"""A directory of at least this many bytes is unpacked on the pool: 60 usual entries, 2 ms, or 250 of the smallest files."""
 
 _COMPARED_AT_ONCE = 2**22
 
 RACES = 5
-"""How often making the directories of a path starts over because somebody else makes them too."""
+"""How often making the directories of a path starts over because another client makes them too."""
 
 
 class DirectoryStore(Protocol):
-    """What a directory uses of the store of its file and of those in it; a `FileStore`, or what decorates one."""
+    """What a directory needs of the store that contains it: a `FileStore`, or a decorator of one."""
 
     @property
     def runtime(self) -> Runtime:
@@ -59,7 +59,7 @@ class DirectoryStore(Protocol):
 
     @property
     def room(self) -> UnpackingBudget:
-        """For large directories that are unpacked."""
+        """The budget for unpacking large directories."""
 
     def open_mutable(self, cap: KnownCap) -> MutableFile:
         """The mutable file of this directory's cap."""
@@ -83,7 +83,7 @@ class Directory:
     """One directory, open for what its cap permits."""
 
     def __init__(self, store: DirectoryStore, cap: DirectoryCap) -> None:
-        """Asks nobody anything; FileStore.directory makes it."""
+        """Sends no request. FileStore.directory calls this."""
         self.cap = cap
         self._store = store
         self._file = store.open_mutable(cap) if cap.is_mutable else None
@@ -91,7 +91,7 @@ class Directory:
         self._write_key = body.write_key if isinstance(body, SdmfWriteCap | MdmfWriteCap) else None
         self._parsed: tuple[bytes, dict[str, Entry]] | None = None
         self.published_size: int | None = None
-        """Bytes that the last edit has published; None if it has changed nothing."""
+        """Bytes that the last edit published; None if it changed nothing."""
 
     @property
     def is_mutable(self) -> bool:
@@ -100,7 +100,7 @@ class Directory:
 
     @property
     def warning(self) -> str | None:
-        """What the user of the last listing or edit should know: that a newer version of the directory is known."""
+        """A warning for the user of the last listing or edit: a newer version of the directory is known to exist."""
         return None if self._file is None else self._file.warning
 
     @property
@@ -111,25 +111,25 @@ class Directory:
     async def list(self) -> Mapping[str, Child]:
         """The children that can be listed, in ascending order of their names.
 
-        AuthorityError with a verify cap; FormatError if this is no directory; the errors of a read.
+        AuthorityError with a verify cap; FormatError if it is not a directory; also raises the errors of a read.
         """
         return (await self.listing())[0]
 
     async def listing(self) -> tuple[Mapping[str, Child], int]:
-        """What `list` gives, and the bytes of the directory's file."""
+        """The result of `list`, and the size of the directory's file in bytes."""
         data = await self._read()
         return await self._on_the_pool(len(data), self._listed, data), len(data)
 
     def recall(self) -> Mapping[str, Child] | None:
-        """The children as they were read or written last; None if that is not known, or they are many. FormatError."""
+        """The children as last read or written; None if unknown, or if they are many. FormatError."""
         data = None if self._file is None else self._file.recalled
         return None if data is None or len(data) >= POOLED_BYTES else self._listed(data)
 
     async def get(self, path: Sequence[str]) -> Child:
-        """The child at the end of a path, looked up name by name; of the empty path this directory itself.
+        """The child at the end of a path; for an empty path, this directory.
 
-        NoSuchChildError for the first name that is missing; ChildOfWrongTypeError for the first that has to be a
-        directory and is not; the errors of `list`.
+        NoSuchChildError for the first missing name; ChildOfWrongTypeError for the first child that must be a
+        directory and is not; also raises the errors of `list`.
         """
         child = Child(target=self.cap)
         directory = self
@@ -144,18 +144,18 @@ class Directory:
         return child
 
     async def edit(self, edits: Sequence[Edit]) -> Mapping[str, Child]:
-        """Make all of the edits in one publish, or none of them; the children replaced or removed, by name.
+        """Make all edits in one publish, or none. Returns the children replaced or removed, by name.
 
-        When somebody else changes the directory meanwhile, the edits are made to what it is then. Nothing is
-        published if nothing changes. NotWriteableError; the errors of `apply_edits`, of a read and of a publish.
+        If another client changes the directory meanwhile, the edits are applied to its new contents. Nothing is
+        published if nothing changes. NotWriteableError; also raises the errors of `apply_edits`, of a read and of a publish.
         """
         return await self.edit_by(lambda look, retrying: edits, len(edits))
 
     async def edit_by(self, choose: Choose, count: int = 1) -> Mapping[str, Child]:
-        """Make the edits that are chosen by what the directory holds; otherwise as `edit`.
+        """Like `edit`, with edits chosen by what the directory contains.
 
-        choose: called again for newer contents, on any thread; the edits of its last call are those that were made, and what
-        it raises is raised unless it judged contents that are no longer there. count: about how many edits it makes.
+        choose: called again for newer contents, on any thread. The edits of its last call are made. What
+        it raises is raised, unless the contents have changed meanwhile. count: about how many edits it makes.
         """
         file, write_key = self._file, self._write_key
         if file is None or write_key is None:
@@ -178,7 +178,7 @@ class Directory:
             except (DirectoryError, FormatError) as error:
                 if not first:
                     raise
-                # The contents may be remembered ones: only what is refused by the present ones is refused.
+                # The contents may be remembered ones: a refusal counts only if the present ones cause it.
                 refusal = error
                 return None
             _note_previous(previous, edited.previous, edits)
@@ -197,7 +197,7 @@ class Directory:
     async def make_directory(
         self, name: str, *, format: FormatName | None = None, overwrite: bool = False
     ) -> Directory:
-        """Make an empty mutable directory, and link it here. ExistingChildError; the errors of `edit`."""
+        """Make an empty mutable directory and link it here. ExistingChildError; also raises the errors of `edit`."""
         self._require_writable()
         if not overwrite and normalize_name(name) in await self.list():
             raise ExistingChildError(f"there is already a {name!r} in the directory", name=name)
@@ -206,9 +206,9 @@ class Directory:
         return self._store.directory(made)
 
     async def make_directories(self, path: Sequence[str], *, format: FormatName | None = None) -> Directory:
-        """The directory at the end of a path; those that are missing are made, however many, in one publish here.
+        """The directory at the end of a path. Missing ones are made, however many, with one publish in this directory.
 
-        ChildOfWrongTypeError if something on the path is no directory; the errors of `edit`.
+        ChildOfWrongTypeError if something on the path is not a directory; also raises the errors of `edit`.
         """
         for race in range(RACES):
             directory, missing = await self._descend(path)
@@ -226,7 +226,7 @@ class Directory:
         raise AssertionError("the loop returns or raises")
 
     async def _descend(self, path: Sequence[str]) -> tuple[Directory, Sequence[str]]:
-        """The last directory of the path that is there, and the rest of the path."""
+        """The last existing directory on the path, and the rest of the path."""
         directory = self
         for depth, name in enumerate(path):
             found = (await directory.list()).get(normalize_name(name))
@@ -236,7 +236,7 @@ class Directory:
         return directory, ()
 
     async def _make_branch(self, names: Sequence[str], format: FormatName | None) -> Sequence[DirectoryCap]:
-        """New directories, each but the last with the next one in it; made from the last to the first."""
+        """New directories, each containing the next one, made from the last to the first."""
         made = [await self._store.create_directory(format=format)]
         for name in reversed(names[1:]):
             metadata = updated_metadata(None, None, self._store.runtime.clock.unix_time())
@@ -262,7 +262,7 @@ class Directory:
         return sink.take()
 
     async def _on_the_pool(self, size: int, function: Callable[..., T], *arguments: object) -> T:
-        """What the function makes of a directory of that many bytes: at once, or on the pool when there is room for it."""
+        """Apply the function to a directory of that many bytes: at once or, if it is large, on the pool when there is room."""
         if size < POOLED_BYTES:
             return function(*arguments)
         async with self._store.room.taken(size):
@@ -272,13 +272,13 @@ class Directory:
                 return await self._store.runtime.cpu.run(function, *arguments)
 
     def _listed(self, data: bytes) -> dict[str, Child]:
-        """The children that can be listed, by their names in ascending order."""
+        """The children that can be listed, in ascending order of their names."""
         entries = self._parse(data)
         names = sort_names(entries)
         return Emptied((name, child) for name in names if (child := entries[name].child) is not None).completed()
 
     def _parse(self, data: bytes) -> dict[str, Entry]:
-        """The entries; those of the same bytes are kept, as a change often follows a listing."""
+        """The entries. Parsed entries are cached, because a change often follows a listing."""
         parsed = self._parsed
         if parsed is not None and _is_same(parsed[0], data):
             return parsed[1]
@@ -297,7 +297,7 @@ def _child_of(entries: Mapping[str, Entry], name: str) -> Child | None:
 
 
 def _is_same(one: bytes, other: bytes) -> bool:
-    """Whether the bytes are equal, without a call that compares very many of them."""
+    """Whether the bytes are equal, compared in pieces if they are many."""
     return one is other or (
         len(one) == len(other)
         and all(
@@ -314,7 +314,7 @@ def _enter(store: DirectoryStore, child: Child, name: str) -> Directory:
 
 
 def _note_previous(previous: dict[str, Child], found: Mapping[str, Child], edits: Sequence[Edit]) -> None:
-    """Note what one attempt replaces; on a retry it may find what an earlier attempt put there."""
+    """Note what one attempt replaces. A retry may find what an earlier attempt put there."""
     ours = {edit.target for edit in edits if isinstance(edit, SetChild)}
     for name, child in found.items():
         if name not in previous or child.target not in ours:

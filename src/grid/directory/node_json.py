@@ -1,4 +1,4 @@
-"""Objects of the grid in the JSON of 1.20's web API. Pure. [spec webapi 8, 7.3]"""
+"""The JSON form of objects of the grid, as in 1.20's web API. Pure. [spec webapi 8, 7.3]"""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Json = dict[str, object]
 
 
 def describe_file(child: Child, size: int | None, *, by_path: bool, warning: str | None = None) -> list[object]:
-    """A file or an object of an unknown kind by itself. size: of a mutable file. by_path: with its metadata.
+    """A single file or unknown object. size: of a mutable file. by_path: include its metadata.
 
-    warning: what its user should know.
+    warning: for the user.
     """
     described = describe_child(child)
     properties: Json = dict(described[1])  # type: ignore[call-overload]
@@ -44,7 +44,7 @@ def describe_file(child: Child, size: int | None, *, by_path: bool, warning: str
 
 
 def describe_directory(cap: DirectoryCap, children: Mapping[str, Child], warning: str | None = None) -> list[object]:
-    """A directory with its children. warning: what its user should know."""
+    """A directory with its children. warning: for the user."""
     properties: Json = {"mutable": cap.is_mutable, **_caps(cap)}
     properties["children"] = {name: describe_child(child) for name, child in children.items()}
     if warning is not None:
@@ -64,7 +64,7 @@ def describe_child(child: Child) -> list[object]:
     if isinstance(target, ImmutableFileCap | ChkVerifyCap):
         properties["size"] = target.size
     if isinstance(target, SliceCap):
-        # Fields of our own. [spec extents 5]
+        # Keys of our own. [spec extents 5]
         properties["slice"] = {"offset": target.offset, "pack-size": target.pack.size}
     elif isinstance(target, SequenceCap):
         properties["sequence"] = {"table-size": target.table.size}
@@ -72,7 +72,7 @@ def describe_child(child: Child) -> list[object]:
 
 
 def describe_unit(path: tuple[str, ...], target: Target, cap: str | None) -> Json:
-    """A line of a stream over a tree. cap: None for an unknown child without any, as 1.20 says it."""
+    """A line of a stream over a tree. cap: None for an unknown child without any, as in 1.20."""
     unit: Json = {"path": list(path), "cap": cap, "type": "unknown"}
     unit |= {"verifycap": "", "repaircap": "", "storage-index": ""}
     if isinstance(target, UnknownChild):
@@ -111,7 +111,7 @@ def _caps(cap: KnownCap) -> Json:
 
 
 def _is_known_immutable(child: UnknownChild) -> bool:
-    """Whether its cap says so, or there is none, and nothing that could change."""
+    """Whether it is immutable according to its cap or, without a cap, because nothing can change."""
     return child.read.startswith(b"imm.") if child.read is not None else child.error is None
 
 

@@ -1,7 +1,7 @@
-"""The bytes of a directory: entries to values and back. [spec directories 2, 3, 5, 6]
+"""The bytes of a directory: parses and packs its entries. [spec directories 2, 3, 5, 6]
 
-Pure. An entry that nobody changes keeps its bytes, whatever they are: also one that is malformed, or whose child cannot
-be listed. It never makes the others unreadable. Nothing but FormatError comes out of parsing. Reprs show names and no caps.
+Pure. An entry that nobody changes keeps its bytes, even if it is malformed or its child cannot
+be listed. It never makes the others unreadable. Parsing raises only FormatError. Reprs show names and no caps.
 """
 
 from __future__ import annotations
@@ -38,44 +38,44 @@ _OUTER_PAD = bytes([0x5C]) * 16
 
 @frozen(kw_only=True)
 class Child:
-    """One listed link: where it leads, and what is noted with it (not to be changed)."""
+    """A listed link: its target and its metadata, which must not be changed."""
 
     target: Target = field(repr=False)
     _metadata: Metadata | bytes = field(factory=dict, alias="metadata")
 
     @property
     def metadata(self) -> Metadata:
-        """What is noted with the link. Of a directory with very much of it, made from its JSON each time."""
+        """The link's metadata. In a directory with very much metadata, it is parsed at each access."""
         kept = self._metadata
         return parse_metadata(kept) if isinstance(kept, bytes) else kept
 
 
 @frozen(kw_only=True)
 class Entry:
-    """bytes: the four fields, with whatever follows them. child: None if it is not to be listed."""
+    """bytes: the four fields and whatever follows them. child: None if it is not listed."""
 
     data: bytes | memoryview = field(repr=False)
     child: Child | None
 
 
 Entries = Mapping[str, Entry]
-"""NFC names to entries. An entry without a name of its own has a key that begins with UNNAMED."""
+"""NFC names to entries. The key of an entry without a usable name begins with UNNAMED."""
 
 UNNAMED = "\udcff"
-"""Half of a surrogate pair, with which no name begins: UTF-8 does not have it."""
+"""Half of a surrogate pair: no name begins with it, because UTF-8 cannot encode it."""
 
 _LARGE_ENTRY = 2 * (MAX_NAME_SIZE + 2 * MAX_CAP_LENGTH + MAX_METADATA_SIZE)
-"""Bytes from which an entry is left where it lies: copying a hundred megabytes would hold the interpreter."""
+"""An entry of at least this size is not copied: copying a hundred megabytes would block the interpreter."""
 
 _PACKED_AT_ONCE = 2**11
-"""Entries joined in one call: a join of all of them, and the end of its list, would hold the interpreter."""
+"""Entries joined in one call: joining all at once, and freeing the list, would block the interpreter."""
 
 
 def parse_directory(data: bytes, *, mutable: bool, write_key: bytes | None = None) -> dict[str, Entry]:
-    """Every entry of a directory; FormatError if the data is no row of netstrings, or has more entries than any.
+    """Every entry of a directory; FormatError if the data is not a row of netstrings or has too many entries.
 
-    An entry that cannot be read is there without a child, under its name if that can be read and is no other's.
-    write_key: 16 bytes of a mutable directory, None to see what its readers see.
+    An unreadable entry has no child, and keeps its name if that is readable and unique.
+    write_key: 16 bytes, of a mutable directory; None to see what readers see.
     """
     if len(data) > MAX_DIRECTORY_SIZE:
         raise FormatError(f"a directory of {len(data)} bytes is larger than any")
@@ -115,7 +115,7 @@ def parse_directory(data: bytes, *, mutable: bool, write_key: bytes | None = Non
 
 
 def pack_directory(entries: Entries) -> bytes:
-    """The bytes of a directory with these entries, by name; FormatError if it is larger than any may be."""
+    """Pack a directory with these entries, by name; FormatError if it is too large."""
     pieces = BytesIO()
     names = iter(sort_names(entries))
     while piece := list(islice(names, _PACKED_AT_ONCE)):
@@ -127,9 +127,9 @@ def pack_directory(entries: Entries) -> bytes:
 
 
 def make_entry(name: str, child: Child, *, mutable: bool, write_key: bytes | None = None) -> Entry:
-    """A new entry under an NFC name. write_key: that of a mutable directory.
+    """A new entry under an NFC name. write_key: of a mutable directory.
 
-    MustBeDeepImmutableError for something mutable in an immutable directory; CapError for what no directory takes.
+    MustBeDeepImmutableError for something mutable in an immutable directory; CapError for a child that no directory accepts.
     """
     write, read = _slots(name, child.target, mutable)
     if mutable:
@@ -143,7 +143,7 @@ def make_entry(name: str, child: Child, *, mutable: bool, write_key: bytes | Non
 
 
 def seal_write_cap(write_cap: bytes, write_key: bytes) -> bytes:
-    """A child's write cap (may be empty) as only holders of the directory's write key can read it."""
+    """Encrypt a child's write cap (which may be empty) for holders of the directory's write key."""
     salt = tagged_hash(_SALT_TAG, write_cap, SALT_SIZE)
     key = tagged_pair_hash(_KEY_TAG, salt, write_key, 16)
     sealed = crypt_once(key, write_cap)
@@ -152,15 +152,15 @@ def seal_write_cap(write_cap: bytes, write_key: bytes) -> bytes:
 
 
 def open_write_cap(sealed: bytes, write_key: bytes) -> bytes:
-    """The write cap in the slot; empty if there is none. As 1.20, it does not look at the MAC."""
+    """Decrypt the write cap in the slot; empty if there is none. Like 1.20, this ignores the MAC."""
     if len(sealed) <= SALT_SIZE + MAC_SIZE:
-        return b""  # Most children are immutable files, whose slot says no more than that, and costs nothing so.
+        return b""  # Most children are immutable files. Their slot is empty, and costs nothing in this form.
     key = tagged_pair_hash(_KEY_TAG, sealed[:SALT_SIZE], write_key, 16)
     return crypt_once(key, sealed[SALT_SIZE:-MAC_SIZE])
 
 
 def _fields(raw: bytes | memoryview) -> tuple[bytes, bytes, bytes, bytes]:
-    """The four fields of an entry. One that is longer than any such field is cut after that: it is still too long."""
+    """The four fields of an entry. A field that is too long is cut, but not so far that it becomes acceptable."""
     found: list[bytes] = []
     offset = 0
     for longest in _LONGEST:
@@ -172,13 +172,13 @@ def _fields(raw: bytes | memoryview) -> tuple[bytes, bytes, bytes, bytes]:
 
 
 _LONGEST = (MAX_NAME_SIZE, MAX_CAP_LENGTH, MAX_CAP_LENGTH + SALT_SIZE + MAC_SIZE, MAX_METADATA_SIZE)
-"""Bytes that each field of an entry has at most, if it is to be understood."""
+"""Most bytes of each field of an entry that can be parsed."""
 
 
 def _child(
     fields: tuple[bytes, bytes, bytes, bytes], mutable: bool, write_key: bytes | None, room: MetadataRoom
 ) -> Child | None:
-    """What the entry leads to; None if it is not to be listed. FormatError."""
+    """The entry's child; None if it is not listed. FormatError."""
     _, read, sealed, metadata = fields
     if sealed and not mutable:
         raise FormatError("an entry of an immutable directory has a write capability")
@@ -189,7 +189,7 @@ def _child(
 
 
 def _target(write: bytes, read: bytes, *, deep_immutable: bool) -> Target | None:
-    """What a reader takes the two slots for; None if it is not to be listed. [spec directories 5]"""
+    """What a reader makes of the two slots; None if it is not listed. [spec directories 5]"""
     cap = parse_cap(write or read, deep_immutable=deep_immutable)
     if not isinstance(cap, UnknownCap) and cap.authority != "verify":
         return cap

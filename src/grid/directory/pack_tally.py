@@ -1,6 +1,6 @@
-"""How much of each pack is in use: what the slices of a tree cover. Pure. [spec extents 5]
+"""How much of each pack is in use: what the slices in a tree cover. Pure. [spec extents 5]
 
-Cost: memory: two numbers for each slice.
+Memory: two numbers per slice.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class _Pack:
 
 
 class PackTally:
-    """How much of each pack is in use, as far as its slices were seen. Each slice counts once."""
+    """How much of each pack is in use, by the slices seen so far. Each slice counts once."""
 
     def __init__(self) -> None:
         self._packs: dict[StorageIndex, _Pack] = {}
@@ -29,7 +29,7 @@ class PackTally:
 
     @property
     def count(self) -> int:
-        """Packs."""
+        """Number of packs."""
         return len(self._packs)
 
     @property
@@ -39,7 +39,7 @@ class PackTally:
 
     @property
     def live_bytes(self) -> int:
-        """Bytes that a slice lies in."""
+        """Bytes covered by slices."""
         return sum(map(_live_bytes, self._packs.values()))
 
     def live_share(self, cap: ChkCap) -> float:

@@ -1,6 +1,6 @@
-"""What a walk counts: deep statistics and manifests. [spec directories 9]
+"""Deep statistics and manifests: what a walk counts and lists. [spec directories 9]
 
-Pure accumulators: each object is added once, in the order of the walk.
+Pure accumulators: each object is added once, in walk order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from grid.directory.walk import Path, Visited
 
 @define
 class Stats:
-    """The numbers about a tree, by the names that they have in 1.20."""
+    """The numbers about a tree, under 1.20's names."""
 
     count_directories: int = 0
     count_literal_files: int = 0
@@ -64,21 +64,21 @@ class Stats:
 
     @property
     def count_files(self) -> int:
-        """Files of every known kind."""
+        """Files of all known kinds."""
         return self.count_literal_files + self.count_immutable_files + self.count_mutable_files
 
     @property
     def deep_size(self) -> int:
-        """Bytes of the immutable files and of the directories; literal and mutable files do not count."""
+        """Bytes of immutable files and directories; literal and mutable files do not count."""
         return self.size_immutable_files + self.size_directories
 
     @property
     def size_files_histogram(self) -> list[list[int]]:
-        """[least size, greatest size, how many], ascending, of literal and immutable files."""
+        """[least size, greatest size, count], ascending, of literal and immutable files."""
         return [[least, most, count] for (least, most), count in sorted(self._histogram.items())]
 
     def to_json(self) -> dict[str, object]:
-        """The shape that 1.20's web API gives."""
+        """The JSON form of 1.20's web API."""
         return {
             "api-version": 1,
             "count-immutable-files": self.count_immutable_files,
@@ -99,11 +99,11 @@ class Stats:
 
     @property
     def packs(self) -> PackTally:
-        """The packs in which slices lie."""
+        """The packs that contain slices."""
         return self._packs
 
     def _extents(self) -> dict[str, object]:
-        """Keys of our own, only where there is something to tell. [spec extents 5]"""
+        """Keys that 1.20 does not have, present only if there is something to report. [spec extents 5]"""
         found: dict[str, object] = {}
         if self.count_slices:
             found["count-slices"] = self.count_slices
@@ -136,7 +136,7 @@ class Stats:
 
 
 def bucket_of(size: int) -> tuple[int, int]:
-    """The bucket of the histogram that a size belongs to: its least and its greatest size."""
+    """The bucket of the histogram for a size: its least and its greatest size."""
     least = most = 0
     power = 1
     while size > most:
@@ -147,7 +147,7 @@ def bucket_of(size: int) -> tuple[int, int]:
 
 @define
 class Manifest:
-    """Everything in a tree: paths with caps in the order of the walk, storage indexes and verify caps, statistics."""
+    """Everything in a tree: paths with caps in walk order, storage indexes and verify caps, and statistics."""
 
     entries: list[tuple[Path, str | None]] = field(factory=list, repr=False)
     storage_indexes: set[str] = field(factory=set)
@@ -155,7 +155,7 @@ class Manifest:
     stats: Stats = field(factory=Stats)
 
     def add(self, visited: Visited) -> None:
-        """Note one object."""
+        """Add one object."""
         self.entries.append((visited.path, visited.cap))
         self.stats.add(visited)
         target = visited.target
@@ -169,7 +169,7 @@ class Manifest:
                 self.verify_caps.add(verify.to_string())
 
     def to_json(self) -> dict[str, object]:
-        """The shape that 1.20's web API gives; paths are lists of names."""
+        """The JSON form of 1.20's web API; paths are lists of names."""
         return {
             "manifest": [[list(path), cap] for path, cap in self.entries],
             "verifycaps": sort_names(self.verify_caps),

@@ -1,6 +1,6 @@
-"""What commands use of a store of files and directories, wherever it is: in this process, or behind a gateway.
+"""The interface of a store of files and directories, whether it is in this process or behind a gateway.
 
-FileStore, Directory and MutableFile are the first of each; grid.cli.webapi has the second.
+FileStore, Directory and MutableFile implement it in this process; grid.cli.webapi implements it over a gateway.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from grid.directory.pack import Child
 from grid.ports import Buffer, Runtime, Sink, Source
 
 if TYPE_CHECKING:
-    # Reading an immutable file loads this module, and nothing of mutable files.
+    # Reading an immutable file loads this module, but nothing of mutable files.
     from grid.crypto.rsa import PrivateKey
     from grid.mutable.share.geometry import FormatName
     from grid.mutable.share.keys import WriteCap
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class Trail:
-    """A directory and the way to it. directories: from the root that was used to the directory itself.
+    """A directory and the path to it. directories: from the root to the directory itself.
 
-    names: of the links between them, in normal form. A directory known by its capability is its own root.
+    names: of the links between them, in normal form. A directory given by its capability is its own root.
     """
 
     directories: tuple[DirectoryCap, ...] = field(repr=False)
@@ -34,7 +34,7 @@ class Trail:
 
     @classmethod
     def of(cls, cap: DirectoryCap) -> Trail:
-        """The trail of a directory that was given by its capability."""
+        """The trail of a directory that is given by its capability."""
         return cls(directories=(cap,))
 
     @property
@@ -48,7 +48,7 @@ class Trail:
 
 
 class Health(Protocol):
-    """What a check finds. storage_index: base32, empty for a literal file. corrupt: (server, share number)."""
+    """The result of a check. storage_index: base32, empty for a literal file. corrupt: (server, share number)."""
 
     @property
     def storage_index(self) -> str: ...
@@ -70,7 +70,7 @@ class Health(Protocol):
 
 
 class RepairResult(Protocol):
-    """What a repair did. attempted: it was not healthy. successful: it is now. before, after: the health then and now."""
+    """The result of a repair. attempted: it was not healthy. successful: it is now. before, after: the health then and now."""
 
     @property
     def attempted(self) -> bool: ...
@@ -92,14 +92,14 @@ class OpenFile(Protocol):
     """A mutable file."""
 
     async def size(self) -> int:
-        """Bytes of the newest version that can be read."""
+        """Size of the newest readable version in bytes."""
 
     async def overwrite(self, contents: Buffer | Source) -> None:
         """Replace the contents. AuthorityError without the write cap."""
 
 
 class OpenDirectory(Protocol):
-    """A directory, open for what its cap permits; the errors of each are those of `Directory`."""
+    """A directory, open for what its capability permits; the errors are those of `Directory`."""
 
     @property
     def cap(self) -> DirectoryCap: ...
@@ -111,30 +111,30 @@ class OpenDirectory(Protocol):
         """The children that can be listed, in ascending order of their names."""
 
     async def listing(self) -> tuple[Mapping[str, Child], int]:
-        """What `list` gives, and how many bytes it took."""
+        """The result of `list`, and its size in bytes."""
 
     async def get(self, path: Sequence[str]) -> Child:
-        """The child at the end of a path; of the empty path this directory itself."""
+        """The child at the end of a path; for an empty path, this directory."""
 
     async def edit(self, edits: Sequence[Edit]) -> Mapping[str, Child] | None:
-        """Make all of the edits; the children replaced or removed, by name, None if that is not known."""
+        """Make all edits. Returns the children replaced or removed, by name, or None if unknown."""
 
     async def make_directories(self, path: Sequence[str], *, format: FormatName | None = None) -> OpenDirectory:
-        """The directory at the end of a path; those that are missing are made."""
+        """The directory at the end of a path; missing ones are made."""
 
 
 class Store(Protocol):
-    """A client's view of a grid; the errors of each are those of `FileStore`."""
+    """A client's view of a grid; the errors are those of `FileStore`."""
 
     @property
     def runtime(self) -> Runtime: ...
 
     @property
     def convergence(self) -> bytes | None:
-        """The secret that makes equal files equal capabilities; None if they are to differ, or it is not known here."""
+        """The secret that gives equal files equal capabilities; None if they must differ, or if it is not known here."""
 
     async def put_immutable(self, source: Source, *, segment_size: int | None = None) -> ChkCap | LitCap:
-        """Store an immutable file. segment_size: bytes of a segment at most, if the store can choose it."""
+        """Store an immutable file. segment_size: most bytes of a segment, if the store can choose it."""
 
     async def put_mutable(
         self, source: Source | Buffer, *, format: FormatName | None = None, key: PrivateKey | None = None
@@ -145,16 +145,16 @@ class Store(Protocol):
         """The mutable file of this cap."""
 
     async def read(self, cap: KnownCap, sink: Sink, offset: int = 0, length: int | None = None) -> int:
-        """Write bytes of a file to the sink; how many they were."""
+        """Write bytes of a file to the sink, and return the byte count."""
 
     async def size(self, cap: KnownCap) -> int:
-        """Bytes of a file."""
+        """Size of a file in bytes."""
 
     async def check(self, cap: KnownCap, *, verify: bool = False, add_lease: bool = False) -> Health:
-        """The health of a file or a directory."""
+        """Check the health of a file or directory."""
 
     async def repair(self, cap: KnownCap, *, force: bool = False) -> RepairResult:
-        """Verify a file or a directory and make it whole."""
+        """Verify and repair a file or directory."""
 
     def directory(self, cap: DirectoryCap) -> OpenDirectory:
         """The directory of this cap."""
@@ -170,4 +170,4 @@ class Store(Protocol):
     async def move(
         self, source: Trail, name: str, target: Trail, new_name: str, *, overwrite: Overwrite = True
     ) -> Child | None:
-        """Move or rename a link; the child that it replaced, if that is known. The errors of `grid.directory.moving.move`."""
+        """Move or rename a link. Returns the child that it replaced, if known. Raises the errors of `grid.directory.moving.move`."""

@@ -1,6 +1,6 @@
-"""The budget of a process for unpacking directories: first come, first served.
+"""A process's budget for unpacking directories: first come, first served.
 
-It owns the order of those that wait. It knows nothing of directories but their sizes.
+It owns the order of the waiting calls. Of a directory it knows only the size.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from grid.limits import MAX_UNPACKED_AT_ONCE, MAX_UNPACKING_WAITERS
 
 
 class UnpackingBudget:
-    """Bounds the bytes of directories that are unpacked at once. A directory larger than the budget is unpacked alone."""
+    """Limits the bytes of directories that are unpacked at once. A directory larger than the budget is unpacked alone."""
 
     def __init__(self, size: int = MAX_UNPACKED_AT_ONCE) -> None:
         """size: the budget in bytes."""
@@ -26,7 +26,7 @@ class UnpackingBudget:
 
     @asynccontextmanager
     async def taken(self, size: int) -> AsyncIterator[None]:
-        """Hold `size` bytes of the budget as soon as they are free; BusyError if too many wait already."""
+        """Hold `size` bytes of the budget, once they are free; BusyError if too many wait already."""
         size = min(size, self._size)
         if self._waiting or self._taken + size > self._size:
             await self._wait(size)
@@ -39,7 +39,7 @@ class UnpackingBudget:
             self._go_on()
 
     async def _wait(self, size: int) -> None:
-        """Return with the bytes taken. A call that is cancelled takes none."""
+        """Take the bytes, then return. A call that is canceled takes none."""
         if len(self._waiting) >= MAX_UNPACKING_WAITERS:
             raise BusyError("too many large directories are being read at the same time; try again in a while")
         turn: Deferred[None] = Deferred()

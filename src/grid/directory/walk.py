@@ -1,7 +1,7 @@
-"""A walk over everything below a directory: each object once, in one order, read ahead. [spec directories 8]
+"""Walks over everything below a directory: each object once, in one order, reading ahead. [spec directories 8]
 
-It owns the order, the cutting of loops, and how far ahead directories are read. A consumer that is slow holds the
-reading up: at most AHEAD directories at each depth wait for it, and AHEAD_BYTES altogether.
+It owns the order, the cutting of loops, and how far ahead directories are read. A slow consumer pauses the
+reading: at most AHEAD directories at each depth wait for it, and AHEAD_BYTES in total.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     from grid.directory.store import Store
 
 AHEAD = 8
-"""Directories that are read at once, and looked ahead for at each depth."""
+"""Directories read at once, and read ahead at each depth."""
 
 AHEAD_BYTES = 8 * 2**20
-"""Bytes of directories that were read and not reported yet; a listing takes some six times that in memory."""
+"""Bytes of directories that were read and not reported yet; listings take some six times that in memory."""
 
 REPORTED_AT_ONCE = 64
-"""Objects that are reported without a pause: a consumer makes some hundred calls for each."""
+"""Objects reported without a pause; a consumer makes some hundred calls for each."""
 
 LARGE_BYTES = AHEAD_BYTES // AHEAD
-"""Bytes from which a directory is not kept before its turn."""
+"""A directory of at least this many bytes is not kept before its turn."""
 
 Path = tuple[str, ...]
 
 
 @frozen(kw_only=True)
 class Visited:
-    """One object of a tree. path: names from the root, which has none.
+    """One object of a tree. path: names from the root, whose own path is empty.
 
     children: of a directory, in ascending order of their names. size: bytes of a directory's file, or of an
-    immutable file; None if it is not known without asking. stored_in: of a sequence, the CHK files in which it lies, and its
+    immutable file; None if servers would have to be asked. stored_in: of a sequence, the CHK files that contain it, and its
     slices; None if its table cannot be read.
     """
 
@@ -55,7 +55,7 @@ class Visited:
 
     @property
     def cap(self) -> str | None:
-        """The cap found there, as text; None for an unknown child without any."""
+        """The object's cap as text; None for an unknown child without a cap."""
         if isinstance(self.target, UnknownChild):
             text = self.target.write or self.target.read
             return None if text is None else text.decode("utf-8", "replace")
@@ -68,12 +68,12 @@ class Visited:
 
 
 OnUnreadable = Callable[[Visited, GridError], None]
-"""Called for a directory that cannot be read; the walk goes on unless it raises."""
+"""Called for a directory that cannot be read. The walk goes on unless this raises."""
 
 
 @define(eq=False)
 class _Pending:
-    """A directory that is to be visited, and what its reading has come to."""
+    """A directory to visit, and the result of reading it."""
 
     path: Path
     cap: DirectoryCap
@@ -92,12 +92,12 @@ class _Pending:
 async def walk(
     store: Store, root: DirectoryCap, *, on_unreadable: OnUnreadable | None = None, depth: int | None = None
 ) -> AsyncGenerator[Visited, None]:
-    """Everything below the root and the root itself: a directory, the unknown children in it, its new files, and
-    then each new subdirectory with all that is below it.
+    """The root and everything below it: a directory, the unknown children in it, its new files, and
+    then each new subdirectory with everything below it.
 
-    A directory that cannot be read is reported without children, and then its error ends the walk, or on_unreadable
-    hears of it. Directories deeper than `depth` below the root are not read, and are not reported by themselves. Closing the
-    iterator gives up what is being read. AuthorityError for a verify cap.
+    A directory that cannot be read is reported without children; then its error ends the walk, or on_unreadable
+    gets it. Directories deeper than `depth` below the root are not read, and not reported separately. Closing the
+    iterator cancels all reads. AuthorityError for a verify cap.
     """
     if root.authority == "verify":
         raise AuthorityError("a verify capability cannot list the directory: use its read or write capability")
@@ -129,7 +129,7 @@ async def walk(
                 yield await _with_parts(store, each) if isinstance(each.target, SequenceCap) else each
                 reported += 1
                 if reported % REPORTED_AT_ONCE == 0:
-                    await store.runtime.clock.sleep(0)  # The consumer may never pause.
+                    await store.runtime.clock.sleep(0)  # The consumer may never pause by itself.
     finally:
         reader.cancel()
 
@@ -137,7 +137,7 @@ async def walk(
 def _sort(
     path: Path, children: Mapping[str, Child], found: set[KnownCap]
 ) -> tuple[list[Visited], list[Visited], list[_Pending]]:
-    """The unknown children, the new files and the new directories of one listing, which are added to `found`."""
+    """The unknown children, new files and new directories of one listing; they are added to `found`."""
     unknown: list[Visited] = []
     files: list[Visited] = []
     directories: list[_Pending] = []
@@ -146,7 +146,7 @@ def _sort(
         if isinstance(target, UnknownChild):
             unknown.append(Visited(path=(*path, name), target=target))
             continue
-        # All slices of one pack have one verify cap.
+        # All slices of one pack have the same verify cap.
         mark = target if isinstance(target, SliceCap | SequenceCap) else target.verify_cap()
         if mark is not None:
             if mark in found:
@@ -161,7 +161,7 @@ def _sort(
 
 
 async def _with_parts(store: Store, visited: Visited) -> Visited:
-    """What a sequence lies in, as far as its table can be read."""
+    """Add what a sequence is stored in, if its table can be read."""
 
     async def read_chk(cap: ChkCap, sink: Sink, offset: int, length: int) -> int:
         return await store.read(cap, sink, offset, length)
@@ -176,7 +176,7 @@ async def _with_parts(store: Store, visited: Visited) -> Visited:
 
 
 class _Reader:
-    """Reads the directories on top of the stack, which are the next to be visited."""
+    """Reads the directories on top of the stack, which are visited next."""
 
     def __init__(self, store: Store, stack: list[_Pending]) -> None:
         self._store = store
@@ -185,9 +185,9 @@ class _Reader:
         self._held_bytes = 0
 
     async def outcome_of(self, pending: _Pending) -> tuple[Mapping[str, Child], int] | BaseException:
-        """What reading it has come to."""
+        """The result of reading it."""
         if pending.outcome is None:
-            # Before it is begun: it may end at once, and large ones are kept only where somebody waits for them.
+            # Count the waiter before the read begins: it may end at once, and large results are kept only if somebody waits.
             waiter: Deferred[None] = Deferred()
             pending.waiter = waiter
             self._start(pending)
@@ -210,7 +210,7 @@ class _Reader:
                 self._start(pending)
 
     def cancel(self) -> None:
-        """Give up all reading."""
+        """Cancel all reads."""
         self._tasks.cancel()
 
     def _start(self, pending: _Pending) -> None:
@@ -220,7 +220,7 @@ class _Reader:
 
         def arrived(outcome: tuple[Mapping[str, Child], int]) -> None:
             if pending.waiter is None and outcome[1] > LARGE_BYTES:
-                # Eight of these would be gigabytes: it is read again when its turn comes.
+                # Eight of these would be gigabytes. It is read again when its turn comes.
                 pending.started, pending.is_large = False, True
                 return
             self._held_bytes += outcome[1]

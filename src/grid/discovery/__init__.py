@@ -1,1 +1,1 @@
-"""How clients learn of servers: announcements, introducers, static lists, and the live set."""
+"""How clients find servers: announcements, introducers, static lists, and the live set."""

@@ -1,7 +1,7 @@
-"""Signed announcements: packed, parsed, verified, and which of two is kept. Pure.
+"""Signed announcements: packs, parses, verifies them, and decides which of two to keep. Pure.
 
-A message is signed as bytes and kept verbatim when it is passed on. Everything in it is its signer's word
-only: the one thing that a signature proves is who said it. [spec wire 7-9]
+A message is signed as bytes, and passed on verbatim. Its contents are only the signer's claims:
+a signature proves nothing but who signed. [spec wire 7-9]
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ MAX_JSON_DEPTH = 20
 
 
 Address = tuple[str, str]
-"""A Tub's id, and the secret name of the storage server in it."""
+"""A TubID, and the secret name of the storage server in that Tub."""
 
 
 @frozen
 class SignedAnnouncement:
-    """The three byte strings as they travel: the JSON message, its signature, and the signer's key."""
+    """The three byte strings on the wire: the JSON message, its signature, and the signer's key."""
 
     message: bytes
     signature: bytes
     key: bytes
 
     def to_tuple(self) -> tuple[bytes, bytes, bytes]:
-        """As it goes over the wire."""
+        """The form on the wire."""
         return self.message, self.signature, self.key
 
 
 @frozen(kw_only=True)
 class Announcement:
-    """What a signer says of one service: server_id is the key's text, fields the JSON object, unknown ones included."""
+    """A signer's claims about one service. server_id: the key's text; fields: the JSON object with unknown fields included."""
 
     server_id: ServerId
     service_name: str
@@ -64,14 +64,14 @@ class Announcement:
 
     @property
     def nickname(self) -> str:
-        """What the server calls itself, cut and printable."""
+        """The server's name for itself, shortened and printable."""
         value = self.fields.get("nickname")
         text = value if isinstance(value, str) else ""
         return "".join(character if character.isprintable() else "?" for character in text[:MAX_NICKNAME])
 
 
 def parse_signed(value: object) -> SignedAnnouncement:
-    """The announcement in a value that came over the wire; FormatError if it is none or too long. Proves nothing."""
+    """Parse a value from the wire; FormatError if it is malformed or too long. Proves nothing."""
     if not isinstance(value, tuple) or len(value) != 3 or not all(isinstance(part, bytes) for part in value):
         raise FormatError("an announcement is three byte strings")
     message, signature, key = value
@@ -83,14 +83,14 @@ def parse_signed(value: object) -> SignedAnnouncement:
 
 
 def verify(signed: SignedAnnouncement) -> Announcement:
-    """What the signer said; IntegrityError if the signature is not of that key, FormatError if it said no such thing."""
+    """Verify and parse; IntegrityError if the signature is wrong, FormatError if the message is not an announcement."""
     key, signature = _ascii(signed.key), _ascii(signed.signature)
     parse_bare_key(key).verify(parse_signature(signature), signed.message)
     return parse_fields(ServerId(key), _parse_json(signed.message), signed)
 
 
 def parse_fields(server_id: ServerId, fields: object, signed: SignedAnnouncement | None = None) -> Announcement:
-    """An announcement made of a JSON object, signed or from a file of our own; FormatError if it names no service."""
+    """Make an announcement from a JSON object, signed or from a local file; FormatError if it names no service."""
     if not isinstance(fields, dict) or not all(isinstance(key, str) for key in fields):
         raise FormatError("an announcement is a JSON object")
     service_name = fields.get("service-name", STORAGE_SERVICE if signed is None else None)
@@ -100,19 +100,19 @@ def parse_fields(server_id: ServerId, fields: object, signed: SignedAnnouncement
 
 
 def sign(fields: Mapping[str, Any], key: SigningKey) -> SignedAnnouncement:
-    """The announcement of those fields, signed."""
+    """Sign an announcement with these fields."""
     message = json.dumps(fields, sort_keys=True).encode()
     signature, public_key = pack_signature(key.sign(message)), pack_bare_key(key.verifying_key)
     return SignedAnnouncement(message, signature.encode(), public_key.encode())
 
 
 def server_id_of(key: VerifyingKey) -> ServerId:
-    """The id of the server which signs with that key."""
+    """The id of the server that signs with that key."""
     return ServerId(pack_bare_key(key))
 
 
 def replaces(new: Announcement, kept: Announcement | None) -> bool:
-    """Whether the new announcement takes the place of the kept one for the same service and key. [spec wire 9]"""
+    """Whether the new announcement replaces the kept one for the same service and key. [spec wire 9]"""
     if kept is None:
         return True
     if new.fields == kept.fields:
@@ -136,7 +136,7 @@ def storage_fields(
 ) -> dict[str, Any]:
     """The fields of a storage server's announcement. [spec wire 8.1]
 
-    nonce: 32 unpredictable bytes, new each time. plaintext_reads: hints where shares are read in the clear.
+    nonce: 32 unpredictable bytes, new each time. plaintext_reads: hints for unencrypted reads of shares.
     """
     fields: dict[str, Any] = {
         "version": 0,
@@ -162,7 +162,7 @@ def storage_fields(
 
 
 def storage_furl(announcement: Announcement) -> Furl:
-    """Where the storage server is; FormatError if the announcement does not say. [spec wire 8.1]"""
+    """The storage server's FURL; FormatError if the announcement has none. [spec wire 8.1]"""
     text = announcement.fields.get("anonymous-storage-FURL")
     if not isinstance(text, str):
         raise FormatError("an announcement without a storage FURL")
@@ -170,15 +170,15 @@ def storage_furl(announcement: Announcement) -> Furl:
 
 
 def address_of(announcement: Announcement) -> Address:
-    """What tells the storage server from others, under whatever keys it is announced; FormatError as storage_furl."""
+    """Identifies the storage server, whatever keys announce it; FormatError as in storage_furl."""
     furl = storage_furl(announcement)
     return furl.tub_id, furl.swissnum
 
 
 def merge_addresses(announcements: Sequence[Announcement]) -> Announcement:
-    """The first of some announcements of one server, with the location hints of all of them.
+    """Merge announcements of one server: the first one, with the location hints of all of them.
 
-    Where they differ in HTTP addresses it has none: only those of the FURL prove that the server there is the one.
+    If their HTTP addresses differ, the result has none: only those of the FURL prove that they lead to this server.
     """
     first, *others = announcements
     if not others:
@@ -199,7 +199,7 @@ def merge_addresses(announcements: Sequence[Announcement]) -> Announcement:
 
 
 def identify(announcement: Announcement, upload_permit_expires: float) -> ServerIdentity:
-    """Who the storage server is; FormatError if its FURL or its permutation seed cannot be read."""
+    """The identity of the storage server; FormatError if its FURL or permutation seed is malformed."""
     seed = announcement.fields.get("permutation-seed-base32")
     if seed is not None and not isinstance(seed, str):
         raise FormatError("an announcement whose permutation seed is not text")
@@ -213,7 +213,7 @@ def identify(announcement: Announcement, upload_permit_expires: float) -> Server
 
 
 def parse_announcement(value: object) -> Announcement:
-    """parse_signed and verify in one; FormatError or IntegrityError."""
+    """Call parse_signed and verify; FormatError or IntegrityError."""
     return verify(parse_signed(value))
 
 

@@ -1,4 +1,4 @@
-"""A condition that tasks wait for."""
+"""A condition that tasks can wait for."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from grid.ports import Clock
 
 
 class Condition:
-    """Lets tasks wait until a condition of the owner's holds; the owner says when it may have changed.
+    """Lets tasks wait until a condition of the owner holds. The owner says when it may have changed.
 
-    Those who wait go on in a later turn of the event loop, never from inside the owner's own work.
+    Waiting tasks continue in a later turn of the event loop, never inside the owner's own work.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -20,12 +20,12 @@ class Condition:
         self._waiters: list[Deferred[None]] = []
 
     def changed(self) -> None:
-        """Let all who wait look again."""
+        """Make all waiting tasks check again."""
         if self._waiters:
             self._clock.call_later(0, self._release)
 
     async def wait_until(self, holds: Callable[[], bool], deadline_s: float) -> bool:
-        """Return whether the condition holds, as soon as it does or after deadline_s seconds."""
+        """Wait until the condition holds, for at most deadline_s seconds. Returns whether it holds."""
         late: list[bool] = []
 
         def expire() -> None:
@@ -45,7 +45,7 @@ class Condition:
     def _release(self) -> None:
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
-            if not waiter.called:  # One that went on before it may have canceled it.
+            if not waiter.called:  # A task that continued earlier may have canceled it.
                 waiter.callback(None)
 
     def _forget(self, waiter: Deferred[None]) -> None:

@@ -1,6 +1,6 @@
-"""How announced servers become clients: by Foolscap or over HTTP, whichever their announcement and the user allow.
+"""Makes clients for announced servers, over Foolscap or HTTP as their announcements and the user allow.
 
-A transport's modules are imported, and its end opened, when the first server needs it.
+A transport's modules are imported, and its local end is opened, when the first server needs it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from grid.ports import Runtime, ServerIdentity
 from grid.wire.status import RemoteServer
 
 Transport = Literal["auto", "foolscap", "http"]
-"""`http`: for every server that announces it, Foolscap for the others. `auto`: see prefers_http; the other if that fails."""
+"""`http`: for every server that announces it, Foolscap for the others. `auto`: see prefers_http, with a fallback to the other."""
 
 OUR_VERSIONS = "grid/"
-"""How the `my-version` of servers with batched calls begins."""
+"""Prefix of the `my-version` of servers with batched calls."""
 
 
 @frozen(kw_only=True)
 class Transports:
-    """The ends that clients are made with. tub, pool: give the process's one Tub, and its one HTTP connection pool.
+    """The local ends for clients. tub, pool: return the process's only Tub and its only HTTP connection pool.
 
-    plaintext_reads: read in the clear, which all who listen can see, where servers offer it.
+    plaintext_reads: read unencrypted, visible to any listener, if servers offer it.
     """
 
     tub: Callable[[], Any]
@@ -38,7 +38,7 @@ class Transports:
     plaintext_reads: bool = False
 
     def server_maker(self) -> MakeServer:
-        """Makes the client of each announced server; FormatError if the announcement has no address for it."""
+        """A function that makes the client of an announced server; FormatError if the announcement has no usable address."""
         return self._make
 
     def _make(self, identity: ServerIdentity, announcement: Announcement) -> RemoteServer:
@@ -79,6 +79,6 @@ class Transports:
 
 
 def prefers_http(announcement: Announcement) -> bool:
-    """Whether HTTP is the faster way to a server that offers both. [docs/decisions/0021-transport-choice.md]"""
+    """Whether HTTP is faster for a server that offers both. [docs/decisions/0021-transport-choice.md]"""
     version = announcement.fields.get("my-version")
     return isinstance(version, str) and version.startswith(OUR_VERSIONS)

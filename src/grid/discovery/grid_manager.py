@@ -1,4 +1,4 @@
-"""Grid-manager certificates: until when a server may take new shares. Pure. [spec wire 11]"""
+"""Grid-manager certificates: until when a server may receive new shares. Pure. [spec wire 11]"""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ ALWAYS = math.inf
 
 
 def permit_expires(certificates: object, server_id: ServerId, manager_keys: Sequence[VerifyingKey]) -> float:
-    """Unix time until which the server may take new shares: the latest of its valid certificates.
+    """Unix time until which the server may receive new shares: the latest expiry of its valid certificates.
 
-    certificates: the announcement's field, whatever it holds; what cannot be read counts for nothing.
-    manager_keys: of the grid managers configured; without any, every server may be used always.
+    certificates: the announcement's field, unchecked; malformed ones are ignored.
+    manager_keys: of the configured grid managers; without any, every server may always be used.
     """
     if not manager_keys:
         return ALWAYS

@@ -1,8 +1,8 @@
-"""A node's connection to one introducer: publishes, subscribes, and does both again whenever it comes back.
+"""A node's connection to one introducer: publishes and subscribes, and repeats both after each reconnection.
 
-Announcements are accepted only with a good signature and by the replacement rules; each accepted one is passed
-once. The cache is written when something was accepted, and read only if the first attempt to connect fails. However fast
-an introducer talks, it is written once in CACHE_PAUSE_S.
+Announcements are accepted only with a valid signature and by the replacement rules; each accepted one is passed on
+once. The cache is written after changes, and read only if the first attempt to connect fails. However fast
+an introducer sends, the cache is written once per CACHE_PAUSE_S.
 [spec wire 6-9]
 """
 
@@ -36,17 +36,17 @@ FIRST_RETRY_S = 1.0
 LAST_RETRY_S = 60.0
 
 CACHE_PAUSE_S = 10.0
-"""Between two times that the cache is written: an introducer may send one announcement at a time, and thousands of them."""
+"""Least time between two writes of the cache: an introducer may send thousands of announcements one at a time."""
 
 SILENCE_S = 1.0
-"""How long an introducer may keep silent before what it said last time is used, while the attempt goes on."""
+"""How long an introducer may stay silent before its cached announcements are used; the attempt goes on."""
 
 log = Logger()
 
 
 @frozen(kw_only=True)
 class IntroducerSettings:
-    """One introducer and how we appear there. cache_file: None to keep none. version: our name and version."""
+    """One introducer, and how this node appears there. cache_file: None for no cache. version: our name and version."""
 
     furl: Furl
     petname: str = "default"
@@ -57,7 +57,7 @@ class IntroducerSettings:
 
 
 class IntroducerClient:
-    """The connection to one introducer, kept up until close()."""
+    """The connection to one introducer, maintained until close()."""
 
     def __init__(
         self,
@@ -85,39 +85,39 @@ class IntroducerClient:
 
     @property
     def petname(self) -> str:
-        """What the user calls this introducer."""
+        """The user's name for this introducer."""
         return self._settings.petname
 
     @property
     def status(self) -> ConnectionStatus:
-        """How the connection stands."""
+        """The state of the connection."""
         return self._status
 
     @property
     def is_settled(self) -> bool:
-        """Whether the first attempt has ended: it failed, or everything kept there has arrived."""
+        """Whether the first attempt has ended: it failed, or all announcements have arrived."""
         return self._is_settled
 
     def start(self) -> None:
-        """Begin to connect; once."""
+        """Start connecting; call this once."""
         self._tasks.start(self._keep_connected(), on_error=self._ended)
         if self._settings.cache_file is not None:
             self._silence = self._clock.call_later(SILENCE_S, self._use_cache)
 
     def close(self) -> None:
-        """End the connection's upkeep; the Tub's owner closes the connection itself."""
+        """Stop maintaining the connection. The Tub's owner closes the connection itself."""
         self._tasks.cancel()
         self._cache.close()
         self._settle()
 
     def publish(self, signed: SignedAnnouncement) -> None:
-        """Announce this now, if connected, and at every connection to come, in place of the last by the same key."""
+        """Publish this now, if connected, and on every later connection, in place of the last one with the same key."""
         self._published[signed.key] = signed
         if self._reference is not None:
             self._tasks.start(self._publish(self._reference, signed), on_error=self._ended)
 
     async def settled(self, deadline_s: float) -> bool:
-        """Return whether the first attempt has ended, as soon as it has or after that time."""
+        """Wait until the first attempt has ended, at most that long. Returns whether it has."""
         return await self._condition.wait_until(lambda: self._is_settled, deadline_s)
 
     async def _keep_connected(self) -> None:
@@ -141,7 +141,7 @@ class IntroducerClient:
             await self._clock.sleep(FIRST_RETRY_S)
 
     async def _connect(self) -> Deferred[None]:
-        """Connect, publish and subscribe; what is returned fires when the connection is lost."""
+        """Connect, publish and subscribe. The Deferred returned fires when the connection is lost."""
         where = self._where
         try:
             reference = await self._tub.getReference(self._settings.furl.to_string())
@@ -158,7 +158,7 @@ class IntroducerClient:
             try:
                 await self._publish(reference, signed)
             except PeerRefusedError as error:
-                # Who may not publish may still subscribe.
+                # A node that may not publish may still subscribe.
                 log.info("{error}", error=error)
         subscriber = _Subscriber(self._take)
         await call(reference, RIIntroducer, where, "subscribe_v2", subscriber, STORAGE_SERVICE.encode(), self._info())
@@ -204,7 +204,7 @@ class IntroducerClient:
         self._settle()
 
     def _use_cache(self) -> None:
-        """Go on with what the introducer said last time, if that is known."""
+        """Use the introducer's cached announcements, if there are any."""
         if self._is_settled or self._settings.cache_file is None:
             return
         remembered = [one for one in read_cache(self._settings.cache_file) if one.service_name == STORAGE_SERVICE]
@@ -237,18 +237,18 @@ class IntroducerClient:
 
 @implementer(RISubscriber)  # type: ignore[misc]
 class _Subscriber(Referenceable):
-    """What the introducer calls."""
+    """The object that the introducer calls."""
 
     def __init__(self, take: Callable[[set[Any]], None]) -> None:
         self._take = take
 
     def remote_announce_v2(self, announcements: set[Any]) -> None:
-        """Announcements, signed by their makers."""
+        """Receive announcements, signed by their makers."""
         self._take(announcements)
 
 
 class _Cache:
-    """The file of what is kept: written at once when that changes, and then not again for a while."""
+    """The cache file: written at once after a change, and then not again for a while."""
 
     def __init__(self, path: Path | None, kept: KeptAnnouncements, clock: Clock) -> None:
         self._path = path
@@ -258,14 +258,14 @@ class _Cache:
         self._pause: Timer | None = None
 
     def changed(self) -> None:
-        """Something was accepted."""
+        """Note that an announcement was accepted."""
         self._is_stale = True
         if self._pause is None:
             self._write()
 
     def close(self) -> None:
-        """Write what is not written yet; no timer is left."""
-        for _ in range(2):  # Writing begins another pause.
+        """Write unsaved changes, and leave no timer behind."""
+        for _ in range(2):  # Writing starts another pause.
             if self._pause is not None:
                 self._pause.cancel()
             self._write()

@@ -1,4 +1,4 @@
-"""The remote interfaces of an introducer and its subscribers, by the names that 1.20 has on the wire. [spec wire 2, 6]"""
+"""The remote interfaces of an introducer and its subscribers, with 1.20's names on the wire. [spec wire 2, 6]"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SIGNED = TupleOf(
 
 
 class RISubscriber(RemoteInterface):
-    """Who hears of announcements."""
+    """Receives announcements."""
 
     __remote_name__ = "RIIntroducerSubscriberClient_v2.tahoe.allmydata.com"
 
@@ -33,7 +33,7 @@ class RISubscriber(RemoteInterface):
 
 
 class RIIntroducer(RemoteInterface):
-    """Who relays announcements."""
+    """Relays announcements."""
 
     __remote_name__ = "RIIntroducerPublisherAndSubscriberService_v2.tahoe.allmydata.com"
 

@@ -1,8 +1,8 @@
 """The introducer: relays signed announcements from publishers to subscribers. [spec wire 6-9]
 
-It keeps everything in memory only; publishers and subscribers come back by themselves after a restart. It
-checks signatures, so that nobody can fill another's place, and never looks at what an announcement says
-beyond its service and its number.
+It keeps everything in memory only; publishers and subscribers reconnect after a restart. It
+checks signatures, so that nobody can replace another's announcement, and reads nothing of an announcement
+except its service and its sequence number.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ class Introducer(Referenceable):
     """The remote object that an introducer FURL names."""
 
     def __init__(self, application: str) -> None:
-        """application: name and version, for those who ask."""
+        """application: name and version, for clients that ask."""
         self._application = application
         self._kept = KeptAnnouncements()
         self._subscribers: dict[str, list[Any]] = {}
 
     @property
     def announcements(self) -> list[Announcement]:
-        """All that are kept."""
+        """All announcements kept."""
         return list(self._kept)
 
     @property
     def subscriber_count(self) -> int:
-        """Subscriptions now, over all services."""
+        """Current subscriptions, over all services."""
         return sum(map(len, self._subscribers.values()))
 
     def remote_get_version(self) -> dict[bytes, object]:
@@ -69,7 +69,7 @@ class Introducer(Referenceable):
     def remote_subscribe_v2(
         self, subscriber: Any, service_name: bytes, subscriber_info: dict[bytes, object]
     ) -> Deferred[None]:
-        """Tell the subscriber of all that is kept for the service, and of what comes later."""
+        """Send the subscriber all announcements kept for the service, and later ones as they come."""
         return answer(self._subscribe(subscriber, service_name))
 
     async def _subscribe(self, subscriber: Any, service_name: bytes) -> None:

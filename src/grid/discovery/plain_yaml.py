@@ -1,6 +1,6 @@
-"""PyYAML with plain values only and no aliases.
+"""PyYAML, limited to plain values without aliases.
 
-A module of its own: a command that reads only what has the form of JSON does not import PyYAML.
+A separate module, so that a command that reads only JSON-like files does not import PyYAML.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class _PlainLoader(yaml.SafeLoader):
 
 
 def load(text: str) -> object:
-    """The plain value in the text; FormatError if it has aliases or is no YAML."""
+    """Parse the text into a plain value; FormatError if it has aliases or is not YAML."""
     try:
         return yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a SafeLoader that refuses more
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError, TypeError) as error:

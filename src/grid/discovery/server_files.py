@@ -1,6 +1,6 @@
-"""Announcements in files: those that a client remembers, and the servers that `private/servers.yaml` names.
+"""Announcements in files: those that a client remembers, and the servers in `private/servers.yaml`.
 
-Remembered announcements are one for each service and key, bounded in number. Their file serves while the introducer
+One announcement is remembered per service and key, up to a limit. The file is used while the introducer
 cannot be reached. [spec wire 9, 10]
 """
 
@@ -17,7 +17,7 @@ from grid.ports import ServerId
 
 
 class KeptAnnouncements:
-    """What has been accepted so far, bounded in number and size; nothing is ever dropped."""
+    """The announcements accepted so far, limited in number and size; none is ever dropped."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, ServerId], Announcement] = {}
@@ -30,11 +30,13 @@ class KeptAnnouncements:
         return len(self._kept)
 
     def of_service(self, service_name: str) -> list[Announcement]:
-        """Those of one service."""
+        """The announcements of one service."""
         return [announcement for announcement in self if announcement.service_name == service_name]
 
     def offer(self, new: Announcement) -> bool:
-        """Whether it was accepted: it is the first of its service and key (and there is room), or replaces another."""
+        """Accept the announcement if it is the first of its service and key (and there is room) or replaces another. Returns whether
+        it was accepted.
+        """
         place = (new.service_name, new.server_id)
         kept = self._kept.get(place)
         if kept is None and len(self._kept) >= MAX_ANNOUNCEMENTS:
@@ -53,7 +55,7 @@ def _size_of(announcement: Announcement | None) -> int:
 
 
 def pack_cache(announcements: Iterable[Announcement]) -> bytes:
-    """The cache file's content: as many as fit the size up to which it is read."""
+    """The content of the cache file: as many announcements as fit the size limit for reading it."""
     entries: list[str] = []
     left = MAX_SERVERS_FILE - len("[]\n")
     for announcement in announcements:
@@ -66,7 +68,7 @@ def pack_cache(announcements: Iterable[Announcement]) -> bytes:
 
 
 def parse_cache(data: bytes) -> list[Announcement]:
-    """The announcements in a cache file; entries that cannot be used are left out, FormatError if it is no list."""
+    """The announcements in a cache file. Unusable entries are skipped; FormatError if it is not a list."""
     content = parse_yaml(data)
     if content is None:
         return []
@@ -83,7 +85,7 @@ def parse_cache(data: bytes) -> list[Announcement]:
 
 
 def read_cache(path: Path) -> list[Announcement]:
-    """The announcements in that file; none if there is none, or it cannot be read: it is only a cache."""
+    """The announcements in that file; none if it does not exist or cannot be read, because it is only a cache."""
     try:
         data = read_limited(path)
         return [] if data is None else parse_cache(data)
@@ -92,7 +94,7 @@ def read_cache(path: Path) -> list[Announcement]:
 
 
 def parse_static_servers(data: bytes) -> list[Announcement]:
-    """The servers in the text of a servers file; FormatError naming the first entry that cannot be used."""
+    """The servers in the text of a servers file; FormatError with the name of the first unusable entry."""
     content = parse_yaml(data)
     if content is None:
         return []
@@ -119,7 +121,7 @@ def _parse_entry(name: str, entry: object) -> Announcement:
 
 
 def read_static_servers(path: Path) -> list[Announcement]:
-    """The servers in that file, none if there is none; ConfigError naming the file if it cannot be used."""
+    """The servers in that file, none if it does not exist; ConfigError with the file's name if it is unusable."""
     try:
         data = read_limited(path)
         return [] if data is None else parse_static_servers(data)

@@ -1,8 +1,8 @@
-"""The live set of storage servers: those that a file names, and those that introducers announce.
+"""The live set of storage servers: those in the static file, and those that introducers announce.
 
-A server stays in the set once it is known: whether it answers is found out by asking it. An entry of the
-static file is never overridden by an announcement. [spec wire 9, 10] Those that are announced at one address are one
-server, and count as one: nobody who announces can make one machine count as several. [decision 0313]
+A known server stays in the set; only a request shows whether it answers. No announcement overrides an entry of the
+static file. [spec wire 9, 10] Servers announced at one address count as one,
+so that nobody can make one machine count as several. [decision 0313]
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from grid.wire.status import ConnectionStatus, RemoteServer
 log = Logger()
 
 MakeServer = Callable[[ServerIdentity, Announcement], RemoteServer]
-"""Makes the client of an announced server, by whatever transport it chooses; FormatError if it cannot."""
+"""Makes the client of an announced server, over a transport of its choice; FormatError if it cannot."""
 
 
 @frozen(kw_only=True)
 class ServerEntry:
-    """One announced server, for those who show it. counts_as: the server that it is; another, if that is at its address."""
+    """One announced server, for display. counts_as: the server that it counts as; another one, if that is at its address."""
 
     identity: ServerIdentity
     announcement: Announcement
@@ -50,12 +50,12 @@ class ServerEntry:
 
     @property
     def is_counted(self) -> bool:
-        """Whether it counts under this id."""
+        """Whether it counts under its own id."""
         return self.counts_as == self.identity.server_id
 
     @property
     def is_vouched_for(self) -> bool:
-        """Whether the static file names it or an introducer has announced it now: it is not just remembered."""
+        """Whether the static file names it or an introducer has announced it in this process: it is not only cached."""
         return self.is_static or self.announcement.signed is not None
 
 
@@ -67,13 +67,13 @@ class _Known:
 
     @property
     def rank(self) -> tuple[bool, bool]:
-        """Whose word counts: of those with the same address the file's, then that of who is permitted uploads."""
+        """Rank among servers with the same address: the static file's first, then those with upload permits."""
         return self.is_static, self.identity.upload_permit_expires > -inf
 
 
 @define
 class _Machine:
-    """Those who are announced at one address. leader: whose word counts; the first of the highest rank."""
+    """The servers announced at one address. leader: the one that counts; the first of the highest rank."""
 
     members: dict[ServerId, _Known]
     leader: _Known
@@ -81,7 +81,7 @@ class _Machine:
 
 
 class ServerSet:
-    """All known storage servers, each with one client, whatever names it is announced under."""
+    """All known storage servers, each with one client, whatever names announce it."""
 
     def __init__(
         self,
@@ -91,8 +91,7 @@ class ServerSet:
         on_return: Callable[[ServerId], None] = lambda _: None,
     ) -> None:
         """manager_keys: of the grid managers whose certificates permit uploads; none permit all.
-
-        on_return: called for known servers that announce themselves again: they have just started.
+        on_return: called for known servers that are announced again, because they have just started.
         """
         self._make_server = make_server
         self._clock = clock
@@ -103,17 +102,17 @@ class ServerSet:
 
     @property
     def servers(self) -> list[StorageServer]:
-        """All of them, connected or not."""
+        """All servers, connected or not."""
         return [machine.server for machine in self._machines.values()]
 
     def find(self, server_id: ServerId) -> StorageServer | None:
-        """The client of that server, if it is known."""
+        """The client of that server, or None."""
         known = self._known.get(server_id)
         return None if known is None else self._machine_of(known).server
 
     @property
     def entries(self) -> list[ServerEntry]:
-        """All that are announced, with how they stand."""
+        """All announced servers, with their states."""
         return [self._entry(known) for known in self._known.values()]
 
     def _entry(self, known: _Known) -> ServerEntry:
@@ -130,11 +129,11 @@ class ServerSet:
         return self._machines[address_of(known.announcement)]
 
     def add_static(self, announcement: Announcement) -> None:
-        """Add a server of the static file; FormatError if it cannot be used."""
+        """Add a server of the static file; FormatError if it is unusable."""
         self._put(announcement, is_static=True)
 
     def announced(self, announcement: Announcement) -> None:
-        """Take in an announcement that an introducer client has accepted."""
+        """Add or update a server from an announcement that an introducer client has accepted."""
         known = self._known.get(announcement.server_id)
         if announcement.service_name != STORAGE_SERVICE or (known is None and len(self._known) >= MAX_ANNOUNCEMENTS):
             return
@@ -146,7 +145,7 @@ class ServerSet:
             log.info("server {id} cannot be used: {error}", id=announcement.server_id, error=error)
 
     def close(self) -> None:
-        """Give up all connections."""
+        """Close all connections."""
         for machine in self._machines.values():
             machine.server.close()
 
@@ -164,7 +163,7 @@ class ServerSet:
                 machine.server.forget_failures()
                 self._on_return(machine.leader.identity.server_id)
             return
-        # The old client stays with those who still use it: both may share one connection.
+        # The old client stays with its current users; both may share one connection.
         self._join(new)
         if known is not None:
             self._leave(known, new)
@@ -172,7 +171,7 @@ class ServerSet:
         self._known[announcement.server_id] = new
 
     def _join(self, new: _Known) -> None:
-        """Count it with those at its address. FormatError if no client can be made."""
+        """Add it to the servers at its address. FormatError if no client can be made."""
         server_id, address = new.identity.server_id, address_of(new.announcement)
         machine = self._machines.get(address)
         if machine is None:
@@ -192,7 +191,7 @@ class ServerSet:
         self._machines[address] = self._machine(members)
 
     def _leave(self, old: _Known, new: _Known) -> None:
-        """It is at another address now."""
+        """Remove it from its old address, because it has moved."""
         address = address_of(old.announcement)
         if address == address_of(new.announcement):
             return
@@ -211,7 +210,7 @@ class ServerSet:
 
 
 def _supersedes(new: Announcement, kept: Announcement) -> bool:
-    """As between announcements; what came from a cache gives way to whatever else a signer says."""
+    """Like `replaces`; in addition, a cached announcement gives way to any other of the same signer."""
     if kept.signed is None and new.signed is not None:
         return True
     return replaces(new, kept)

@@ -1,6 +1,6 @@
-"""YAML files about servers, read so that no content can exhaust us: bounded size, no aliases, plain values only.
+"""YAML files about servers, read so that no content can exhaust memory or time: limited size, no aliases, plain values.
 
-What has the form of JSON, which is YAML too, is read and written without PyYAML: that takes a hundredth of the time.
+JSON, which is also YAML, is read and written without PyYAML, in a hundredth of the time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from grid.limits import MAX_SERVERS_FILE
 
 
 def parse_yaml(data: bytes) -> object:
-    """The plain value in the YAML text; FormatError if it is too long, has aliases, or is no YAML."""
+    """Parse YAML into a plain value; FormatError if it is too long, has aliases, or is not YAML."""
     if len(data) > MAX_SERVERS_FILE:
         raise FormatError(f"a YAML file of more than {MAX_SERVERS_FILE} bytes")
     try:
@@ -26,7 +26,7 @@ def parse_yaml(data: bytes) -> object:
         try:
             value: object = json.loads(text)
         except (ValueError, RecursionError):
-            pass  # Then it is YAML of another form, or none.
+            pass  # Then it is YAML in another form, or invalid.
         else:
             return value
     from grid.discovery.plain_yaml import load
@@ -35,18 +35,18 @@ def parse_yaml(data: bytes) -> object:
 
 
 def as_json(value: object) -> str:
-    """The value as JSON that is YAML too: whatever a peer puts into it, PyYAML, which is slow, is not needed to write it."""
+    """The value as JSON that is also YAML. Whatever a peer puts into it, writing it does not need PyYAML, which is slow."""
     text = json.dumps(value, ensure_ascii=False, sort_keys=True)
     if text.isprintable():
         return text
-    # The escapes of larger characters differ: YAML takes those as they are.
+    # Escapes of larger characters differ: YAML takes those characters unescaped.
     return "".join(each if each.isprintable() or each > "\uffff" else f"\\u{ord(each):04x}" for each in text)
 
 
 def read_limited(path: Path) -> bytes | None:
-    """The file's bytes, up to one more than parse_yaml accepts; None if there is no such file. OSError; FormatError if it is no file."""
+    """The file's bytes, up to one more than parse_yaml accepts; None if it does not exist. OSError; FormatError if it is not a file."""
     try:
-        # Opening a pipe that nobody writes to would block forever.
+        # Opening a pipe without a writer would block forever.
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise FormatError("not a regular file")

@@ -1,6 +1,6 @@
 """The keys of files in a pack, and their encryption. Pure. [spec extents 1]
 
-Never gives one key to two different files.
+Two different files never get the same key.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ _KEY_TAG = b"grid_slice_content_to_key_v1+"
 
 
 def slice_key(secret: bytes, plaintext: Buffer) -> bytes:
-    """The key of a file in every pack of this convergence secret."""
+    """The key of a file in every pack that uses this convergence secret."""
     return tagged_hash(_KEY_TAG + pack_netstring(secret), plaintext, KEY_SIZE)
 
 
 def encrypt_slice(key: bytes, plaintext: Buffer) -> bytes:
-    """What a pack holds of a file."""
+    """The ciphertext of a file in a pack."""
     return crypt_once(key, plaintext)
 
 
 def decrypt_slice(key: bytes, ciphertext: Buffer, offset: int = 0) -> bytes:
-    """The bytes of a file from `offset` on, of which this is the ciphertext."""
+    """Decrypt a part of a file that starts at `offset`."""
     return CtrCipher(key, offset).crypt(ciphertext)

@@ -1,4 +1,4 @@
-"""Immutable files of every kind, open for reading: the driver that joins packs and sequences to the engine."""
+"""Immutable files of every kind, open for reading: the driver that connects packs and sequences to the engine."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from grid.ports import Observer, ServerId, Sink
 from grid.sinks import CountingSink
 
 KEPT_OPEN = 8
-"""CHK files that stay open: the next range costs only its blocks. Each remembers the first megabyte of its blocks at most."""
+"""CHK files that stay open, so that the next range costs only its blocks. Each remembers at most the first megabyte of its blocks."""
 
 KEPT_S = 60.0
-"""Seconds after which one is reopened: servers that were away may be back."""
+"""After this many seconds a file is reopened, because servers that were away may be back."""
 
 
 @frozen
@@ -30,16 +30,16 @@ class _Open:
 
 
 class OpenChkFiles:
-    """The CHK files in which slices and parts of sequences lie, as far as they were read last."""
+    """The CHK files that contain slices and parts of sequences, and were read last."""
 
     def __init__(self, grid: Grid, permit: Permit | None = None) -> None:
-        """permit: asked before anything is read of a file; what it raises comes out of the read."""
+        """permit: called before anything of a file is read; what it raises ends the read."""
         self._grid = grid
         self._permit = permit
         self._files: OrderedDict[ChkCap, _Open] = OrderedDict()
 
     async def read(self, cap: ChkCap, sink: Sink, offset: int, length: int, observer: Observer | None = None) -> None:
-        """ImmutableFile.read; a file that was open already and fails before it gave anything is tried once more."""
+        """Like ImmutableFile.read, but a reused open file that fails before it delivered anything is opened again once."""
         if self._permit is not None:
             self._permit(cap)
         kept, is_new = self._open(cap)
@@ -57,7 +57,7 @@ class OpenChkFiles:
         await self._open(cap)[0].file.read(sink, offset, length, observer)
 
     def _open(self, cap: ChkCap) -> tuple[_Open, bool]:
-        """The file, and whether nothing was known of it."""
+        """The open file, and whether it was opened just now."""
         ids = frozenset(server.identity.server_id for server in self._grid.servers)
         now = self._grid.runtime.clock.now()
         kept = self._files.get(cap)
@@ -77,9 +77,9 @@ class OpenChkFiles:
 
 
 class ExtentFile:
-    """A slice or a sequence, open for reading any number of ranges, one after the other or at once.
+    """A slice or a sequence, open for reading any number of ranges, in sequence or concurrently.
 
-    CapError if the cap's numbers cannot be those of a file.
+    CapError if no file can have the capability's numbers.
     """
 
     def __init__(self, cap: ExtentCap, grid: Grid) -> None:
@@ -91,13 +91,13 @@ class ExtentFile:
 
     @property
     def size(self) -> int:
-        """Bytes of the file."""
+        """Size of the file in bytes."""
         return self._cap.size
 
     async def read(
         self, sink: Sink, offset: int = 0, length: int | None = None, observer: Observer | None = None
     ) -> GetResult:
-        """As `ImmutableFile.read`; IntegrityError for the table of a sequence that is none."""
+        """Like `ImmutableFile.read`; IntegrityError if the table of a sequence is invalid."""
         self._observer = observer
         size = await self._reader.read(self._cap, sink, offset, length)
         return GetResult(size=size, share_count=0, hedged_bytes=0)
@@ -110,5 +110,5 @@ OpenImmutable = ImmutableFile | ExtentFile
 
 
 def open_immutable(cap: ChkCap | ChkVerifyCap | LitCap | ExtentCap, grid: Grid) -> OpenImmutable:
-    """An immutable file of any kind. CapError if the cap's numbers cannot be those of a file."""
+    """An immutable file of any kind. CapError if no file can have the capability's numbers."""
     return ExtentFile(cap, grid) if isinstance(cap, SliceCap | SequenceCap) else ImmutableFile(cap, grid)

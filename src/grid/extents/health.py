@@ -1,4 +1,4 @@
-"""The health of slices and sequences: that of the packs and files in which they lie. [spec extents 4]"""
+"""The health of slices and sequences: that of the packs and files that contain them. [spec extents 4]"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RepairChk = Callable[[ChkCap], Awaitable[RepairResult]]
 
 
 async def stored_files(cap: ExtentCap, reader: ExtentReader) -> list[ChkCap]:
-    """The CHK files that have to be there for it to be read, each once; the errors of `ExtentReader.table`."""
+    """The CHK files needed to read the file, each once; raises the errors of `ExtentReader.table`."""
     require_usable(cap)
     if isinstance(cap, SliceCap):
         return [cap.pack]
@@ -22,7 +22,7 @@ async def stored_files(cap: ExtentCap, reader: ExtentReader) -> list[ChkCap]:
 
 
 def chk_files_of(cap: SequenceCap, parts: Iterable[LitCap | ChkCap | SliceCap]) -> list[ChkCap]:
-    """The table of a sequence and what its parts lie in, each once."""
+    """The table of a sequence and the files that contain its parts, each once."""
     found = dict.fromkeys([cap.table] if isinstance(cap.table, ChkCap) else [])
     lying = {part.pack if isinstance(part, SliceCap) else part for part in parts if not isinstance(part, LitCap)}
     found |= dict.fromkeys(sorted(lying, key=lambda chk: chk.storage_index))
@@ -30,7 +30,7 @@ def chk_files_of(cap: SequenceCap, parts: Iterable[LitCap | ChkCap | SliceCap]) 
 
 
 async def check_extent(cap: ExtentCap, reader: ExtentReader, check: CheckChk) -> CheckResult:
-    """The health of the least healthy file in which it lies; the errors of `check`."""
+    """The health of the least healthy file that it needs; raises the errors of `check`."""
     worst: CheckResult | None = None
     for chk in await stored_files(cap, reader):
         worst = _worse(worst, await check(chk))
@@ -38,7 +38,7 @@ async def check_extent(cap: ExtentCap, reader: ExtentReader, check: CheckChk) ->
 
 
 async def repair_extent(cap: ExtentCap, reader: ExtentReader, repair: RepairChk) -> RepairResult:
-    """Repair all in which it lies. before, after: the health of the least healthy; the errors of `repair`."""
+    """Repair all files that it needs. before, after: the health of the least healthy one; raises the errors of `repair`."""
     before: CheckResult | None = None
     after: CheckResult | None = None
     attempted, successful = False, True

@@ -1,9 +1,9 @@
-"""Reading many slices of one pack: what was read for one of them serves the others.
+"""Reads many slices of one pack; what was read for one of them serves the others.
 
-It owns how much of a pack is read at once. A slice that stands alone costs its own segments. Slices that follow each
-other are read in runs that double up to LONGEST_RUN, so that a pack that is read from front to back is fetched once.
+It owns how much of a pack is read at once. A single slice costs its own segments. Consecutive slices
+are read in runs that double up to LONGEST_RUN, so that reading a pack from front to back fetches it once.
 
-Cost: memory: KEPT_BYTES of all packs of one reader together, and what is on its way.
+Memory: KEPT_BYTES for all packs of one reader together, and the runs in flight.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ ReadChk = Callable[[ChkCap, Sink, int, int], Awaitable[object]]
 
 SHORTEST_RUN = 64 * 2**10
 LONGEST_RUN = 4 * 2**20
-"""Bytes that are read at once after a slice that followed another one."""
+"""Most bytes read at once after consecutive slices."""
 
 KEPT_BYTES = 16 * 2**20
-"""Bytes of packs that are kept: some runs of each of several readers that go through packs side by side."""
+"""Bytes of packs that are cached: a few runs for each of several readers that go through packs side by side."""
 
 KEPT_RUNS = 512
-"""Runs that are kept: of slices here and there, each is a few kilobytes."""
+"""Runs that are cached; for scattered slices, each is a few kilobytes."""
 
 _GAP = 16 * 2**10
-"""Bytes that may lie between two slices that follow each other: another file, or dead bytes."""
+"""Bytes that may lie between two consecutive slices: another file, or unused bytes."""
 
 
 class BoundedSink:
-    """Collects what is written, up to a size that is known."""
+    """Collects what is written, up to a given size."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self.data = bytearray()
 
     async def write(self, data: Buffer) -> None:
-        """Take the bytes; GridError if they are more than were asked for."""
+        """Take the bytes; GridError if they are more than requested."""
         if len(self.data) + len(data) > self._size:
             raise GridError("a read gave more bytes than it was asked for")
         self.data += data
@@ -51,7 +51,7 @@ class BoundedSink:
 
 @define(eq=False)
 class _Run:
-    """Bytes start .. stop of a pack; data: once they are there. failed: they will not come."""
+    """Bytes start .. stop of a pack. data: once they have come. failed: they will not come."""
 
     pack: ChkCap
     start: int
@@ -63,11 +63,11 @@ class _Run:
     def settle(self) -> None:
         waiters, self.waiters = self.waiters, []
         for waiter in waiters:
-            if not waiter.called:  # One that went on before it may have canceled it.
+            if not waiter.called:  # A task that continued earlier may have canceled it.
                 waiter.callback(None)
 
     async def wait(self) -> None:
-        """Return when it is there or has failed."""
+        """Return when it has come or failed."""
         if self.data is None and not self.failed:
             waiter: Deferred[None] = Deferred(lambda one: self.waiters.remove(one) if one in self.waiters else None)
             self.waiters.append(waiter)
@@ -85,7 +85,7 @@ class PackReader:
         self.fetched_bytes = 0
 
     async def read(self, pack: ChkCap, offset: int, length: int) -> bytes | memoryview:
-        """Bytes offset .. offset + length of a pack, at most LONGEST_RUN of them; the errors of reading it."""
+        """Bytes offset .. offset + length of a pack, at most LONGEST_RUN of them; raises the errors of reading it."""
         pieces: list[memoryview] = []
         position, stop = offset, offset + length
         exactly = False
@@ -96,7 +96,7 @@ class PackReader:
             else:
                 await run.wait()
             if run.failed or run.data is None:
-                # It was longer than what is asked for here, or somebody else gave it up.
+                # The run was longer than this request needs, or another reader canceled it.
                 exactly = True
                 continue
             end = min(run.stop, stop)
@@ -113,7 +113,7 @@ class PackReader:
         return None
 
     async def _fetch(self, pack: ChkCap, start: int, stop: int, *, exactly: bool) -> _Run:
-        """A run from `start` on that is there, or failed although it was longer than asked for."""
+        """A run from `start` on that has come, or that failed although it was longer than requested."""
         run = _Run(pack, start, stop if exactly else self._end_of_run(pack, start, stop))
         self._packs.setdefault(pack, []).append(run)
         sink = BoundedSink(run.stop - run.start)
@@ -135,14 +135,14 @@ class PackReader:
         return run
 
     def _end_of_run(self, pack: ChkCap, start: int, stop: int) -> int:
-        """How far to read: further, the longer what was read just before."""
+        """How far to read: the longer the run read just before, the further."""
         runs = self._packs.get(pack, ())
         before = [run for run in runs if run.start < start <= run.stop + _GAP]
         if not before:
             return stop
         longest = max(run.stop - run.start for run in before)
         end = start + min(LONGEST_RUN, max(SHORTEST_RUN, 2 * longest))
-        # What is there already, or on its way, is not read again.
+        # What is cached or in flight is not read again.
         end = min([end, pack.size, *(run.start for run in runs if run.start > start)])
         return max(stop, end)
 

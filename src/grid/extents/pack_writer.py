@@ -1,6 +1,6 @@
-"""What goes into a pack: the ciphertexts of small files, equal ones once. Pure. [spec extents 1]
+"""The contents of a pack: ciphertexts of small files, equal ones only once. Pure. [spec extents 1]
 
-Cost: memory: the pack, which its writer bounds; a key and two numbers for each distinct file.
+Memory: the pack, whose size its writer limits; a key and two numbers per distinct file.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from grid.extents.ciphers import encrypt_slice, slice_key
 from grid.ports import Buffer
 
 LEAST_SIZE = 56
-"""Bytes from which a file may be packed: a smaller one fits into its capability."""
+"""Least size of a packed file: a smaller one fits into its capability."""
 
 MOST_SIZE = 256 * 2**10
-"""Bytes up to which a file is packed: what is larger costs little by itself."""
+"""Largest size of a packed file: a larger one costs little by itself."""
 
 PACK_SIZE = 16 * 2**20
-"""Bytes from which a pack is stored: it is held whole until then."""
+"""A pack is stored once it has this many bytes; it is held whole until then."""
 
 SEGMENT_SIZE = 16 * 2**10
 """Bytes of a segment of a pack: reading one small file takes one or two."""
 
 
 def is_packed(size: int) -> bool:
-    """Whether a file of this size goes into a pack."""
+    """Whether a file of this size is packed."""
     return LEAST_SIZE <= size <= MOST_SIZE
 
 
 @frozen(kw_only=True)
 class Extent:
-    """Where a file lies in a pack that is yet to be stored."""
+    """Where a file is in a pack that is not stored yet."""
 
     offset: int
     length: int
@@ -48,7 +48,7 @@ class Extent:
 
 
 class PackContents:
-    """A pack that is being filled. secret: the convergence secret, None for a random key for each file."""
+    """A pack that is being filled. secret: the convergence secret; None for a random key per file."""
 
     def __init__(self, secret: bytes | None, random_bytes: Callable[[int], bytes]) -> None:
         self._secret = secret
@@ -63,11 +63,11 @@ class PackContents:
 
     @property
     def is_full(self) -> bool:
-        """Whether it should be stored now."""
+        """Whether to store it now."""
         return len(self.data) >= PACK_SIZE
 
     def add(self, plaintext: Buffer) -> Extent:
-        """Put a file into it, unless an equal one is there. Hashes and encrypts, so that it belongs on the pool."""
+        """Add a file, unless an equal one is in the pack. Hashes and encrypts, so call it on the pool."""
         if not plaintext:
             raise GridError("an empty file is not packed")
         key = self._random_bytes(16) if self._secret is None else slice_key(self._secret, plaintext)

@@ -1,8 +1,8 @@
-"""Reading slices and sequences, whatever reads the CHK files in which they lie. [spec extents 2, 3]
+"""Reads slices and sequences, through any reader of the CHK files that contain them. [spec extents 2, 3]
 
-It owns the order of what is asked for. Parts of a sequence are asked for side by side and delivered in order.
+It owns the order of the requests. Parts of a sequence are requested side by side and delivered in order.
 
-Cost: memory: PARTS_AT_ONCE pieces of PIECE_BYTES for each sequence that is read, and the reader's packs.
+Memory: PARTS_AT_ONCE pieces of PIECE_BYTES per sequence being read, and the cached packs of the reader.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from grid.ports import Sink
 from grid.runtime import Tasks
 
 PIECE_BYTES = 4 * 2**20
-"""Bytes of a sequence that are asked for in one piece."""
+"""Largest piece of a sequence requested at once."""
 
 PARTS_AT_ONCE = 6
-"""Pieces of a sequence that are asked for at once."""
+"""Pieces of a sequence requested at the same time."""
 
 KEPT_TABLES = 4
-"""Tables of sequences that are kept: further ranges of a file need not fetch them again."""
+"""Tables of sequences that are cached: further ranges of a file need not fetch them again."""
 
 Permit = Callable[[ChkCap], None]
-"""Raises if nothing may be read of a CHK file."""
+"""Raises if the CHK file may not be read."""
 
 
 class ExtentReader:
-    """Reads slices and sequences. Any number of reads may run at once, and share what they fetch of packs."""
+    """Reads slices and sequences. Any number of reads may run at once, and share what they fetch from packs."""
 
     def __init__(self, read_chk: ReadChk) -> None:
         self._read_chk = read_chk
@@ -43,10 +43,10 @@ class ExtentReader:
         self._tables: dict[SequenceCap, Table] = {}
 
     async def read(self, cap: ExtentCap, sink: Sink, offset: int = 0, length: int | None = None) -> int:
-        """Write bytes offset .. offset + length (None: to the end; cut at the end) of a file; how many they were.
+        """Write bytes offset .. offset + length of a file to the sink, and return the byte count. length None: to the end.
 
-        CapError if the cap's numbers cannot be those of a file; IntegrityError for the table of a sequence that is
-        none; the errors of reading the CHK files.
+        CapError if no file can have the capability's numbers; IntegrityError if the table of a sequence is
+        invalid; also raises the errors of reading the CHK files.
         """
         require_usable(cap)
         if offset < 0 or (length is not None and length < 0):
@@ -60,7 +60,7 @@ class ExtentReader:
         return await self._read_pieces(_cut(table.between(offset, stop)), sink)
 
     async def table(self, cap: SequenceCap) -> Table:
-        """The parts of a sequence; the errors of `read`."""
+        """The parts of a sequence; raises the errors of `read`."""
         table = self._tables.pop(cap, None)
         if table is None:
             table = await read_table(cap, self._read_chk)
@@ -79,7 +79,7 @@ class ExtentReader:
         return stop - start
 
     async def _read_pieces(self, pieces: Iterator[Part], sink: Sink) -> int:
-        """Write the pieces in their order; several are on their way at once."""
+        """Write the pieces in order, with several in flight."""
         tasks, ahead = Tasks(), deque[_Piece]()
         written = 0
         try:
@@ -111,7 +111,7 @@ class ExtentReader:
 
 
 async def read_table(cap: SequenceCap, read_chk: ReadChk) -> Table:
-    """The parts of a sequence; the errors of `ExtentReader.read`."""
+    """The parts of a sequence; raises the errors of `ExtentReader.read`."""
     require_usable(cap)
     data = cap.table.data if isinstance(cap.table, LitCap) else b""
     if isinstance(cap.table, ChkCap):
@@ -126,7 +126,7 @@ async def read_table(cap: SequenceCap, read_chk: ReadChk) -> Table:
 
 @define(eq=False)
 class _Piece:
-    """A part that is on its way."""
+    """A part in flight."""
 
     sink: BoundedSink
     outcome: BaseException | None = None
@@ -140,7 +140,7 @@ class _Piece:
         self._settle(error)
 
     async def wait(self) -> None:
-        """Return when it is there; its error."""
+        """Return when it has come; raises its error."""
         if not self.is_done:
             self.waiter = Deferred()
             await self.waiter
@@ -155,7 +155,7 @@ class _Piece:
 
 
 def _cut(parts: Iterator[Part]) -> Iterator[Part]:
-    """The same bytes in parts of at most PIECE_BYTES."""
+    """Cut parts into parts of at most PIECE_BYTES."""
     for part in parts:
         for begun in range(0, part.length, PIECE_BYTES):
             yield Part(cap=part.cap, offset=part.offset + begun, length=min(PIECE_BYTES, part.length - begun))

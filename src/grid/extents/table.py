@@ -1,8 +1,8 @@
-"""The table of a sequence: its bytes to values and back. Pure. [spec extents 3]
+"""The table of a sequence: parses and packs it. Pure. [spec extents 3]
 
-A table is refused whole: it raises nothing but FormatError, and names nothing but immutable files that are no sequences.
+A malformed table is refused as a whole: parsing raises only FormatError, and accepts only immutable files that are no sequences.
 
-Cost: a parsed table keeps its bytes and two numbers for each line; a part is parsed again when it is asked for.
+Cost: a parsed table keeps its bytes and two numbers per line; a part is parsed again at each use.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from grid.plural import counted
 HEAD = b"grid-sequence-1\n"
 
 LONGEST_LITERAL = 55
-"""Bytes of a literal file that a table may name."""
+"""Most bytes of a literal file that a table may contain."""
 
 PartCap = LitCap | ChkCap | SliceCap
-"""What a table may name."""
+"""The files that a table may contain."""
 
 _LINE = re.compile(rb"(URI:[!-~]+) (0|[1-9][0-9]{0,18}) ([1-9][0-9]{0,18})")
 
@@ -40,7 +40,7 @@ class Part:
 
     @classmethod
     def whole(cls, cap: PartCap) -> Part:
-        """All of a file."""
+        """A whole file."""
         return cls(cap=cap, offset=0, length=cap.size)
 
 
@@ -48,7 +48,7 @@ class Table(Sequence[Part]):
     """The parts of a sequence, in order."""
 
     def __init__(self, data: bytes, lines: array[int], starts: array[int], size: int) -> None:
-        """lines: where each line begins. starts: where each part begins in the file. As `parse_table` found them."""
+        """lines: the offset of each line. starts: the offset of each part in the file. Both from `parse_table`."""
         self._data = data
         self._lines = lines
         self._starts = starts
@@ -63,7 +63,7 @@ class Table(Sequence[Part]):
         return part
 
     def between(self, start: int, stop: int) -> Iterator[Part]:
-        """What has to be read for bytes start .. stop of the file, 0 <= start < stop <= size."""
+        """The parts to read for bytes start .. stop of the file, 0 <= start < stop <= size."""
         index = bisect_right(self._starts, start) - 1
         position = start
         while position < stop:
@@ -75,12 +75,12 @@ class Table(Sequence[Part]):
             index += 1
 
     def files(self) -> set[PartCap]:
-        """The distinct files that are named."""
+        """The distinct files in the table."""
         return {part.cap for part in self}
 
 
 def parse_table(data: bytes, size: int) -> Table:
-    """The parts of a sequence of `size` bytes; FormatError."""
+    """Parse the table of a sequence of `size` bytes; FormatError."""
     if len(data) > MAX_SEQUENCE_TABLE_SIZE:
         raise FormatError(f"the table of a sequence has {len(data)} bytes, more than any may have")
     if not data.startswith(HEAD):
@@ -105,7 +105,7 @@ def parse_table(data: bytes, size: int) -> Table:
 
 
 def pack_table(parts: Sequence[Part]) -> bytes:
-    """The bytes of a table; FormatError for parts that no table has."""
+    """Pack a table; FormatError for parts that no table may contain."""
     lines = [HEAD]
     for part in parts:
         text = part.cap.to_string().removeprefix("imm.").encode()
@@ -116,7 +116,7 @@ def pack_table(parts: Sequence[Part]) -> bytes:
 
 
 def _parse_line(data: bytes, start: int, index: int) -> tuple[Part, int]:
-    """The part in the line that begins there, and where the next one begins; FormatError."""
+    """The part in the line that begins there, and the offset of the next line; FormatError."""
     end = data.find(b"\n", start, start + MAX_SEQUENCE_LINE)
     if end < 0:
         raise FormatError(f"part {index} of a sequence: its line is cut, or longer than any")

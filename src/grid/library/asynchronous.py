@@ -1,6 +1,6 @@
 """A grid for programs that await: with Twisted, with asyncio on Twisted's reactor, and with asyncio beside it.
 
-It owns how a coroutine of the reactor is awaited by its caller; what it does is operations.py's.
+It owns how callers await coroutines of the reactor. operations.py does the work.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ class Run(Protocol):
     """How the caller awaits a coroutine of the reactor."""
 
     def __call__(self, coroutine: Coroutine[Any, Any, T], /) -> Awaitable[T]:
-        """The result, for the caller's `await`."""
+        """The result, for the caller to await."""
 
 
 def make_operations(directory: NodeDirectory, reactor: Any) -> Operations:  # noqa: ANN401
-    """The operations on a node directory; on the reactor's thread. ConfigError."""
+    """The operations on a node directory. Call this on the reactor's thread. ConfigError."""
     pool = ThreadCpuPool(reactor)
     runtime = RealRuntime(clock=ReactorClock(reactor), cpu=pool, entropy=SystemEntropy())
     return Operations(directory, runtime, reactor, pool.stop)
 
 
 class AsyncFile:
-    """A file that is read in ranges, with a position; `async with` closes it."""
+    """A file open for reading, with a position; `async with` closes it."""
 
     def __init__(self, file: OpenedFile, run: Run) -> None:
         self._file, self._run, self._position = file, run, 0
 
     @property
     def size(self) -> int:
-        """Bytes of the file; of a mutable one, when it was opened."""
+        """Size in bytes; for a mutable file, as of when it was opened."""
         return self._file.size
 
     async def read(self, length: int = -1) -> bytes:
-        """The next bytes, fewer at the end; -1: all that are left."""
+        """Read the next `length` bytes, fewer at the end; -1: all that are left."""
         if length < 0:
             length = max(0, self.size - self._position)
         data = await self.read_range(self._position, length)
@@ -58,11 +58,11 @@ class AsyncFile:
         return data
 
     async def read_range(self, offset: int, length: int) -> bytes:
-        """The bytes from offset on, whatever the position is; several ranges may be read at the same time."""
+        """Read the bytes from offset on, whatever the position is. Several ranges may be read at the same time."""
         return await self._run(self._file.read(offset, length))
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move the position; the new one."""
+        """Change the position, and return the new one."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}[whence]
         if base + offset < 0:
             raise ValueError("a position cannot be negative")
@@ -70,7 +70,7 @@ class AsyncFile:
         return self._position
 
     def tell(self) -> int:
-        """The position."""
+        """Return the position."""
         return self._position
 
     async def __aenter__(self) -> AsyncFile:
@@ -101,7 +101,7 @@ class AsyncGrid:
         await self.close()
 
     async def close(self) -> None:
-        """End all connections; what is under way fails."""
+        """Close all connections. Running operations fail."""
         if self._opened is not None:
             operations, run = self._opened
             await run(operations.close())
@@ -112,17 +112,17 @@ class AsyncGrid:
         return await run(operations.put(contents, format))
 
     async def overwrite(self, cap: str, contents: Contents) -> None:
-        """Replace the contents of a mutable file, which takes its write capability."""
+        """Replace the contents of a mutable file. This needs its write capability."""
         operations, run = self._open()
         await run(operations.overwrite(cap, contents))
 
     async def get(self, cap: str, *, offset: int = 0, length: int | None = None) -> bytes:
-        """The bytes of a file, or of a range of it."""
+        """Return the bytes of a file, or of a range of it."""
         operations, run = self._open()
         return await run(operations.get(cap, offset, length))
 
     async def download(self, cap: str, target: os.PathLike[str] | BinaryIO) -> int:
-        """Write a file to a path (all of it, or nothing) or to an open binary file; return its size."""
+        """Write a file to a path (completely or not at all) or to an open binary file; return its size."""
         operations, run = self._open()
         return await run(operations.download(cap, target))
 
@@ -132,19 +132,19 @@ class AsyncGrid:
         return AsyncFile(await run(operations.open(cap)), run)
 
     async def list(self, directory: str, path: str = "") -> dict[str, Entry]:
-        """The entries of a directory, or of the one at the path below it, by name."""
+        """Return the entries of a directory, or of the one at the path below it, by name."""
         operations, run = self._open()
         return await run(operations.entries(directory, path))
 
     async def find(self, directory: str, path: str) -> Entry:
-        """The entry at the end of a path."""
+        """Return the entry at the end of a path."""
         operations, run = self._open()
         return await run(operations.find(directory, path))
 
     async def mkdir(
         self, parent: str | None = None, path: str = "", *, format: Literal["sdmf", "mdmf"] | None = None
     ) -> str:
-        """Make a directory and return its capability: one that nothing links to, or, with a parent, all of the path."""
+        """Make a directory and return its capability. Without a parent, nothing links to it; with one, the whole path is made."""
         operations, run = self._open()
         return await run(operations.mkdir(parent, path, format))
 
@@ -154,24 +154,24 @@ class AsyncGrid:
         await run(operations.link(directory, path, cap, overwrite))
 
     async def unlink(self, directory: str, path: str) -> None:
-        """Remove the entry at the path; what it led to stays where it is."""
+        """Remove the entry at the path. What it links to is not deleted."""
         operations, run = self._open()
         await run(operations.unlink(directory, path))
 
     async def move(
         self, directory: str, path: str, new_path: str, *, to: str | None = None, overwrite: bool = False
     ) -> None:
-        """Move or rename the entry at the path. to: the directory that new_path is below, if it is another one."""
+        """Move or rename the entry at the path. to: the directory that new_path is relative to, if it is another one."""
         operations, run = self._open()
         await run(operations.move((directory, path), (to or directory, new_path), overwrite))
 
     async def check(self, cap: str, *, verify: bool = False, add_lease: bool = False) -> Health:
-        """How a file or a directory is stored. verify: read and prove every byte of every share."""
+        """Check how a file or directory is stored. verify: read and prove every byte of every share."""
         operations, run = self._open()
         return await run(operations.check(cap, verify, add_lease))
 
     async def repair(self, cap: str, *, force: bool = False) -> Health:
-        """Repair a file or a directory where that is needed, and return its health afterwards."""
+        """Repair a file or directory if necessary, and return its health afterwards."""
         operations, run = self._open()
         return await run(operations.repair(cap, force))
 
@@ -182,7 +182,7 @@ class AsyncGrid:
 
 
 def open_twisted(directory: NodeDirectory, reactor: Any) -> AsyncGrid:  # noqa: ANN401
-    """The grid for coroutines that run on this reactor; None: the global one."""
+    """A grid for coroutines that run on this reactor; None: the global one."""
     if reactor is None:
         from twisted.internet import reactor
 
@@ -193,7 +193,7 @@ def open_twisted(directory: NodeDirectory, reactor: Any) -> AsyncGrid:  # noqa: 
 
 
 def open_asyncio(directory: NodeDirectory) -> AsyncGrid:
-    """The grid for asyncio: on the reactor where that runs the event loop, else with the reactor in a thread of its own."""
+    """A grid for asyncio: on the reactor if that runs the event loop, otherwise with the reactor in a thread of its own."""
     reactors: list[Any] = []
 
     async def make() -> Operations:

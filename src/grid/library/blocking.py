@@ -1,6 +1,6 @@
 """A grid for scripts: every call waits for its result. The reactor runs in a thread of its own.
 
-It owns the waiting, and files as the io module knows them; what it does is operations.py's.
+It owns the waiting, and files in the style of the io module. operations.py does the work.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from grid.node.directory import NodeDirectory
 T = TypeVar("T")
 
 BUFFER_SIZE = 2**20
-"""Bytes that an open file reads ahead: about what a segment has."""
+"""Bytes that an open file reads ahead: about one segment."""
 
 
 class _RawFile(io.RawIOBase):
-    """An opened file as the io module wants it."""
+    """An open file in the form that the io module expects."""
 
     def __init__(self, grid: BlockingGrid, file: OpenedFile) -> None:
         super().__init__()
@@ -84,11 +84,11 @@ class BlockingGrid:
         self.close()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """The result of a coroutine that runs on the reactor's thread."""
+        """Run a coroutine on the reactor's thread and return its result."""
         return wait(self._reactor, lambda: coroutine)
 
     def close(self) -> None:
-        """End all connections; what other threads have under way fails."""
+        """Close all connections. Operations of other threads fail."""
         self.run(self._operations.close())
 
     def put(self, contents: Contents, *, format: Format = "chk") -> str:
@@ -96,31 +96,31 @@ class BlockingGrid:
         return self.run(self._operations.put(contents, format))
 
     def overwrite(self, cap: str, contents: Contents) -> None:
-        """Replace the contents of a mutable file, which takes its write capability."""
+        """Replace the contents of a mutable file. This needs its write capability."""
         self.run(self._operations.overwrite(cap, contents))
 
     def get(self, cap: str, *, offset: int = 0, length: int | None = None) -> bytes:
-        """The bytes of a file, or of a range of it."""
+        """Return the bytes of a file, or of a range of it."""
         return self.run(self._operations.get(cap, offset, length))
 
     def download(self, cap: str, target: os.PathLike[str] | BinaryIO) -> int:
-        """Write a file to a path (all of it, or nothing) or to an open binary file; return its size."""
+        """Write a file to a path (completely or not at all) or to an open binary file; return its size."""
         return self.run(self._operations.download(cap, target))
 
     def open(self, cap: str) -> io.BufferedReader:
-        """Open a file to read it as any other binary file: it can seek, and reads only what is asked for."""
+        """Open a file and read it like any other binary file. It can seek, and fetches only what is read."""
         return io.BufferedReader(_RawFile(self, self.run(self._operations.open(cap))), BUFFER_SIZE)
 
     def list(self, directory: str, path: str = "") -> dict[str, Entry]:
-        """The entries of a directory, or of the one at the path below it, by name."""
+        """Return the entries of a directory, or of the one at the path below it, by name."""
         return self.run(self._operations.entries(directory, path))
 
     def find(self, directory: str, path: str) -> Entry:
-        """The entry at the end of a path."""
+        """Return the entry at the end of a path."""
         return self.run(self._operations.find(directory, path))
 
     def mkdir(self, parent: str | None = None, path: str = "", *, format: Literal["sdmf", "mdmf"] | None = None) -> str:
-        """Make a directory and return its capability: one that nothing links to, or, with a parent, all of the path."""
+        """Make a directory and return its capability. Without a parent, nothing links to it; with one, the whole path is made."""
         return self.run(self._operations.mkdir(parent, path, format))
 
     def link(self, directory: str, path: str, cap: str, *, overwrite: bool = False) -> None:
@@ -128,17 +128,17 @@ class BlockingGrid:
         self.run(self._operations.link(directory, path, cap, overwrite))
 
     def unlink(self, directory: str, path: str) -> None:
-        """Remove the entry at the path; what it led to stays where it is."""
+        """Remove the entry at the path. What it links to is not deleted."""
         self.run(self._operations.unlink(directory, path))
 
     def move(self, directory: str, path: str, new_path: str, *, to: str | None = None, overwrite: bool = False) -> None:
-        """Move or rename the entry at the path. to: the directory that new_path is below, if it is another one."""
+        """Move or rename the entry at the path. to: the directory that new_path is relative to, if it is another one."""
         self.run(self._operations.move((directory, path), (to or directory, new_path), overwrite))
 
     def check(self, cap: str, *, verify: bool = False, add_lease: bool = False) -> Health:
-        """How a file or a directory is stored. verify: read and prove every byte of every share."""
+        """Check how a file or directory is stored. verify: read and prove every byte of every share."""
         return self.run(self._operations.check(cap, verify, add_lease))
 
     def repair(self, cap: str, *, force: bool = False) -> Health:
-        """Repair a file or a directory where that is needed, and return its health afterwards."""
+        """Repair a file or directory if necessary, and return its health afterwards."""
         return self.run(self._operations.repair(cap, force))

@@ -1,4 +1,4 @@
-"""What the library does with files and directories: capabilities as text in, plain values out.
+"""The library's operations on files and directories: they take capabilities as text, and return plain values.
 
 It owns the meaning of the arguments. It runs on the reactor's thread, and never puts a capability into an error.
 """
@@ -50,7 +50,7 @@ Kind = Literal["file", "directory", "unknown"]
 
 @frozen(kw_only=True)
 class Entry:
-    """One entry of a directory. cap: the strongest capability that the directory gives. size: None if not known."""
+    """One entry of a directory. cap: the strongest capability that the directory grants. size: None if unknown."""
 
     name: str
     kind: Kind
@@ -63,7 +63,7 @@ class Entry:
 
 @frozen(kw_only=True)
 class Health:
-    """How a file or a directory is stored. details: the results as the web API's `t=check` gives them."""
+    """How a file or directory is stored. details: the results in the form of the web API's `t=check`."""
 
     healthy: bool
     recoverable: bool
@@ -72,7 +72,7 @@ class Health:
 
 
 def open_client_directory(path: str | os.PathLike[str]) -> NodeDirectory:
-    """The client's node directory at a path, in which `~` is the home directory; ConfigError."""
+    """A client's node directory at a path, in which `~` is the home directory; ConfigError."""
     directory = open_directory(Path(path))
     if directory.kind is not NodeKind.CLIENT:
         raise ConfigError(f"{path} is an introducer's directory: open a client's")
@@ -80,7 +80,7 @@ def open_client_directory(path: str | os.PathLike[str]) -> NodeDirectory:
 
 
 class OpenedFile:
-    """A file that is read in ranges; what one read learns makes the next one cheaper."""
+    """A file open for reading; what one read learns makes the next one cheaper."""
 
     def __init__(self, file: OpenImmutable | MutableFile, size: int) -> None:
         self._file = file
@@ -94,10 +94,10 @@ class OpenedFile:
 
 
 class Operations:
-    """One open node directory on the reactor's thread. `close` ends its connections."""
+    """An open node directory on the reactor's thread. `close` closes its connections."""
 
     def __init__(self, directory: NodeDirectory, runtime: Runtime, reactor: Any, stop: Callable[[], None]) -> None:  # noqa: ANN401
-        """ConfigError. stop: ends what the runtime has started."""
+        """stop: stops what the runtime has started. ConfigError."""
         self._client = Client(directory, runtime, reactor)
         self._stop = stop
         self._is_open = True
@@ -107,14 +107,14 @@ class Operations:
         self._client.start_probing()
 
     async def close(self) -> None:
-        """End all connections; a second call does nothing."""
+        """Close all connections. A second call does nothing."""
         if self._is_open:
             self._is_open = False
             await self._client.close()
             self._stop()
 
     async def put(self, contents: Contents, format: Format) -> str:
-        """Store a new file; its capability."""
+        """Store a new file and return its capability."""
         with _Opened(contents, self._store.runtime.cpu) as source:
             store = await self._ready()
             if format == "chk":
@@ -128,14 +128,14 @@ class Operations:
             await (await self._ready()).open_mutable(known).overwrite(source)
 
     async def get(self, cap: str, offset: int, length: int | None) -> bytes:
-        """A range of a file."""
+        """Return a range of a file."""
         sink = FrozenBytesSink()
         known = _file_cap(cap)
         await (await self._ready(known)).read(known, sink, offset, length)
         return sink.take()
 
     async def download(self, cap: str, target: os.PathLike[str] | BinaryIO) -> int:
-        """Write a file to a path, all of it or nothing, or to an open file; its size."""
+        """Write a file to a path, completely or not at all, or to an open file; return its size."""
         known = _file_cap(cap)
         store = await self._ready(known)
         cpu = store.runtime.cpu
@@ -153,7 +153,7 @@ class Operations:
         return size
 
     async def open(self, cap: str) -> OpenedFile:
-        """A file, to read ranges of."""
+        """Open a file to read ranges of it."""
         known = _file_cap(cap)
         store = await self._ready(known)
         if known.authority == "verify":
@@ -167,7 +167,7 @@ class Operations:
         return OpenedFile(mutable, await mutable.size())
 
     async def entries(self, cap: str, path: str) -> dict[str, Entry]:
-        """The entries of a directory, by their names in order."""
+        """The entries of a directory, in the order of their names."""
         directory = (await self._follow(cap, path)).end
         children = await self._store.directory(directory).list()
         return {name: _entry(name, child) for name, child in children.items()}
@@ -179,7 +179,7 @@ class Operations:
         return _entry(names[-1] if names else "", child)
 
     async def mkdir(self, parent: str | None, path: str, format: Literal["sdmf", "mdmf"] | None) -> str:
-        """A new directory that nothing links to, or the one at the path, made as far as it is missing; its capability."""
+        """Make a directory and return its capability: one that nothing links to, or the one at the path with its missing parents."""
         if parent is None:
             return (await (await self._ready()).create_directory(format=format)).to_string()
         made = await (await self._directory(parent)).make_directories(_names(path), format=format)
@@ -193,13 +193,13 @@ class Operations:
         await self._store.directory(parent).edit([SetChild(name, target, overwrite=overwrite)])
 
     async def unlink(self, directory: str, path: str) -> None:
-        """Remove an entry; what it led to stays."""
+        """Remove an entry. What it links to is not deleted."""
         *above, name = _names(path, "remove")
         parent = (await self._follow(directory, above)).end
         await self._store.directory(parent).edit([RemoveChild(name)])
 
     async def move(self, source: tuple[str, str], target: tuple[str, str], overwrite: bool) -> None:
-        """Move or rename an entry: each side is a directory's capability and a path below it."""
+        """Move or rename an entry. Each side is a directory's capability and a path below it."""
         *above, name = _names(source[1], "move")
         *new_above, new_name = _names(target[1], "move to")
         here = await self._follow(source[0], above)
@@ -207,17 +207,17 @@ class Operations:
         await self._store.move(here, name, there, new_name, overwrite=overwrite)
 
     async def check(self, cap: str, verify: bool, add_lease: bool) -> Health:
-        """The health of a file or a directory."""
+        """Check the health of a file or directory."""
         known = _known(cap)
         return _health(await (await self._ready(known)).check(known, verify=verify, add_lease=add_lease))
 
     async def repair(self, cap: str, force: bool) -> Health:
-        """Repair a file or a directory if it needs that; its health afterwards."""
+        """Repair a file or directory if necessary, and return its health afterwards."""
         known = _known(cap)
         return _health((await (await self._ready(known)).repair(known, force=force)).after)
 
     async def _ready(self, cap: KnownCap | None = None) -> FileStore:
-        """The store, once servers are known, as far as the capability needs them; NoServersError."""
+        """The store, once the servers that the capability needs are known; NoServersError."""
         if not self._is_open:
             raise GridError("this grid is closed: open the node directory again")
         if not isinstance(cap, LitCap) and not isinstance(getattr(cap, "body", None), LitCap):
@@ -235,7 +235,7 @@ class Operations:
 
 
 class _FileSource:
-    """A file of this machine as what is stored."""
+    """A local file as the source of a put."""
 
     def __init__(self, file: BinaryIO, cpu: CpuPool) -> None:
         self._file, self._cpu, self._lock = file, cpu, Lock()
@@ -258,7 +258,7 @@ class _FileSource:
 
 
 class _FileSink:
-    """A file of this machine as where a file is written."""
+    """A local file as the target of a get."""
 
     def __init__(self, file: Any, cpu: CpuPool) -> None:  # noqa: ANN401
         self._file, self._cpu = file, cpu
@@ -268,7 +268,7 @@ class _FileSink:
 
 
 class _Opened:
-    """What is to be stored, open while the context lasts."""
+    """The contents to store, open while the context lasts."""
 
     def __init__(self, contents: Contents, cpu: CpuPool) -> None:
         if isinstance(contents, str):
@@ -311,7 +311,7 @@ def _directory_cap(cap: str) -> DirectoryCap:
 
 
 def _names(path: str, purpose: str = "") -> list[str]:
-    """The names on a path. purpose: what cannot be done with the directory itself."""
+    """The names on a path. purpose: what is impossible for the directory itself."""
     names = [name for name in path.split("/") if name]
     if purpose and not names:
         raise GridError(f"the path names no entry to {purpose}")

@@ -1,7 +1,7 @@
-"""The reactor for programs that do not run it themselves: in a thread of its own, from the first use to the end of the process.
+"""The reactor for programs that do not run it themselves: in a thread of its own, from first use to the end of the process.
 
-It owns that thread, and the way from other threads to coroutines on it. A reactor cannot be started twice, so that
-closing a grid leaves it running, without anything to do. When it ends, whatever ends it, every call that waits ends too.
+It owns that thread, and calls from other threads to coroutines on it. A reactor cannot be started twice, so
+closing a grid leaves it running and idle. When it stops for any reason, every waiting call ends too.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ T = TypeVar("T")
 
 _lock = Lock()
 _pending: set[Future[Any]] = set()
-"""Calls on their way, to be ended with the reactor."""
+"""Running calls, to be ended with the reactor."""
 _watched: list[Any] = []
-"""The reactor, once its end is watched for."""
+"""The reactor, once its end is being watched for."""
 _ended: list[Any] = []
 """The reactor, once it has ended."""
 STOP_S = 5.0
-"""How long the end of the process waits for the reactor."""
+"""How long the end of the process waits for the reactor to stop."""
 
 
 def running_reactor() -> Any:  # noqa: ANN401 - reactors are many
-    """The reactor, started in a thread of its own unless it runs; RuntimeError on the reactor's own thread, and once it has ended."""
+    """The reactor, started in its own thread if it is not running; RuntimeError on the reactor's thread, and after it has stopped."""
     from twisted.internet import reactor as global_reactor
 
     reactor: Any = global_reactor
@@ -56,7 +56,7 @@ def running_reactor() -> Any:  # noqa: ANN401 - reactors are many
 
 
 def submit(reactor: Any, coroutine: Coroutine[Any, Any, T]) -> Future[T]:  # noqa: ANN401
-    """Run the coroutine on the reactor's thread; cancelling the future cancels it. RuntimeError if the reactor ends first."""
+    """Run the coroutine on the reactor's thread; canceling the future cancels it. RuntimeError if the reactor stops first."""
     future: Future[T] = Future()
     task: list[Deferred[T]] = []
 
@@ -69,7 +69,7 @@ def submit(reactor: Any, coroutine: Coroutine[Any, Any, T]) -> Future[T]:  # noq
             else:
                 future.set_exception(outcome.value)
         except InvalidStateError:
-            pass  # Cancelled by its owner meanwhile.
+            pass  # Canceled by its owner meanwhile.
 
     def begin() -> None:
         if future.cancelled():
@@ -96,7 +96,7 @@ def submit(reactor: Any, coroutine: Coroutine[Any, Any, T]) -> Future[T]:  # noq
 
 
 def _expect(reactor: Any, future: Future[Any]) -> bool:  # noqa: ANN401
-    """Whether the reactor can still run it; then it ends with the reactor at the latest."""
+    """Whether the reactor can still run it. If so, it ends with the reactor at the latest."""
     with _lock:
         if reactor in _ended:
             return False
@@ -106,7 +106,7 @@ def _expect(reactor: Any, future: Future[Any]) -> bool:  # noqa: ANN401
 
 
 def wait(reactor: Any, make: Callable[[], Coroutine[Any, Any, T]]) -> T:  # noqa: ANN401
-    """The coroutine's result, from any thread but the reactor's; an interrupted wait cancels it."""
+    """Run the coroutine and return its result, on any thread but the reactor's. An interrupted wait cancels it."""
     if threadable.isInIOThread():
         raise RuntimeError("this thread runs the reactor, which a call that waits would stop")
     future = submit(reactor, make())
@@ -159,7 +159,7 @@ def _end(reactor: Any) -> None:  # noqa: ANN401
         _ended.append(reactor)
         pending = list(_pending)
     for future in pending:
-        with suppress(InvalidStateError):  # Its coroutine, or its owner, was faster.
+        with suppress(InvalidStateError):  # Its coroutine or its owner was faster.
             future.set_exception(_over())
 
 

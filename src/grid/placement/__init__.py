@@ -1,1 +1,1 @@
-"""Which servers are asked in what order, which share goes where, and with which lease secrets."""
+"""The order of servers, the placement of shares, and the secrets of leases."""

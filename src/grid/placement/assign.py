@@ -1,7 +1,7 @@
-"""Which server each share is placed on.
+"""Chooses the server for each share.
 
-Owns the choice alone; it asks nobody and knows nothing of errors. What a server is said to hold is only
-its claim. Costs: two maximum matchings of CPU (see happiness.py). [spec placement 4]
+Owns only the choice; it sends no requests and knows nothing of errors. What a server holds is only
+its claim. CPU: two maximum matchings (see happiness.py). [spec placement 4]
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ def assign(
     total: int,
     existing: Mapping[ServerId, Collection[ShareNumber]],
 ) -> dict[ShareNumber, ServerId]:
-    """One server for each of the shares 0..total-1; to place a share on a server that holds it is to renew it.
+    """One server for each of the shares 0..total-1. Placing a share on a server that holds it renews it.
 
     writable, readonly: distinct servers in the order for the storage index; earlier ones are preferred.
-    existing: the shares that servers hold; numbers that are no share's are ignored, as are servers in
-    neither list. The happiness reached is the greatest possible. Without writable servers, only shares
-    matched with readonly ones are in the result, without any server none.
+    existing: the shares that servers hold; impossible numbers are ignored, as are servers in
+    neither list. The result has the greatest possible happiness. Without writable servers, it contains only shares
+    matched with read-only ones; without any server, none.
     """
     writable_masks = [_mask(existing.get(server_id, ()), total) for server_id in writable]
     placed: dict[int, ServerId] = {}
@@ -41,7 +41,7 @@ def assign(
 
 
 def _place_on_unused(writable: Sequence[ServerId], total: int, placed: dict[int, ServerId], loads: list[int]) -> None:
-    """Give the servers that have no share yet one each, in order, as long as there are shares."""
+    """Give each server without a share one share, in order, as long as there are shares."""
     unused = [index for index, load in enumerate(loads) if not load]
     homeless = [share for share in range(total) if share not in placed]
     for share, index in zip(homeless, unused, strict=False):
@@ -52,7 +52,7 @@ def _place_on_unused(writable: Sequence[ServerId], total: int, placed: dict[int,
 def _place_rest(
     writable: Sequence[ServerId], masks: Sequence[int], total: int, placed: dict[int, ServerId], loads: list[int]
 ) -> None:
-    """Leave each share still homeless with a server that holds it, or give it to the one with the fewest."""
+    """Leave each unplaced share on a server that holds it, or give it to the server with the fewest shares."""
     if not writable:
         return
     for share in range(total):

@@ -1,8 +1,8 @@
-"""Servers of happiness: the largest number of servers that can each be counted for a share of its own.
+"""Servers of happiness: the largest number of servers that can each count for a share of its own.
 
-Owns maximum matching between servers and shares. Costs: memory one integer of a bit per share for each
-server; CPU at most servers times shares steps on such integers (some 10 ms for 500 servers and 256 shares,
-whatever the servers claim to hold); no round trip, no disk. [spec placement 2]
+Owns maximum matching between servers and shares. Memory: per server an integer with one bit per share.
+CPU: at most servers times shares steps on such integers (some 10 ms for 500 servers and 256 shares,
+whatever the servers claim to hold). No round trips, no disk. [spec placement 2]
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def happiness(sharemap: Mapping[ShareNumber, Collection[ServerId]]) -> int:
 def match_servers(masks: Sequence[int]) -> dict[int, int]:
     """A maximum matching of servers with shares they hold: server index to share number.
 
-    masks: for each server, bit number i set if it holds share i. Of all maximum matchings one that uses the
-    earliest servers: a server is left out only if no matching has it beside all matched servers before it.
+    masks: for each server, bit i is set if it holds share i. Of all maximum matchings, this one uses the
+    earliest servers: a server is left out only if no matching contains it and all matched servers before it.
     """
     owners: dict[int, int] = {}
     unowned = 0
@@ -39,9 +39,9 @@ def match_servers(masks: Sequence[int]) -> dict[int, int]:
 
 
 def _augment(start: int, masks: Sequence[int], owners: dict[int, int], unowned: int) -> int | None:
-    """Match one more server, moving others along an alternating path; the share newly owned, or None.
+    """Match one more server, moving others along an alternating path. Returns the newly matched share, or None.
 
-    Breadth first: each share is reached at most once, through the server noted in `reached_from`.
+    Breadth-first: each share is reached at most once, from the server recorded in `reached_from`.
     """
     unseen = -1
     reached_from: dict[int, int] = {}
@@ -67,7 +67,7 @@ def _augment(start: int, masks: Sequence[int], owners: dict[int, int], unowned: 
 def _flip(
     end: int, start: int, owners: dict[int, int], reached_from: dict[int, int], previous_share: dict[int, int]
 ) -> int:
-    """Give each share on the path that ends at share `end` to the server that reached it."""
+    """Give each share on the path that ends at share `end` to the server from which it was reached."""
     share = end
     while True:
         server_index = reached_from[share]

@@ -1,4 +1,4 @@
-"""The parts of a health report that every kind of file has. Pure. [spec placement 9, 10]"""
+"""The parts of a health report that all kinds of files have. Pure. [spec placement 9, 10]"""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ HEALTH_COUNTS = (
     "count-recoverable-versions",
     "count-unrecoverable-versions",
 )
-"""The numbers among the results of a check of anything that has shares."""
+"""The numbers in the result of a check of anything that has shares."""
 
 
 def crowding(reached: int, wanted: int) -> str:
-    """What is to be added to `Healthy` where fewer servers have a share of their own than make a file safe; empty if enough."""
+    """The text to add to `Healthy` if fewer servers hold a share of their own than a safe file needs; otherwise ""."""
     if reached >= wanted:
         return ""
     servers = "1 server holds" if reached == 1 else f"{reached} servers hold"
@@ -29,14 +29,14 @@ def crowding(reached: int, wanted: int) -> str:
 
 
 class Health(Protocol):
-    """What a check found."""
+    """The result of a check."""
 
     @property
     def storage_index(self) -> str:
-        """Base32; empty for what has none."""
+        """In base32; empty if there is none."""
 
     def to_json(self) -> dict[str, object]:
-        """The shape that 1.20's web API gives. [spec placement 9]"""
+        """The JSON form of 1.20's web API. [spec placement 9]"""
 
 
 H = TypeVar("H", bound=Health)
@@ -52,7 +52,7 @@ class RepairResult(Generic[H]):
     after: H
 
     def to_json(self) -> dict[str, object]:
-        """The shape that 1.20's web API gives. [spec placement 10]"""
+        """The JSON form of 1.20's web API. [spec placement 10]"""
         return {
             "storage-index": self.before.storage_index,
             "repair-attempted": self.attempted,

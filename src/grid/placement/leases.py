@@ -1,6 +1,6 @@
-"""The secrets that a client shows to a server: for its leases, and to write to a mutable slot.
+"""The secrets that a client sends to a server, for its leases and for writes to a mutable slot.
 
-Owns their derivation. None of them is ever logged, and each server gets its own. [spec storage-server 5]
+Owns their derivation. They are never logged, and each server gets different ones. [spec storage-server 5]
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _ENABLER_TAG = b"allmydata_mutable_write_enabler_master_and_nodeid_to_write_enab
 
 @frozen
 class LeaseMaster:
-    """A node's lease secret, 32 bytes, that the secrets of all its leases are derived from."""
+    """A node's 32-byte lease secret, from which the secrets of all its leases are derived."""
 
     master: bytes = field(repr=False, validator=[validators.min_len(32), validators.max_len(32)])
 
     def secrets_for(self, storage_index: StorageIndex, lease_seed: bytes) -> LeaseSecrets:
-        """The secrets of this node's leases on the file at the server; lease_seed: that of its identity."""
+        """The secrets of this node's leases on the file at the server. lease_seed: from the server's identity."""
         renewal, cancel = _file_secrets(self.master, storage_index)
         return LeaseSecrets(
             renew=tagged_pair_hash(_SERVER_RENEWAL_TAG, renewal, lease_seed),
@@ -40,8 +40,8 @@ class LeaseMaster:
 
 @lru_cache(maxsize=128)
 def _file_secrets(master: bytes, storage_index: StorageIndex) -> tuple[bytes, bytes]:
-    """What the secrets of one file's leases on all servers have in common; kept for as many files as are put at once."""
-    # The master is the tag here, and the constant is the value.
+    """The common part of the secrets of one file's leases on all servers; cached for as many files as are put at once."""
+    # The master secret is the tag here, and the constant is the value.
     renewal, cancel = tagged_hash(master, _CLIENT_RENEWAL), tagged_hash(master, _CLIENT_CANCEL)
     return (
         tagged_pair_hash(_FILE_RENEWAL_TAG, renewal, storage_index),
@@ -50,5 +50,5 @@ def _file_secrets(master: bytes, storage_index: StorageIndex) -> tuple[bytes, by
 
 
 def write_enabler(write_key: bytes, lease_seed: bytes) -> bytes:
-    """The 32 bytes that let the holder of a 16-byte write key write to the slot at one server."""
+    """The 32 bytes that let the holder of a 16-byte write key write to the slot on one server."""
     return tagged_pair_hash(_ENABLER_TAG, tagged_hash(_ENABLER_MASTER_TAG, write_key), lease_seed)

@@ -1,6 +1,6 @@
-"""The order of the servers for a storage index: the same at every client, a different one for every file.
+"""The order of the servers for a storage index: the same on every client, and different for every file.
 
-Owns the permutation and its seeds. Never decides whether a server may be used. [spec placement 1]
+Owns the permutation and its seeds. It never decides whether a server may be used. [spec placement 1]
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INTRODUCED_ID = re.compile(r"v0-[0-9a-zA-Z]{52}")
 def permute(
     servers: Iterable[StorageServer], storage_index: StorageIndex, preferred: Collection[ServerId] = frozenset()
 ) -> list[StorageServer]:
-    """The servers in the order in which this file's shares are placed and looked for, the preferred ones first."""
+    """The servers in the order in which this file's shares are placed and searched, with the preferred ones first."""
 
     def position(server: StorageServer) -> tuple[bool, bytes]:
         identity = server.identity
@@ -29,14 +29,14 @@ def permute(
 
 
 def permutation_key(storage_index: StorageIndex, seed: bytes) -> bytes:
-    """The 20 bytes that servers are ordered by, ascending."""
+    """The 20-byte sort key of a server, ascending."""
     return hashlib.sha1(storage_index + seed, usedforsecurity=False).digest()
 
 
 def permutation_seed(server_id: ServerId, announced_base32: str | None) -> bytes:
-    """The seed of a server: what it announced as `permutation-seed-base32`, else what its id gives.
+    """A server's seed: the announced `permutation-seed-base32`, or else one derived from its id.
 
-    FormatError if the text that counts is not base32.
+    FormatError if that text is not base32.
     """
     if announced_base32 is not None:
         return decode_lax(announced_base32)

@@ -1,17 +1,17 @@
-"""The space of servers, counted truthfully: a disk that several of them share counts once. Pure."""
+"""The space of servers without double counting: a disk that several of them share counts once. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 _NEAR = 0.01
-"""The part by which two nodes may differ on the space of their disk: they were asked for it at different times."""
+"""How much the space reported by two nodes on one disk may differ, because they are asked at different times."""
 
 
 def disks_of(servers: Sequence[tuple[str, int]]) -> list[int]:
-    """The disk of each server, numbered from 0 in their order. servers: the host, "" if it is not known, and free bytes.
+    """The disk of each server, numbered from 0 in their order. servers: (host, "" if unknown; free bytes).
 
-    Servers of one host that have as much space as each other, but for a hundredth, are taken to share a disk.
+    Servers on one host whose space differs by at most a hundredth are assumed to share a disk.
     """
     first: list[tuple[str, int]] = []
     found = []
@@ -26,7 +26,7 @@ def disks_of(servers: Sequence[tuple[str, int]]) -> list[int]:
 
 
 def space_of_disks(servers: Sequence[tuple[str, int]]) -> int:
-    """Bytes that are free on the disks of the servers. A disk has what the first of its servers says."""
+    """Free bytes on the servers' disks. A disk has what its first server reports."""
     counted: dict[int, int] = {}
     for disk, (_, space) in zip(disks_of(servers), servers, strict=True):
         counted.setdefault(disk, space)
@@ -34,7 +34,7 @@ def space_of_disks(servers: Sequence[tuple[str, int]]) -> int:
 
 
 def as_files(space: int, needed: int, total: int) -> int:
-    """About how many bytes of files take this much space: shares take total / needed of it."""
+    """About how many bytes of files fill this much space: shares take total / needed times the file's size."""
     return space * needed // total
 
 
