@@ -10,7 +10,7 @@ help:
 	@echo "make docs    the documentation as a site, in .tox/docs/site"
 	@echo "make peers   the programs that Grid is measured beside, in the user's cache (GRID_PEERS); PEERS=minio builds that one too"
 	@echo "make peers-test each of them driven as campaigns drive it; a missing one is named and skipped"
-	@echo "make doors   real clients at the doors of a real grid: boto3, aws, rclone, s5cmd, restic; a missing one is named and skipped"
+	@echo "make doors   real clients at the doors of a real grid: boto3, aws, rclone, s5cmd, restic, pandas, zarr, dask; a missing one is named and skipped"
 	@echo "make format  lay the sources out"
 	@echo "make clean   remove all that these have set up"
 

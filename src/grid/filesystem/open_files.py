@@ -1,0 +1,145 @@
+"""Open files of the file system: read in ranges, or written to a spool and stored when they are closed, whole or not at all.
+
+A file that is open for reading stays the one that was at its path, whatever replaces it there.
+
+A transaction links all of its files when it ends: those of one directory by one publish.
+"""
+
+from __future__ import annotations
+
+import errno
+import tempfile
+from typing import Any
+
+from fsspec.asyn import AbstractAsyncStreamedFile, sync
+from fsspec.spec import AbstractBufferedFile
+from fsspec.transaction import Transaction
+
+from grid.caps import KnownCap
+from grid.filesystem.descriptions import refusal
+from grid.filesystem.paths import shown
+from grid.filesystem.tree import Opened
+
+SPOOLED_IN_MEMORY = 8 * 2**20
+"""Bytes of a file being written up to which it takes no disk."""
+
+
+class GridFile(AbstractBufferedFile):
+    """An open file for programs that wait. stored: the capability of what was written, once it is stored."""
+
+    stored: KnownCap | None = None
+
+    def __init__(self, fs: Any, path: str, mode: str = "rb", **options: Any) -> None:  # noqa: ANN401
+        self._spool: Any = _new_spool(mode)
+        self._opened: Opened | None = None
+        if mode == "rb":
+            self._opened = sync(fs.loop, fs._open_now, path)
+            options["size"] = self._opened.size
+        if mode == "xb" and fs.exists(path):
+            raise refusal(errno.EEXIST, "there is already something at this path", path)
+        super().__init__(fs, path, mode, **options)
+        if mode == "ab" and fs.exists(path):
+            sync(fs.loop, fs._read_into, path, self._spool)
+            self.loc = self._spool.tell()
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        assert self._opened is not None
+        data: bytes = sync(self.fs.loop, self.fs._read_opened, self._opened, self.path, start, end)
+        return data
+
+    def _upload_chunk(self, final: bool = False) -> bool:
+        self._spool.write(self.buffer.getvalue())
+        if final:
+            self.stored = sync(self.fs.loop, self.fs._store, self._spool, self.path)
+            self._spool.close()
+            if self.autocommit:
+                self.commit()
+        return True
+
+    def commit(self) -> None:
+        """Link the stored file at its path."""
+        sync(self.fs.loop, self.fs._link_files, [self])
+
+    def discard(self) -> None:
+        """Forget what was written; nothing is linked."""
+        self.stored, self.forced = None, True
+        if self._spool is not None:
+            self._spool.close()
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:  # noqa: ANN401
+        """Close the file; what an error interrupts is not stored."""
+        if kind is not None and self.mode != "rb" and not self.closed:
+            self.discard()
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<GridFile {shown(self.path)}>"
+
+    __str__ = __repr__
+
+
+class GridStreamedFile(AbstractAsyncStreamedFile):
+    """An open file for programs that await. stored: the capability of what was written, once it is stored."""
+
+    stored: KnownCap | None = None
+
+    def __init__(self, fs: Any, path: str, mode: str, opened: Opened | None = None, **options: Any) -> None:  # noqa: ANN401
+        """opened: what is read, if it is open for that."""
+        self._spool: Any = _new_spool(mode)
+        self._opened = opened
+        if opened is not None:
+            options["size"] = opened.size
+        super().__init__(fs, path, mode, cache_type="none", **options)
+
+    async def begin_with_what_is_there(self) -> None:
+        """Copy the contents of the file that is to be continued."""
+        await self.fs._read_into(self.path, self._spool)
+        self.loc = self._spool.tell()
+
+    async def _fetch_range(self, start: int, end: int) -> bytes:
+        assert self._opened is not None
+        data: bytes = await self.fs._read_opened(self._opened, self.path, start, end)
+        return data
+
+    async def _upload_chunk(self, final: bool = False) -> bool:
+        self._spool.write(self.buffer.getvalue())
+        if final:
+            self.stored = await self.fs._store(self._spool, self.path)
+            self._spool.close()
+            await self.fs._link_files([self])
+        return True
+
+    async def __aexit__(self, kind: Any, error: Any, traceback: Any) -> None:  # noqa: ANN401
+        """Close the file; what an error interrupts is not stored."""
+        if kind is not None and self._spool is not None and not self.closed:
+            self.forced = True
+            self._spool.close()
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<GridStreamedFile {shown(self.path)}>"
+
+    __str__ = __repr__
+
+
+class GridTransaction(Transaction):
+    """Files that are linked together when it ends, or not at all."""
+
+    def complete(self, commit: bool = True) -> None:
+        """Link all files; those of one directory appear at the same moment."""
+        files, fs = list(self.files), self.fs
+        self.files.clear()
+        try:
+            if commit:
+                for file in files:
+                    file.close()
+                sync(fs.loop, fs._link_files, files)
+            else:
+                for file in files:
+                    file.discard()
+        finally:
+            super().complete(commit)
+
+
+def _new_spool(mode: str) -> Any:  # noqa: ANN401 - a binary file, or None if nothing is written
+    return None if mode == "rb" else tempfile.SpooledTemporaryFile(max_size=SPOOLED_IN_MEMORY)

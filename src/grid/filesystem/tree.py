@@ -1,0 +1,245 @@
+"""What the file system does on the grid, with what its paths name. It runs on the reactor's thread.
+
+Nothing is remembered of directories: every look is fresh, at the cost of one read of each directory on the way. CHK files
+stay open for a while, so that the next range costs only its blocks.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Coroutine, Sequence, Set
+from typing import Any, TypeVar
+
+from attrs import field, frozen
+from twisted.internet.defer import Deferred, DeferredLock, DeferredSemaphore, gatherResults
+
+from grid.caps import ChkCap, DirectoryCap, KnownCap
+from grid.directory.edits import Overwrite, RemoveChild, SetChild
+from grid.directory.file_store import FileStore
+from grid.directory.moving import follow_trail
+from grid.directory.names import normalize_name
+from grid.directory.pack import Child
+from grid.directory.store import Store
+from grid.errors import GridError, NoSuchChildError
+from grid.extents.files import OpenChkFiles
+from grid.filesystem.descriptions import IsDirectoryError, file_cap
+from grid.filesystem.linker import Linker
+from grid.filesystem.paths import GridPath, plan_reads, settle_range
+from grid.ports import Sink, Source
+from grid.sinks import FrozenBytesSink
+from grid.transfer.ends import refuse_name
+
+T = TypeVar("T")
+
+READS_AT_ONCE = 32
+"""Ranges of one batch that are read at the same time."""
+
+
+@frozen(kw_only=True)
+class Listed:
+    """An entry of a directory. size: of a mutable file, where it was asked for. is_loop: it leads to a directory above it."""
+
+    name: str
+    child: Child = field(repr=False)
+    size: int | None = None
+    is_loop: bool = False
+
+
+@frozen(kw_only=True)
+class Wanted:
+    """A range of a file; its ends may be missing, or count from the file's end."""
+
+    path: GridPath
+    start: int | None
+    end: int | None
+
+
+@frozen
+class Opened:
+    """The file that was at a path when it was looked up, and how many bytes it has."""
+
+    cap: KnownCap = field(repr=False)
+    size: int
+
+
+@frozen
+class _Piece:
+    """Bytes of a file that were read together, or why they could not be read."""
+
+    start: int
+    data: bytes | GridError = field(repr=False)
+
+
+class Tree:
+    """The files and directories of one store."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._linker = Linker(store)
+        self._making = DeferredLock()
+        self._chk_files = OpenChkFiles(store.grid) if isinstance(store, FileStore) else None
+
+    async def find(self, path: GridPath) -> Child:
+        """What is at the path. NoSuchChildError, ChildOfWrongTypeError; the errors of a listing."""
+        if not path.names:
+            return Child(target=path.root)
+        return await self.store.directory(path.directory).get(path.names)
+
+    async def listing(self, path: GridPath, *, sizes: bool = False) -> list[Listed]:
+        """The entries of a directory whose names paths can hold; ChildOfWrongTypeError if it is a file.
+
+        sizes: ask for those of mutable files, a round trip for each of them.
+        """
+        trail = await follow_trail(self.store, path.directory, path.names)
+        above = {each.storage_index for each in trail.directories}
+        found = await self.store.directory(trail.end).list()
+        children = {name: child for name, child in found.items() if "/" not in name and refuse_name(name) is None}
+        asked = {name: (child.target,) for name, child in children.items() if sizes and _is_mutable_file(child)}
+        answers = dict(zip(asked, await _side_by_side(self.size, list(asked.values())), strict=True))
+        return [
+            Listed(name=name, child=child, size=_known(answers.get(name)), is_loop=_leads_to(child, above))
+            for name, child in children.items()
+        ]
+
+    async def open(self, path: GridPath) -> Opened:
+        """The file at the path; its errors are those of `find`, and of a size that cannot be had."""
+        cap = file_cap(await self.find(path))
+        return Opened(cap, await self.size(cap))
+
+    async def size(self, cap: KnownCap) -> int:
+        """Bytes of a file; asks servers only if it is mutable."""
+        return await self.store.size(cap)
+
+    async def read(self, cap: KnownCap, sink: Sink, offset: int = 0, length: int | None = None) -> None:
+        """Write a range of a file to the sink."""
+        if self._chk_files is not None and isinstance(cap, ChkCap):
+            rest = max(0, cap.size - offset)
+            await self._chk_files.read(cap, sink, offset, rest if length is None else min(rest, length))
+        else:
+            await self.store.read(cap, sink, offset, length)
+
+    async def read_range(self, cap: KnownCap, start: int, end: int) -> bytes:
+        """The bytes of a range of a file."""
+        sink = FrozenBytesSink()
+        await self.read(cap, sink, start, end - start)
+        return sink.take()
+
+    async def read_ranges(self, wanted: Sequence[Wanted], gap: int) -> list[bytes | GridError]:
+        """The bytes of many ranges, or why they cannot be read. gap: bytes between two that are read along with them.
+
+        Each path is looked up once, and all reads of all files are under way together, READS_AT_ONCE of them.
+        """
+        paths = list(dict.fromkeys(each.path for each in wanted))
+        files = dict(zip(paths, await _side_by_side(self.open, [(path,) for path in paths]), strict=True))
+        spans: dict[GridPath, list[tuple[int, int]]] = {path: [] for path in paths}
+        for each in wanted:
+            file = files[each.path]
+            if isinstance(file, Opened):
+                spans[each.path].append(settle_range(each.start, each.end, file.size))
+        planned = [
+            (path, file, plan_reads(spans[path], gap)) for path, file in files.items() if isinstance(file, Opened)
+        ]
+        reads = [(path, file.cap, start, end) for path, file, ranges in planned for start, end in ranges]
+        answers = await _side_by_side(self.read_range, [(cap, start, end) for _, cap, start, end in reads])
+        pieces: dict[GridPath, list[_Piece]] = {path: [] for path in paths}
+        for (path, _, start, _), data in zip(reads, answers, strict=True):
+            pieces[path].append(_Piece(start, data))
+        return [_cut(each, files[each.path], pieces[each.path]) for each in wanted]
+
+    async def put(self, source: Source) -> KnownCap:
+        """Store an immutable file."""
+        return await self.store.put_immutable(source)
+
+    async def link(self, links: Sequence[tuple[GridPath, KnownCap]], overwrite: Overwrite = "only-files") -> None:
+        """Link files; directories that are missing are made. One publish for each directory.
+
+        ExistingChildError where a directory is in the way, or anything if overwrite is False.
+        """
+        folders: dict[GridPath, list[SetChild]] = {}
+        for path, cap in links:
+            folders.setdefault(path.parent, []).append(SetChild(path.names[-1], cap, overwrite=overwrite))
+        for folder, edits in folders.items():
+            await self._linker.edit(await self.make_directories(folder), edits)
+
+    async def remove(self, paths: Sequence[GridPath], *, recursive: bool = False) -> None:
+        """Unlink what is there, one publish for each directory. NoSuchChildError; IsDirectoryError unless recursive.
+
+        Nothing is unlinked if one of them cannot be.
+        """
+        folders: dict[GridPath, list[str]] = {}
+        for path in paths:
+            folders.setdefault(path.parent, []).append(normalize_name(path.names[-1]))
+        edits: list[tuple[DirectoryCap, list[RemoveChild]]] = []
+        for folder, names in folders.items():
+            cap = (await follow_trail(self.store, folder.directory, folder.names)).end
+            children = await self.store.directory(cap).list()
+            for name in names:
+                child = children.get(name)
+                if child is None:
+                    raise NoSuchChildError(f"there is no {name!r} in the directory", name=name)
+                if isinstance(child.target, DirectoryCap) and not recursive:
+                    raise IsDirectoryError(f"{name!r} is a directory: remove it with recursive=True", name=name)
+            edits.append((cap, [RemoveChild(name) for name in dict.fromkeys(names)]))
+        for cap, removals in edits:
+            await self._linker.edit(cap, removals)
+
+    async def move(self, source: GridPath, target: GridPath) -> None:
+        """Move or rename a link; the target's directories are made where they are missing, and a file there is replaced."""
+        here = await follow_trail(self.store, source.directory, source.parent.names)
+        await self.make_directories(target.parent)
+        there = await follow_trail(self.store, target.directory, target.parent.names)
+        await self.store.move(here, source.names[-1], there, target.names[-1], overwrite="only-files")
+
+    async def make_directories(self, path: GridPath) -> DirectoryCap:
+        """The directory at the path, made with those above it as far as they are missing. ChildOfWrongTypeError."""
+        try:
+            return (await follow_trail(self.store, path.directory, path.names)).end
+        except NoSuchChildError:
+            pass
+        # Two who make one path would each make keys for all of it, and one of them for nothing.
+        await self._making.acquire()
+        try:
+            return (await self.store.directory(path.directory).make_directories(path.names)).cap
+        finally:
+            self._making.release()
+
+
+async def _side_by_side(
+    function: Callable[..., Coroutine[Any, Any, T]], calls: Sequence[tuple[object, ...]]
+) -> list[T | GridError]:
+    """The function's results for all arguments, or errors of the grid, in order."""
+
+    async def outcome(*arguments: object) -> T | GridError:
+        try:
+            return await function(*arguments)
+        except GridError as error:
+            return error
+
+    def start(*arguments: object) -> Deferred[T | GridError]:
+        return Deferred.fromCoroutine(outcome(*arguments))
+
+    free = DeferredSemaphore(READS_AT_ONCE)
+    return await gatherResults([free.run(start, *arguments) for arguments in calls], consumeErrors=True)
+
+
+def _cut(wanted: Wanted, file: Opened | GridError, pieces: Sequence[_Piece]) -> bytes | GridError:
+    """The bytes that are wanted. pieces: of the file, by where they start, as `plan_reads` made them."""
+    if isinstance(file, GridError):
+        return file
+    start, end = settle_range(wanted.start, wanted.end, file.size)
+    if start == end:
+        return b""
+    piece = pieces[bisect_right(pieces, start, key=lambda each: each.start) - 1]
+    return piece.data if isinstance(piece.data, GridError) else piece.data[start - piece.start : end - piece.start]
+
+
+def _leads_to(child: Child, above: Set[object]) -> bool:
+    return isinstance(child.target, DirectoryCap) and child.target.is_mutable and child.target.storage_index in above
+
+
+def _is_mutable_file(child: Child) -> bool:
+    return isinstance(child.target, KnownCap) and not isinstance(child.target, DirectoryCap) and child.target.is_mutable
+
+
+def _known(size: int | GridError | None) -> int | None:
+    return size if isinstance(size, int) else None

@@ -1,0 +1,286 @@
+"""The file system on a real grid of processes: fsspec's own suite, and the programs that people use it with."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from configparser import ConfigParser
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from grid.node.local_grid import LocalGrid
+from perf.processes.node_process import free_ports, wait_until
+from tests.cli.command import environment, grid
+from tests.filesystem.programs import ROOT, run_program, run_suite, running_grid
+
+NODE_COUNT = 3
+
+
+@pytest.fixture(scope="module")
+def local_grid(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str], None]) -> Iterator[LocalGrid]:
+    require("fsspec")
+    with running_grid(tmp_path_factory.mktemp("filesystem") / "grid", node_count=NODE_COUNT) as made:
+        yield made
+
+
+@pytest.fixture
+def run(local_grid: LocalGrid, tmp_path: Path) -> Callable[[str], list[str]]:
+    """Runs a program with the file system of the client; what it prints."""
+    return lambda body: run_program(body, local_grid.client, tmp_path)
+
+
+def test_entry_points_when_resolved_are_the_file_system(require: Callable[[str], None]) -> None:
+    require("fsspec")
+    config = ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    declared = dict(line.split(" = ") for line in config["options.entry_points"]["fsspec.specs"].strip().splitlines())
+    modules = {name: value.partition(":") for name, value in declared.items()}
+    found = {name: getattr(import_module(module), attribute) for name, (module, _, attribute) in modules.items()}
+    assert {name: cls.__name__ for name, cls in found.items()} == {
+        "grid": "GridFileSystem",
+        "grid+cap": "GridFileSystem",
+    }
+    assert set(found) == set(next(iter(found.values())).protocol)
+
+
+def test_suite_of_fsspec_when_a_slice_of_it_is_run_passes(local_grid: LocalGrid, tmp_path: Path) -> None:
+    """`make doors` runs all of it, which makes two thousand directories."""
+    assert run_suite(local_grid.client, tmp_path, "-k", "exclusive or list_of_files_to_new") == 5
+
+
+def test_files_when_written_by_one_call_are_there_for_all_others(run: Callable[[str], list[str]]) -> None:
+    lines = run(
+        """
+        from pathlib import Path
+        text = bytes(range(256)) * 2000
+        with fsspec.open("grid://work/a/b/large", "wb", **options) as file:
+            for offset in range(0, len(text), 70_000):
+                file.write(text[offset : offset + 70_000])
+        fs, path = fsspec.url_to_fs("grid://work/a/b/large", **options)
+        print(path, fs.cat(path) == text, fs.info(path)["size"], fs.unstrip_protocol(path))
+        with fs.open(path) as file:
+            file.seek(-10, 2)
+            print(file.read() == text[-10:])
+        with fs.open(path, cache_type="none") as file:
+            start = file.read(10)
+            fs.pipe(path, b"replaced")
+            print(start + file.read() == text, fs.cat(path))
+        fs.pipe(path, text)
+        starts, ends = [5, 400_000, 8, -7, 600_000], [9, 400_010, 100, None, 700_000]
+        print(fs.cat_ranges([path] * 5, starts, ends) == [text[a:b] for a, b in zip(starts, ends)])
+        print([type(each).__name__ for each in fs.cat_ranges([path, "work/none", "none/x", "work/a"], 0, 1)])
+        fs.pipe({"work/a/one": b"1", "work/a/two": b"22" * 100, "work/c/one": b"3"})
+        print(fs.glob("grid://work/*/one"), fs.du("work"), fs.ls("work/a", detail=False), fs.ls("", detail=False))
+        with fs.open("work/a/one", "ab") as file:
+            file.write(b" and more")
+        with fs.open("work/a/one", "r") as file:
+            print(file.read())
+        fs.mv("work/a/one", "work/c/")
+        fs.mv("work/a", "work/d/moved", recursive=True)
+        fs.cp("work/d/moved/two", "work/twin")
+        print(fs.find("work"), fs.info("work/twin")["etag"] == fs.info("work/d/moved/two")["etag"])
+        print(fs.created("work/twin") <= fs.modified("work/twin"), fs.isdir("work/d"), fs.isfile("work/d"))
+        Path("folder").mkdir()
+        Path("folder/x").write_bytes(text)
+        fs.put("folder", "work/up", recursive=True)
+        fs.get("work/up/x", "down/y")
+        print(Path("down/y").read_bytes() == text, sorted(map(str, Path("down").iterdir())))
+        fs.rm(["work/up", "work/d", "work/c"], recursive=True)
+        fs.rm("work/twi*")
+        print(fs.ls("work"))
+        """
+    )
+    assert lines == [
+        "work/a/b/large True 512000 grid://work/a/b/large",
+        "True",
+        "True b'replaced'",
+        "True",
+        "['bytes', 'FileNotFoundError', 'FileNotFoundError', 'IsADirectoryError']",
+        "['work/a/one', 'work/c/one'] 512202 ['work/a/b', 'work/a/one', 'work/a/two'] ['suite', 'work']",
+        "1 and more",
+        "['work/c/one', 'work/d/moved/b/large', 'work/d/moved/two', 'work/twin'] True",
+        "True True False",
+        "True ['down/y']",
+        "[]",
+    ]
+
+
+def test_capability_when_used_as_a_root_is_in_no_error_and_no_name_of_a_file(
+    run: Callable[[str], list[str]], local_grid: LocalGrid
+) -> None:
+    cap = grid("-d", local_grid.client, "mkdir").line
+    lines = run(
+        f"""
+        root = {cap!r}
+        with fsspec.open(f"grid+cap://{{root}}/below/file", "wb", **options) as opened:
+            opened.write(b"x" * 1000)
+            print(root in repr(opened))
+        fs, path = fsspec.url_to_fs(f"grid+cap://{{root}}/below", **options)
+        print(fs.cat(f"{{path}}/file")[:3], fs.unstrip_protocol(path) == f"grid+cap://{{root}}/below")
+        attempts = [
+            lambda: fs.cat(path), lambda: fs.cat(path + "/none"), lambda: fs.ls(path + "/none"), lambda: fs.rm(path),
+            lambda: fs.mkdir(path), lambda: fs.rmdir(path), lambda: fs.open(path + "/file", "xb"),
+            lambda: fs.pipe(path, b""), lambda: fs.rm(root, recursive=True), lambda: fs.pipe(path + "/file/under", b""),
+            lambda: fs.cat("URI:CHK:nonsense/x"), lambda: fs.get(path + "/none", "here"), lambda: fs.mv(path + "/q", path + "/r"),
+        ]
+        for attempt in attempts:
+            try:
+                attempt()
+            except OSError as error:
+                assert root not in str(error) and "URI:" not in str(error), error
+                print(type(error).__name__)
+        """
+    )
+    assert lines[:2] == ["False", "b'xxx' True"]
+    assert lines[2:] == [
+        "IsADirectoryError",
+        "FileNotFoundError",
+        "FileNotFoundError",
+        "IsADirectoryError",
+        "FileExistsError",
+        "OSError",
+        "FileExistsError",
+        "FileExistsError",
+        "OSError",
+        "NotADirectoryError",
+        "OSError",
+        "FileNotFoundError",
+        "FileNotFoundError",
+    ]
+
+
+def test_transaction_when_it_ends_shows_all_of_its_files_or_none(run: Callable[[str], list[str]]) -> None:
+    lines = run(
+        """
+        import multiprocessing
+        fs = fsspec.filesystem("grid", **options)
+        with fs.transaction:
+            for name in ("a", "b"):
+                with fs.open(f"work/together/{name}", "wb") as file:
+                    file.write(name.encode() * 1000)
+            print(fs.exists("work/together"))
+        print(fs.ls("work/together", detail=False))
+        try:
+            with fs.transaction:
+                with fs.open("work/together/c", "wb") as file:
+                    file.write(b"c" * 1000)
+                raise KeyError
+        except KeyError:
+            print(fs.ls("work/together", detail=False))
+        try:
+            with fs.open("work/together/d", "wb") as file:
+                file.write(b"half of it")
+                raise KeyError
+        except KeyError:
+            print(fs.exists("work/together/d"))
+        fs.rm("work/together", recursive=True)
+
+        def look():
+            try:
+                fsspec.filesystem("grid", **options).ls("work")
+            except RuntimeError as error:
+                print(str(error)[:32], flush=True)
+
+        import warnings
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = multiprocessing.get_context("fork").Process(target=look)
+        child.start()
+        child.join()
+        """
+    )
+    both = "['work/together/a', 'work/together/b']"
+    assert lines == ["False", both, both, "False", "this process was forked from one"]
+
+
+ASYNCIO = """
+import asyncio
+
+async def main():
+    fs = GridFileSystem(asynchronous=True, **options)
+    await asyncio.gather(*(fs._pipe_file(f"work/async/{n}", b"%d" % n * 500) for n in range(20)))
+    print(len(await fs._ls("work/async")), await fs._cat_ranges(["work/async/7", "work/async/8"], 2, 4))
+    async with await fs.open_async("work/async/new", "wb") as file:
+        await file.write(b"x" * 100)
+    async with await fs.open_async("work/async/new", "rb") as file:
+        file.seek(98)
+        await fs._pipe_file("work/async/new", b"y" * 100)
+        print(await file.read())
+    try:
+        GridFileSystem(skip_instance_cache=True, **options)
+        print("made")
+    except RuntimeError as error:
+        print(str(error)[:29])
+    await fs._rm("work/async", recursive=True)
+"""
+
+
+def test_coroutines_when_run_beside_the_reactor_await_the_grid(run: Callable[[str], list[str]]) -> None:
+    assert run(ASYNCIO + "asyncio.run(main())") == ["20 [b'77', b'88']", "b'xx'", "made"]
+
+
+def test_coroutines_when_run_on_the_reactor_await_the_grid(run: Callable[[str], list[str]]) -> None:
+    lines = run(
+        f"""
+from twisted.internet import asyncioreactor
+asyncioreactor.install()
+from twisted.internet.defer import Deferred
+from twisted.internet.task import react
+{ASYNCIO}
+react(lambda reactor: Deferred.fromFuture(asyncio.ensure_future(main())))
+"""
+    )
+    assert lines == ["20 [b'77', b'88']", "b'xx'", "this thread runs the reactor,"]
+
+
+def test_gateway_when_it_is_named_serves_the_same_calls(run: Callable[[str], list[str]], local_grid: LocalGrid) -> None:
+    (port,) = free_ports(1)
+    command = [sys.executable, "-m", "grid.cli", "gateway", str(local_grid.client), "--listen", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()) as process:
+        try:
+            wait_until(lambda: grid("--gateway", f"http://127.0.0.1:{port}/", "status").code == 0, "a gateway")
+            lines = run(
+                f"""
+                fs = fsspec.filesystem("grid", gateway="http://127.0.0.1:{port}/", **options)
+                text = bytes(range(250)) * 1000
+                fs.pipe({{f"work/through/{{n}}": text for n in range(5)}})
+                print(fs.ls("work/through", detail=False))
+                print(fs.cat_ranges(["work/through/1"] * 2, [10, 100_000], [12, 100_002]) == [text[10:12], text[:2]])
+                fs.mv("work/through/1", "work/through/deep/moved")
+                with fs.transaction:
+                    with fs.open("work/through/deep/new", "wb") as file:
+                        file.write(b"new")
+                print(fs.find("work/through/deep"), fs.cat("work/through/deep/new"))
+                fs.rm("work/through", recursive=True)
+                print(fs.exists("work/through"))
+                """
+            )
+        finally:
+            process.terminate()
+    assert lines == [
+        "['work/through/0', 'work/through/1', 'work/through/2', 'work/through/3', 'work/through/4']",
+        "True",
+        "['work/through/deep/moved', 'work/through/deep/new'] b'new'",
+        "False",
+    ]
+
+
+def test_parquet_when_written_by_pyarrow_is_read_by_column(
+    run: Callable[[str], list[str]], require: Callable[[str], None]
+) -> None:
+    require("pyarrow")
+    lines = run(
+        """
+        import pyarrow as pa, pyarrow.parquet as pq, pyarrow.dataset as ds
+        fs = fsspec.filesystem("grid", **options)
+        table = pa.table({"n": list(range(20_000)), "text": [str(n) for n in range(20_000)]})
+        pq.write_table(table, "work/parquet/one.parquet", filesystem=fs, row_group_size=5000)
+        pq.write_to_dataset(table.slice(0, 3), "work/parquet/parts", partition_cols=["text"], filesystem=fs)
+        print(pq.read_table("work/parquet/one.parquet", filesystem=fs, columns=["n"])["n"].to_pylist()[-1])
+        print(ds.dataset("work/parquet/parts", filesystem=fs, format="parquet", partitioning="hive").count_rows())
+        fs.rm("work/parquet", recursive=True)
+        """
+    )
+    assert lines == ["19999", "3"]

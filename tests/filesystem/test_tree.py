@@ -1,0 +1,151 @@
+"""What the file system does on a grid in memory: what it costs, and what hostile directories cannot make it do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from grid.caps import DirectoryCap, KnownCap, LitCap
+from grid.directory.pack import Child
+from grid.errors import ChildOfWrongTypeError, ExistingChildError, GridError, NoSuchChildError
+from grid.filesystem.descriptions import IsDirectoryError
+from grid.filesystem.paths import GridPath
+from grid.filesystem.tree import Tree, Wanted
+from grid.mutable.sources import MemorySource
+from grid.ports import Sink
+from tests.support.tree_grid import TreeGrid
+
+TEXT = bytes(range(251)) * 4000
+SMALL = LitCap(data=b"small")
+
+
+@pytest.fixture(scope="module")
+def grid() -> TreeGrid:
+    return TreeGrid()
+
+
+@pytest.fixture
+def tree(grid: TreeGrid) -> Tree:
+    return Tree(grid.client())
+
+
+@pytest.fixture
+def root(grid: TreeGrid) -> DirectoryCap:
+    return grid.make().cap
+
+
+def at(root: KnownCap, path: str) -> GridPath:
+    return GridPath(root=root, names=tuple(path.split("/")) if path else ())
+
+
+def put(grid: TreeGrid, tree: Tree, root: KnownCap, files: Mapping[str, bytes]) -> None:
+    async def store() -> None:
+        caps = [(at(root, name), await tree.put(MemorySource(text))) for name, text in files.items()]
+        await tree.link(caps)
+
+    grid.run(store())
+
+
+def read(grid: TreeGrid, tree: Tree, wanted: list[Wanted], gap: int = 0) -> list[bytes | GridError]:
+    return grid.run(tree.read_ranges(wanted, gap))
+
+
+def test_ranges_when_read_in_one_batch_look_each_path_up_once(
+    grid: TreeGrid, tree: Tree, root: DirectoryCap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(grid, tree, root, {"a/one": TEXT, "a/two": TEXT[::-1]})
+    looked: list[GridPath] = []
+    find = tree.find
+
+    async def counted(path: GridPath) -> Child:
+        looked.append(path)
+        return await find(path)
+
+    monkeypatch.setattr(tree, "find", counted)
+    one, two = at(root, "a/one"), at(root, "a/two")
+    spans = [(n * 9000, n * 9000 + 50) for n in range(100)]
+    wanted = [Wanted(path=path, start=start, end=end) for start, end in spans for path in (one, two)]
+    answers = read(grid, tree, wanted)
+    assert answers == [text[start:end] for start, end in spans for text in (TEXT, TEXT[::-1])]
+    assert looked == [one, two]
+
+
+def test_ranges_when_near_each_other_are_fetched_together(
+    grid: TreeGrid, tree: Tree, root: DirectoryCap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(grid, tree, root, {"file": TEXT})
+    path = at(root, "file")
+    fetched: list[tuple[int, int | None]] = []
+    straight = tree.read
+
+    async def noted(cap: KnownCap, sink: Sink, offset: int = 0, length: int | None = None) -> None:
+        fetched.append((offset, length))
+        await straight(cap, sink, offset, length)
+
+    monkeypatch.setattr(tree, "read", noted)
+    wanted = [Wanted(path=path, start=n * 100, end=n * 100 + 60) for n in reversed(range(1000))]
+    assert read(grid, tree, wanted, gap=40) == [TEXT[n * 100 : n * 100 + 60] for n in reversed(range(1000))]
+    assert fetched == [(0, 99_960)]
+
+
+def test_ranges_when_some_cannot_be_read_leave_the_others_alone(grid: TreeGrid, tree: Tree, root: DirectoryCap) -> None:
+    put(grid, tree, root, {"a/file": TEXT})
+    wanted = [
+        Wanted(path=at(root, "none"), start=0, end=1),
+        Wanted(path=at(root, "a/file"), start=-3, end=None),
+        Wanted(path=at(root, "a"), start=0, end=1),
+        Wanted(path=at(root, "a/file"), start=len(TEXT), end=len(TEXT) + 5),
+    ]
+    missing, tail, directory, beyond = read(grid, tree, wanted)
+    assert isinstance(missing, NoSuchChildError)
+    assert isinstance(directory, IsDirectoryError)
+    assert (tail, beyond) == (TEXT[-3:], b"")
+
+
+def test_directory_when_it_leads_back_to_itself_is_listed_as_a_loop(
+    grid: TreeGrid, tree: Tree, root: DirectoryCap
+) -> None:
+    grid.run(tree.make_directories(at(root, "a/b")))
+    grid.run(tree.link([(at(root, "a/b/up"), root), (at(root, "a/b/plain"), SMALL)]))
+    found = grid.run(tree.listing(at(root, "a/b")))
+    assert {each.name: each.is_loop for each in found} == {"plain": False, "up": True}
+
+
+def test_names_when_no_path_can_hold_them_are_not_listed(grid: TreeGrid, tree: Tree) -> None:
+    names = ["..", ".", "a/b", "nul\0", "fine"]
+    root = grid.make(children={name: Child(target=SMALL) for name in names}).cap
+    assert [each.name for each in grid.run(tree.listing(at(root, "")))] == ["fine"]
+
+
+def test_mutable_file_when_listed_with_sizes_has_its_own(grid: TreeGrid, tree: Tree, root: DirectoryCap) -> None:
+    cap = grid.run(grid.store.put_mutable(MemorySource(b"changes")))
+    grid.run(tree.link([(at(root, "file"), cap)]))
+    assert [each.size for each in grid.run(tree.listing(at(root, ""), sizes=True))] == [7]
+    assert [each.size for each in grid.run(tree.listing(at(root, "")))] == [None]
+
+
+def test_links_when_removed_together_go_or_stay_together(grid: TreeGrid, tree: Tree, root: DirectoryCap) -> None:
+    put(grid, tree, root, {"a/one": b"1", "a/two": b"2", "b/three": b"3"})
+    with pytest.raises(NoSuchChildError):
+        grid.run(tree.remove([at(root, "a/one"), at(root, "b/none")]))
+    with pytest.raises(IsDirectoryError):
+        grid.run(tree.remove([at(root, "a/one"), at(root, "b")]))
+    assert [each.name for each in grid.run(tree.listing(at(root, "a")))] == ["one", "two"]
+    grid.run(tree.remove([at(root, "a/one"), at(root, "b")], recursive=True))
+    assert [each.name for each in grid.run(tree.listing(at(root, "a")))] == ["two"]
+    assert [each.name for each in grid.run(tree.listing(at(root, "")))] == ["a"]
+
+
+def test_file_when_linked_over_a_directory_or_below_a_file_is_refused(
+    grid: TreeGrid, tree: Tree, root: DirectoryCap
+) -> None:
+    put(grid, tree, root, {"a/file": b"text"})
+    with pytest.raises(ExistingChildError):
+        grid.run(tree.link([(at(root, "a"), SMALL)]))
+    with pytest.raises(ExistingChildError):
+        grid.run(tree.link([(at(root, "a/file"), SMALL)], False))
+    with pytest.raises(ChildOfWrongTypeError):
+        grid.run(tree.link([(at(root, "a/file/b"), SMALL)]))
+    with pytest.raises(ChildOfWrongTypeError):
+        grid.run(tree.listing(at(root, "a/file")))
