@@ -192,10 +192,8 @@ def _parse_extent(data: bytes, prefix: bytes) -> SliceCap | SequenceCap:
 def _check_permitted(writes: bool, mutable: bool, can_write: bool, can_mutate: bool) -> None:
     if (writes and not can_write) or (mutable and not can_mutate):
         if not can_mutate:
-            raise MustBeDeepImmutableError(
-                "only an immutable capability may be here, and this one is of something mutable"
-            )
-        raise MustBeReadOnlyError("only a read capability may be here, and this is a write capability")
+            raise MustBeDeepImmutableError("only an immutable capability is allowed here, and this one is mutable")
+        raise MustBeReadOnlyError("only a read capability is allowed here, and this is a write capability")
 
 
 def require_usable(cap: Cap) -> KnownCap:
@@ -247,7 +245,7 @@ def _require_sequence(cap: SequenceCap) -> None:
         )
     if cap.table.size > MAX_SEQUENCE_TABLE_SIZE:
         raise CapError(
-            f"this sequence cannot be read: its table of {counted(cap.table.size, 'byte')} is larger than any may be"
+            f"this sequence cannot be read: its table of {counted(cap.table.size, 'byte')} is larger than the limit"
         )
 
 

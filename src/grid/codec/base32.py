@@ -52,7 +52,7 @@ def _bytes(text: str | bytes) -> bytes:
 
 def _decode(raw: bytes, zero_bits: Mapping[int, int]) -> bytes:
     if len(raw) % 8 not in zero_bits:
-        raise FormatError(f"no base32 text has {len(raw)} characters")
+        raise FormatError(f"base32 text cannot have {len(raw)} characters")
     if raw.translate(None, ALPHABET):
         raise FormatError("base32 text has a character outside a-z and 2-7")
     if raw and ALPHABET.index(raw[-1]) & ((1 << zero_bits[len(raw) % 8]) - 1):

@@ -57,5 +57,5 @@ def parse_signature(text: str) -> bytes:
 
 def _parse(text: str, prefix: str, size: int) -> bytes:
     if not text.startswith(prefix) or len(text) != len(prefix) + base32.encoded_size(size):
-        raise FormatError(f"this is not {prefix} and the base32 of {size} bytes")
+        raise FormatError(f"expected {prefix} followed by the base32 of {size} bytes")
     return base32.decode(text[len(prefix) :])

@@ -124,7 +124,7 @@ def require_beside(edit: RemoveChild, children: Mapping[str, Child | None]) -> N
         child = children.get(name)
         target = None if child is None else child.target
         if not isinstance(target, DirectoryCap) or target.storage_index != directory.storage_index:
-            raise LinkChangedError(f"{name!r} is gone, or leads elsewhere by now", name=name)
+            raise LinkChangedError(f"{name!r} was removed, or now leads elsewhere", name=name)
 
 
 def _apply(name: str, old: Entry | None, edit: Edit, now: float, retrying: bool, write_key: bytes) -> Entry | None:

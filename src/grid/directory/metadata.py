@@ -34,7 +34,7 @@ def pack_metadata(metadata: Metadata) -> bytes:
     try:
         packed = json.dumps(metadata, allow_nan=False).encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
-        raise FormatError("metadata must be what JSON can say") from error
+        raise FormatError("metadata must be something that JSON can express") from error
     if len(packed) > MAX_METADATA_SIZE:
         raise FormatError(f"metadata has at most {MAX_METADATA_SIZE} bytes as JSON; this has {len(packed)}")
     _check_depth(metadata)

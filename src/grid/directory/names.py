@@ -33,10 +33,10 @@ def normalize_name(name: str) -> str:
         try:
             size = len(name.encode("utf-8"))
         except UnicodeEncodeError as error:
-            raise FormatError("a name in a directory is Unicode text, without lone surrogates") from error
+            raise FormatError("a name in a directory must be Unicode text without lone surrogates") from error
         if size <= MAX_NAME_SIZE:
             return normalize_text(name)
-    raise FormatError(f"a name in a directory has at most {MAX_NAME_SIZE} bytes")
+    raise FormatError(f"a name in a directory may have at most {MAX_NAME_SIZE} bytes")
 
 
 def parse_name(data: bytes) -> str:

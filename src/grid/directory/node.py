@@ -256,7 +256,7 @@ class Directory:
             return await self._file.read_all(MAX_DIRECTORY_SIZE)
         size = await self._store.size(self.cap)
         if size > MAX_DIRECTORY_SIZE:
-            raise FormatError(f"a directory of {size} bytes is larger than any")
+            raise FormatError(f"a directory of {size} bytes is larger than the limit")
         sink = FrozenBytesSink()
         await self._store.read_bytes(self.cap, sink)
         return sink.take()

@@ -78,7 +78,7 @@ def parse_directory(data: bytes, *, mutable: bool, write_key: bytes | None = Non
     write_key: 16 bytes, of a mutable directory; None to see what readers see.
     """
     if len(data) > MAX_DIRECTORY_SIZE:
-        raise FormatError(f"a directory of {len(data)} bytes is larger than any")
+        raise FormatError(f"a directory of {len(data)} bytes is larger than the limit")
     view = memoryview(data)
     room = MetadataRoom()
     entries: Emptied[str, Entry] = Emptied()
@@ -122,7 +122,7 @@ def pack_directory(entries: Entries) -> bytes:
         pieces.write(b"".join(pack_netstring(entries[name].data) for name in piece))
     packed = pieces.getvalue()
     if len(packed) > MAX_DIRECTORY_SIZE or len(entries) > MAX_DIRECTORY_ENTRIES:
-        raise FormatError(f"a directory of {len(entries)} entries and {len(packed)} bytes is larger than any may be")
+        raise FormatError(f"a directory of {len(entries)} entries and {len(packed)} bytes is larger than the limit")
     return packed
 
 
@@ -206,13 +206,15 @@ def _slots(name: str, target: Target, mutable: bool) -> tuple[bytes, bytes]:
             target = settle_unknown_child(target.write, target.read, deep_immutable=True)
             if target.error is not None or target.write is not None:
                 raise MustBeDeepImmutableError(
-                    f"{name!r} is not known to be immutable, as all in this directory must be"
+                    f"{name!r} is not known to be immutable, and everything in this directory must be"
                 )
         return target.write or b"", target.stored_read(deep_immutable=not mutable)
     if target.authority == "verify":
-        raise CapError(f"the capability for {name!r} only verifies; a directory takes one that reads")
+        raise CapError(f"the capability for {name!r} can only verify; a directory needs one that can read")
     if target.is_mutable and not mutable:
-        raise MustBeDeepImmutableError(f"{name!r} is mutable, and all in an immutable directory must be immutable")
+        raise MustBeDeepImmutableError(
+            f"{name!r} is mutable, and everything in an immutable directory must be immutable"
+        )
     write = target.to_string().encode() if target.authority == "write" else b""
     read = target.read_cap().to_string().encode()
     return write, read if mutable else read.removeprefix(IMMUTABLE_PREFIX)

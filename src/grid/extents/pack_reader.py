@@ -45,7 +45,7 @@ class BoundedSink:
     async def write(self, data: Buffer) -> None:
         """Take the bytes; GridError if they are more than requested."""
         if len(self.data) + len(data) > self._size:
-            raise GridError("a read gave more bytes than it was asked for")
+            raise GridError("a read returned more bytes than requested")
         self.data += data
 
 
@@ -120,7 +120,7 @@ class PackReader:
         try:
             await self._read_chk(pack, sink, run.start, run.stop - run.start)
             if len(sink.data) != run.stop - run.start:
-                raise GridError("a pack ended before its end")
+                raise GridError("a pack is shorter than expected")
         except BaseException as problem:
             run.failed = True
             self._forget(run)

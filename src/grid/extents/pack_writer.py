@@ -43,7 +43,7 @@ class Extent:
     def slice_of(self, pack: ChkCap | LitCap) -> SliceCap:
         """The file's capability, once the pack has one."""
         if not isinstance(pack, ChkCap):
-            raise GridError("a pack this small cannot be stored as one")
+            raise GridError("a pack this small cannot be stored")
         return SliceCap(pack=pack, offset=self.offset, length=self.length, key=self.key)
 
 

@@ -50,7 +50,7 @@ class ExtentReader:
         """
         require_usable(cap)
         if offset < 0 or (length is not None and length < 0):
-            raise ValueError("a range starts at 0 or later, and has no negative length")
+            raise ValueError("the offset and the length of a range must not be negative")
         stop = cap.size if length is None else min(cap.size, offset + length)
         if offset >= stop:
             return 0
@@ -107,7 +107,7 @@ class ExtentReader:
         else:
             await self._read_chk(cap, sink, part.offset, part.length)
         if len(sink.data) != part.length:
-            raise GridError("a part of a sequence ended before its end")
+            raise GridError("a part of a sequence is shorter than its table says")
 
 
 async def read_table(cap: SequenceCap, read_chk: ReadChk) -> Table:

@@ -82,7 +82,7 @@ class Table(Sequence[Part]):
 def parse_table(data: bytes, size: int) -> Table:
     """Parse the table of a sequence of `size` bytes; FormatError."""
     if len(data) > MAX_SEQUENCE_TABLE_SIZE:
-        raise FormatError(f"the table of a sequence has {len(data)} bytes, more than any may have")
+        raise FormatError(f"the table of a sequence has {len(data)} bytes, more than the limit")
     if not data.startswith(HEAD):
         raise FormatError("this is not the table of a sequence, or one of a newer version")
     lines, starts = array("Q"), array("Q")
@@ -99,7 +99,7 @@ def parse_table(data: bytes, size: int) -> Table:
         offset = end
     if total != size or not total:
         raise FormatError(
-            f"the parts of a sequence have {counted(total, 'byte')}, and its capability says {counted(size, 'byte')}"
+            f"the parts of a sequence have {counted(total, 'byte')}, but its capability says {counted(size, 'byte')}"
         )
     return Table(data, lines, starts, total)
 
@@ -119,7 +119,7 @@ def _parse_line(data: bytes, start: int, index: int) -> tuple[Part, int]:
     """The part in the line that begins there, and the offset of the next line; FormatError."""
     end = data.find(b"\n", start, start + MAX_SEQUENCE_LINE)
     if end < 0:
-        raise FormatError(f"part {index} of a sequence: its line is cut, or longer than any")
+        raise FormatError(f"part {index} of a sequence: its line is truncated or too long")
     match = _LINE.fullmatch(data, start, end)
     if match is None:
         raise FormatError(f"part {index} of a sequence: its line is malformed")

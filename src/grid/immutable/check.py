@@ -136,7 +136,9 @@ async def check(
     findings = await drive(plan, Performer(ordered, index, grid.runtime, leases=grid.leases), grid)
     if not findings.responding:
         raise NoServersError(
-            f"none of {counted(len(ids), 'server')} could be reached" if ids else "there is no server to ask"
+            f"none of {counted(len(ids), 'server')} could be reached"
+            if ids
+            else "no storage server is known; is the introducer reachable?"
         )
     return evolve(
         _summarize(findings, encode(cap.storage_index), cap.needed, cap.total, verify), happy=grid.encoding.happy

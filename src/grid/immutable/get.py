@@ -55,7 +55,7 @@ class ImmutableFile:
         NotEnoughSharesError, NoServersError, DamagedFileError; every byte written before the error is right.
         """
         if offset < 0 or (length is not None and length < 0):
-            raise ValueError("a range starts at 0 or later, and has no negative length")
+            raise ValueError("the offset and the length of a range must not be negative")
         stop = self.size if length is None else min(self.size, offset + length)
         if offset >= stop:
             return GetResult(size=0, share_count=0, hedged_bytes=0)

@@ -203,5 +203,7 @@ def _require_answers(session: Session, found: VersionMap) -> None:
     if not found.answered:
         count = len(session.servers)
         raise NoServersError(
-            f"none of {counted(count, 'server')} could be reached" if count else "there is no server to ask"
+            f"none of {counted(count, 'server')} could be reached"
+            if count
+            else "no storage server is known; is the introducer reachable?"
         )

@@ -31,7 +31,7 @@ async def create_mutable(
     version = MDMF_VERSION if format == "mdmf" else SDMF_VERSION
     geometry = Geometry.of_file(version, source.size, encoding.k, encoding.n)
     if not grid.servers:
-        raise NoServersError("there is no server to store the file on; is the introducer reachable?")
+        raise NoServersError("no storage server is known; is the introducer reachable?")
     is_large, has_key = source.size > WHOLE_BYTES, key is not None
     if key is None:
         key = await new_key(grid, ahead=not is_large)

@@ -108,7 +108,7 @@ class MutableFile:
         `largest` bytes.
         """
         if offset < 0 or (length is not None and length < 0):
-            raise ValueError("a range starts at 0 or later, and has no negative length")
+            raise ValueError("the offset and the length of a range must not be negative")
 
         def choose(size: int) -> tuple[int, int]:
             return offset, size if length is None else min(size, offset + length)
@@ -180,7 +180,7 @@ class MutableFile:
         """
         self._keys.require_write_key()
         if offset < 0:
-            raise ValueError("a range starts at 0 or later")
+            raise ValueError("an offset must not be negative")
         if not len(data):
             return
         await in_turn(self._grid, self._keys.storage_index, lambda: self._update(offset, data))
@@ -350,7 +350,7 @@ class MutableFile:
             if offset > prefix.size:
                 if memory is not None:
                     return "again"
-                raise HoleError(f"byte {offset} lies beyond the end of the file, which has {prefix.size} bytes")
+                raise HoleError(f"byte {offset} is beyond the end of the file, which has {prefix.size} bytes")
             await self._update_once(found, prefix, offset, data)
             return "done"
 

@@ -173,7 +173,7 @@ async def _publish_whole(session: Session, found: VersionMap, release: Release, 
     fields = await _sign(session, release, hashes, iv, None)
     table = fields.table
     if table.eof > MAX_SLOT_WRITE:
-        raise DataTooLargeError(f"a share of {table.eof} bytes cannot be sent at once; large files take MDMF")
+        raise DataTooLargeError(f"a share of {table.eof} bytes is too large for SDMF; store the file as MDMF")
 
     def payload(number: ShareNumber) -> Sequence[tuple[int, Buffer]]:
         pieces = [(table.data[0] + offset, raw) for offset, raw in data.get(number, ())]
@@ -278,7 +278,7 @@ async def _sign(
     if original is not None:
         prefix = original.prefix
         if prefix.root_hash != root_hash:
-            raise IntegrityError("the shares made again are not those of the version: it was damaged when written")
+            raise IntegrityError("the recreated shares do not match the version: it was damaged when written")
         kept = original.at_hand(original.table.signature)
         signature = None if kept is None else bytes(kept)
     else:

@@ -54,7 +54,9 @@ def require_best(found: VersionMap) -> Prefix:
     if not found.answered:
         count = len(found.servers)
         raise NoServersError(
-            f"none of {counted(count, 'server')} could be reached" if count else "there is no server to ask"
+            f"none of {counted(count, 'server')} could be reached"
+            if count
+            else "no storage server is known; is the introducer reachable?"
         )
     versions = found.unrecoverable()
     if not versions:
@@ -74,7 +76,7 @@ def require_best(found: VersionMap) -> Prefix:
 def require_size(prefix: Prefix, largest: int | None) -> Prefix:
     """Return the version if it has at most that many bytes; FormatError otherwise."""
     if largest is not None and prefix.size > largest:
-        raise FormatError(f"the file has {prefix.size} bytes, and {largest} is the most there may be here")
+        raise FormatError(f"the file has {prefix.size} bytes; the limit here is {largest}")
     return prefix
 
 

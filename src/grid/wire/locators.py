@@ -79,7 +79,7 @@ def parse_furl(text: str) -> Furl:
     if not all(_HINT_PART.fullmatch(hint) for hint in hints):
         raise FormatError("not a FURL: a location hint is empty or has characters that no hint may have")
     if not all(_may_be_host(tcp[1]) for tcp in map(_TCP_HINT.fullmatch, hints) if tcp is not None):
-        raise FormatError("not a FURL: a location hint names a host that cannot be")
+        raise FormatError("not a FURL: a location hint has an impossible host name")
     if _NAME.fullmatch(match[3]) is None:
         raise FormatError("not a FURL: the name has characters that no name may have")
     return Furl(tub_id=tub_id, hints=hints, swissnum=match[3])

@@ -209,7 +209,7 @@ class ShareFinder:
             return NoServersError(
                 f"none of {counted(len(self.peers), 'server')} could be reached"
                 if len(self.peers)
-                else "there is no server to ask"
+                else "no storage server is known; is the introducer reachable?"
             )
         found = self.known_count
         corrupt = sum(1 for error in self.errors if isinstance(error, ShareError))

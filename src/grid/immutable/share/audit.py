@@ -248,11 +248,11 @@ class ShareAudit:
         self._verifier.accept_chain(self.number, chain)
         # A proof may lack nodes that are above padding leaves only, but a sound share has them.
         if sorted(parse_chain(chain)) != sorted(chain_order(self.number, geometry.n)):
-            raise IntegrityError("the share hash chain has other nodes than it should")
+            raise IntegrityError("the share hash chain has the wrong nodes")
         trees = [layout.plaintext_tree_offset, layout.crypttext_tree_offset, layout.block_tree_offset]
         sizes = [stop - start for start, stop in pairwise([*trees, layout.chain_offset])]
         if sizes != [geometry.tree_size] * 3:
-            raise FormatError("the hash trees of the share do not have the size that the file gives them")
+            raise FormatError("the hash trees of the share have the wrong size")
         self._tree_ranges = [
             (offset, min(TREE_PART, tree + geometry.tree_size - offset))
             for tree in trees[1:]

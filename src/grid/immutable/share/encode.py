@@ -185,7 +185,7 @@ class Encoder:
         self.layout = plan_layout(geometry)
         self.header = pack_header(self.layout, geometry)
         if parse_header(self.header) != self.layout:
-            raise FormatError("the header of the shares does not say what it was made of")
+            raise FormatError("the packed header of the shares does not match their layout")
         self._key = key
         self._coder = erasure(geometry.k, geometry.n)
         self._block_hasher = LeafHasher(BLOCK_TAG)

@@ -118,7 +118,7 @@ def parse_header(data: Buffer) -> ShareLayout:
     FormatError if it cannot be one, or if the header is cut short or its offsets cannot be those of a share.
     """
     if len(data) < 4:
-        raise FormatError(f"a share of {len(data)} bytes has no header")
+        raise FormatError(f"a share of {len(data)} bytes is too short for a header")
     version = int.from_bytes(data[:4], "big")
     header = _HEADERS.get(version)
     if header is None and not 2 < version < 256:
@@ -131,11 +131,11 @@ def parse_header(data: Buffer) -> ShareLayout:
     _, _, _, *offsets = header.unpack_from(data)
     data_offset, plaintext_tree, crypttext_tree, block_tree, chain, ueb = offsets
     if max(offsets) >= _MAX_OFFSET or min(data_offset, crypttext_tree, block_tree) < header.size:
-        raise FormatError("a section of the share lies inside its header or beyond any disk")
+        raise FormatError("a section of the share lies inside its header or past any possible end")
     if chain < block_tree or (chain - block_tree) % HASH_SIZE:
-        raise FormatError(f"the block hash tree of the share has {chain - block_tree} bytes")
+        raise FormatError(f"the block hash tree of the share cannot have {chain - block_tree} bytes")
     if not 0 <= ueb - chain <= MAX_CHAIN_SIZE or (ueb - chain) % CHAIN_ENTRY_SIZE:
-        raise FormatError(f"the share hash chain has {ueb - chain} bytes")
+        raise FormatError(f"the share hash chain cannot have {ueb - chain} bytes")
     return ShareLayout(
         version=version,
         data_offset=data_offset,

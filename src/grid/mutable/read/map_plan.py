@@ -215,7 +215,7 @@ class MapPlan(PlanBase):
                 raise FormatError(f"no mutable share has number {number}")
             prefix, table = parse_header(head)
             if number >= prefix.n:
-                raise FormatError(f"there is no share {number} among {prefix.n}")
+                raise FormatError(f"share number {number} is out of range: the file has {prefix.n} shares")
         except FormatError as error:
             self._discard(server_id, number, head, str(error), now)
             return

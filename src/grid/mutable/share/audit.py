@@ -182,7 +182,7 @@ def judge_hashes(prefix: Prefix, share_number: int, chain: bytes, leaves: bytes,
     except (FormatError, IntegrityError):
         return "a block, or the share hash chain, does not match the root hash"
     if sorted(nodes) != sorted(sibling_chain(share_number, prefix.n)):
-        return "the share hash chain has other nodes than it should"
+        return "the share hash chain has the wrong nodes"
     if made != tree:
         return "the block hash tree is not that of the blocks"
     return ""

@@ -145,5 +145,5 @@ def split_salted(geometry: Geometry, first: int, count: int, salted: Buffer) -> 
         position = body + geometry.segment_length(segment)
         text += view[body:position]
     if position != len(view):
-        raise FormatError("the segments do not have the sizes that they should")
+        raise FormatError("the segments have the wrong sizes")
     return salts, text

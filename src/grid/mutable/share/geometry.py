@@ -63,15 +63,15 @@ class Geometry:
         if not 1 <= self.k <= self.n <= MAX_MUTABLE_SHARES:
             raise FormatError(f"{self.k}-of-{self.n} is not an encoding of a mutable file")
         if not 0 <= self.size <= MAX_FILE_SIZE:
-            raise FormatError(f"no mutable file has {self.size} bytes")
+            raise FormatError(f"a mutable file cannot have {self.size} bytes")
         if not 0 <= self.segment_size <= MAX_SEGMENT_SIZE or self.segment_size % self.k:
-            raise FormatError(f"segments of {self.segment_size} bytes are not those of {self.k}-of-{self.n}")
+            raise FormatError(f"segments of {self.segment_size} bytes are impossible for {self.k}-of-{self.n}")
         if self.size and not self.segment_size:
             raise FormatError("a file that is not empty has segments")
         if self.version == SDMF_VERSION and self.size > self.segment_size:
             raise FormatError("an SDMF file has one segment")
         if self.version not in {SDMF_VERSION, MDMF_VERSION}:
-            raise FormatError(f"there is no version {self.version} of mutable shares")
+            raise FormatError(f"version {self.version} of mutable shares is unknown")
         if self.segment_count > MAX_MUTABLE_SEGMENTS:
             raise FormatError(f"{self.segment_count} segments are too many")
 

@@ -50,7 +50,7 @@ class FileKeys:
         """The keys in the capability of a mutable file or directory; CapError for any other capability."""
         body = cap.body if isinstance(cap, DirectoryCap) else cap
         if not isinstance(body, MutableCap):
-            raise CapError("this capability is not that of a mutable file")
+            raise CapError("this is not the capability of a mutable file")
         mdmf = isinstance(body, MdmfWriteCap | MdmfReadCap | MdmfVerifyCap)
         return cls(
             version=MDMF_VERSION if mdmf else SDMF_VERSION,

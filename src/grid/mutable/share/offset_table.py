@@ -48,9 +48,9 @@ class ShareTable:
         if self.chain[1] % CHAIN_ENTRY_SIZE:
             raise FormatError("the share hash chain is not whole entries")
         if self.block_tree[1] != geometry.tree_size:
-            raise FormatError(f"a block hash tree of {self.block_tree[1]} bytes is not that of the file")
+            raise FormatError(f"a block hash tree of {self.block_tree[1]} bytes does not fit the file")
         if self.data[1] < geometry.data_size:
-            raise FormatError("the share's data do not have the size of its blocks")
+            raise FormatError("the share's data does not have the size of its blocks")
 
 
 def require_ascending(*offsets: int) -> None:

@@ -211,7 +211,7 @@ def _candidate(server_id: ServerId, number: ShareNumber, head: Buffer) -> Candid
     """The share that its front describes; FormatError if it is impossible."""
     prefix, table = parse_header(head)
     if number >= min(prefix.n, MAX_MUTABLE_SHARES):
-        raise FormatError(f"there is no share {number} among {prefix.n}")
+        raise FormatError(f"share number {number} is out of range: the file has {prefix.n} shares")
     return CandidateShare(
         sighting=Sighting(server_id=server_id, number=number, prefix=prefix, table=table, head=bytes(head))
     )

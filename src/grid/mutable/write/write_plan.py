@@ -172,7 +172,12 @@ class WritePlan(PlanBase):
             total = self._job.prefix.n
             self._events.append(Event(at=now, what="progress", detail="shares", count=count, total=total))
         elif self._denials[request.server_id] > MAX_DENIALS:
-            self._distrust(request.server_id, request.share_numbers[0], "the share is never as it was shown", now)
+            self._distrust(
+                request.server_id,
+                request.share_numbers[0],
+                "the server reports a change of the share at every write",
+                now,
+            )
 
     def _compare(self, server_id: ServerId, sent: Sent, answer: SlotAnswer, now: float) -> None:
         """Find changed locations and unknown shares. Make them due, ask for their proofs, or give them up."""
@@ -235,7 +240,7 @@ class WritePlan(PlanBase):
         elif location in self._shares.goal:
             self._shares.yielded.add(location)
             if not front or self._others.is_older(parse_identity(front)):
-                self._reject(server_id, number, "the share is not what the server has shown before", now)
+                self._reject(server_id, number, "the share differs from what the server showed before", now)
             if location in self._job.lost.bars:
                 self._queue.add_bars({location: self._job.lost.bars[location]})
 
@@ -246,7 +251,7 @@ class WritePlan(PlanBase):
         for number, (order, front) in proof.fronts.items():
             if not self._others.is_newer(order):
                 if (server_id, number) in self._shown:
-                    unproven[number] = "the share is another one than the server has shown"
+                    unproven[number] = "the share differs from what the server showed before"
             elif self._job.settle and server_id not in self._broken:
                 self._shares.require((server_id, number), tests_of_front(front))
         self._others.note(server_id, proof.versions)
@@ -268,7 +273,7 @@ class WritePlan(PlanBase):
         self._reject(server_id, number, reason, now)
         self._give_up(
             server_id,
-            IntegrityError(f"server {server_id} shows a share that it cannot prove, and does not take another"),
+            IntegrityError(f"server {server_id} shows a share that it cannot prove, and refuses another one"),
         )
 
     def _give_up(self, server_id: ServerId, error: GridError) -> None:
@@ -327,7 +332,7 @@ class WritePlan(PlanBase):
         for server_id in self._proof_requests.servers:
             limit = self._proof_requests.limit(server_id, self._lateness.slowest_s)
             if limit is not None and now >= limit:
-                error = PeerTimeoutError(f"server {server_id} did not prove in time what it has shown")
+                error = PeerTimeoutError(f"server {server_id} did not prove in time the share that it showed")
                 self._cannot_prove(server_id, {}, error, now)
 
 

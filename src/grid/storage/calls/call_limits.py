@@ -38,7 +38,7 @@ def check_stores(stores: Sequence[NewShares]) -> None:
     for new in stores:
         check_numbers(new.shares)
         if not new.shares or len({sum(map(len, pieces)) for pieces in new.shares.values()}) != 1:
-            raise FormatError("whole shares of one file are one or more, and all of one size")
+            raise FormatError("a store needs one or more shares of a file, all of one size")
     if sum(len(new.shares) for new in stores) > STORE_CALL_SHARES:
         raise FormatError(f"more than {STORE_CALL_SHARES} whole shares at once")
     if sum(new.size for new in stores) > STORE_CALL_BYTES:

@@ -81,7 +81,7 @@ def parse_slot(head: Buffer, file_size: int) -> Slot:
     """
     version = _VERSIONS.get(bytes(head[:MAGIC_SIZE]))
     if version is None:
-        raise UnknownVersionError("a share file that begins as no known mutable container does")
+        raise UnknownVersionError("a share file that does not begin like any known mutable container")
     if len(head) < FIXED_SIZE:
         raise FormatError("a mutable share file shorter than its header")
     _, node_id, write_enabler, data_size, leases_offset = _HEADER.unpack_from(head)

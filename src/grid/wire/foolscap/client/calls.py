@@ -52,7 +52,7 @@ async def all_answers(sent: Sequence[Deferred[Any]], where: str) -> list[Any]:
 def check_share_numbers(numbers: Sequence[int], where: str) -> None:
     """Raise PeerError if a number is not a share number."""
     if not all(0 <= number < MAX_SHARES for number in numbers):
-        raise PeerError(f"{where} answered about a share whose number no share has")
+        raise PeerError(f"{where} answered with an impossible share number")
 
 
 def check_pieces(pieces: Sequence[Any], ranges: Sequence[Range], where: str) -> None:

@@ -74,7 +74,7 @@ async def _streamed(
 
 def _there(found: Any, number: ShareNumber) -> Sequence[Buffer]:
     if number not in found:
-        raise FormatError("this share is not here any more")
+        raise FormatError("this share no longer exists")
     pieces: Sequence[Buffer] = found[number]
     return pieces
 

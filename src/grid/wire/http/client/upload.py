@@ -150,7 +150,7 @@ class HttpUpload:
         await self._writes.stored(numbers)
         unfinished = sorted(numbers - self._complete)
         if unfinished:
-            raise PeerError(f"{self._requester.where} does not say that shares {unfinished} are complete")
+            raise PeerError(f"{self._requester.where} did not confirm that shares {unfinished} are complete")
         for number in numbers:
             self._open.pop(number, None)
 
