@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 MAX_SHARES = 256
-"""Share numbers are 0..255: the erasure code has 256 points. [spec immutable 6]"""
+"""Share numbers are 0..255, because the erasure code has 256 points. [spec immutable 6]"""
 
 MAX_CAP_LENGTH = 65536
-"""Caps are short; only a LIT cap grows, and 55 bytes is the most an uploader writes."""
+"""Caps are short. Only a LIT cap grows, and uploaders write at most 55 bytes into one."""
 
 MAX_CAP_DIGITS = 32
-"""Digits of a number in a cap, leading zeros among them; more than any size needs."""
+"""Digits of a number in a cap, including leading zeros; more than any size needs."""
 
 MAX_RSA_KEY_SIZE = 8192
-"""Bytes of a stored or imported RSA key; one of 2048 bits has 1220 as DER and 1704 as PEM, comments apart."""
+"""Bytes of a stored or imported RSA key. A 2048-bit key has 1220 bytes as DER and 1704 as PEM, without comments."""
 
 MAX_FILE_SIZE = 2**63
-"""No file is larger; bounds the arithmetic on sizes taken from capabilities."""
+"""No file is larger. This limits the arithmetic on sizes from capabilities."""
 
 MAX_SEGMENT_SIZE = 256 * 2**20
 """A UEB may name any segment size; one segment must fit in memory several times over."""
@@ -24,25 +24,25 @@ MAX_UEB_SIZE = 2000
 """What 1.20's verifier accepts; a real UEB has some 320 bytes. [spec immutable 10]"""
 
 READ_CALL_BYTES = 32 * 2**20
-"""Bytes one batched read may ask for, so that neither side holds more than that per call."""
+"""Bytes that one batched read may request; neither side holds more than that per call."""
 
 READ_CALL_RANGES = 8192
 """Ranges in one batched read: 256 shares with a path of hash nodes each."""
 
 WRITE_CALL_BYTES = 32 * 2**20
-"""Bytes one batched write may carry."""
+"""Bytes that one batched write may contain."""
 
 STORE_CALL_BYTES = 8 * 2**20
-"""Bytes of whole shares that one message may carry: the server holds them all, and makes them durable together."""
+"""Bytes of whole shares in one message: the server holds them all, and makes them durable together."""
 
 STORE_CALL_SHARES = 256
 """Whole shares in one message: each is an open file for a moment."""
 
 FIND_CALL_FILES = 64
-"""Files that one message may ask about: what the disk has to be searched for in one step."""
+"""Files in one question: the server looks up all of them on its disk in one step."""
 
 FIND_FILE_BYTES = 32 * 2**10
-"""Bytes of each share up to which a question shares a message with others: nobody waits long for their answers."""
+"""A question shares a message with others only if it requests at most this many bytes of each share, so that answers stay fast."""
 
 MAX_SLOT_SIZE = 69105 * 10**12
 """The largest mutable share. [spec storage-server 7]"""
@@ -57,55 +57,55 @@ MAX_ANNOUNCEMENTS = 10_000
 """Announcements one introducer may make us hold."""
 
 MAX_ANNOUNCEMENTS_SIZE = 16 * 2**20
-"""Bytes of all of them together: 10,000 real ones have that. As objects in memory they take several times as much."""
+"""Bytes of all of them together; 10,000 real ones have that many. As objects in memory they take several times as much."""
 
 MAX_FURL_LENGTH = 4096
-"""A furl with some dozens of hints."""
+"""Characters of a FURL; this is enough for dozens of hints."""
 
 MAX_LOCATION_HINTS = 64
-"""Location hints in one furl: each costs a connection attempt."""
+"""Location hints in one FURL; each costs a connection attempt."""
 
 MAX_SLOT_WRITE = 256 * 2**20
 """Bytes in one write to a mutable share: a 1.20 client sends a whole SDMF share at once."""
 
 MAX_SLOT_HEAD = 2**20
-"""Bytes of all of a packed slot write but its data: tests are of headers; what is longer goes the ordinary way."""
+"""Bytes of a packed slot write except its data: the tests are on headers. A longer write is sent unpacked."""
 
 MAX_WIRE_MESSAGE = MAX_SLOT_WRITE + 2 * 2**20
-"""Bytes in one Foolscap message, whatever is in it: what one connection can make us buffer."""
+"""Bytes in one Foolscap message of any kind; this is what one connection can make us buffer."""
 
 MAX_UNSENT = 64 * 2**20
-"""Bytes that may wait to be sent on one connection before its next request is looked at: twice the longest answer."""
+"""Bytes waiting to be sent on one connection before its next request is read: twice the longest answer."""
 
 MAX_VERSION_TEXT = 1000
 """Bytes kept of a server's application version."""
 
 CONNECT_DEADLINE_S = 15.0
-"""Seconds until a server that does not finish connecting counts as unreachable; loopback takes 20 ms."""
+"""Seconds after which a server that has not finished connecting counts as unreachable; on loopback it takes 20 ms."""
 
 MAX_CONNECTIONS = 4096
-"""Incoming connections of one process, over all protocols, where its descriptors allow that many: far more than a server
-of a large grid has clients. Half of them may be strangers at any moment, which is more than clients come back at once when a
-server was restarted."""
+"""Incoming connections of one process, over all protocols, if its file descriptors allow that many: far more than a server
+of a large grid has clients. Half of them may be strangers at any moment, which is more than the clients that reconnect at once when a
+server restarts."""
 
 MAX_STORAGE_CONNECTIONS = 1024
-"""The same of a node that stores shares: an idle one over Foolscap costs it some 80 KiB."""
+"""The same for a node that stores shares; an idle connection over Foolscap costs it some 80 KiB."""
 
 MAX_RECONNECT_DELAY_S = 30.0
-"""Seconds for which calls make short tries only (wire/backoff.py), after a server could not be reached again and again."""
+"""Most seconds during which calls make only short tries (wire/backoff.py) after repeated failures to reach a server."""
 
 CACHED_READER_SETS = 64
-"""Files per server whose remote readers are kept between calls; each costs the server a little memory too."""
+"""Files per server whose remote readers are cached between calls; each costs the server some memory too."""
 
 MAX_RELAYED_ANNOUNCEMENT = 4 * 2**20
-"""Bytes of one announcement that may arrive: 1.20's introducer relays any size, and one oversized announcement
+"""Bytes of one incoming announcement. 1.20's introducer relays any size; one oversized announcement
 among a set is skipped rather than the whole set refused."""
 
 MAX_SUBSCRIBERS = 10_000
-"""Subscribers that one introducer keeps; each is a connection of its own in practice."""
+"""Subscribers of one introducer; in practice, each has a connection of its own."""
 
 MAX_SERVERS_FILE = 4 * 2**20
-"""Bytes in a file that lists servers: MAX_ANNOUNCEMENTS of them do not fit, but thousands do."""
+"""Bytes in a file that lists servers: room for thousands, though not for MAX_ANNOUNCEMENTS."""
 
 MAX_CERTIFICATES = 64
 """Grid-manager certificates in one announcement: each costs a signature check per configured key."""
@@ -128,73 +128,73 @@ MAX_HTTP_ADVISORY_BODY = 32768
 """Bytes of a corruption report's request. [spec wire 15]"""
 
 MAX_HTTP_SLOT_BODY = MAX_SLOT_WRITE + 2**20
-"""Bytes of a mutable write's request, which must be held whole; the protocol's own limit is 2^48."""
+"""Bytes of a mutable write's request, which must be held whole; the protocol itself allows 2^48."""
 
 MAX_HTTP_CBOR_ANSWER = 30 * 2**20
-"""Bytes of a CBOR answer that a client takes in. [spec wire 18]"""
+"""Bytes of a CBOR answer that a client accepts. [spec wire 18]"""
 
 MAX_HTTP_ERROR_BODY = 10_000
-"""Bytes of an error's body that a client takes in. [spec wire 18]"""
+"""Bytes of an error's body that a client accepts. [spec wire 18]"""
 
 MAX_HTTP_CONNECTIONS = 512
-"""Connections that one HTTP listener of a storage node serves at once: beyond it one of them gives way."""
+"""Connections that one HTTP listener of a storage node serves at once; beyond that, one of them gives way."""
 
 ANSWERS_BYTES = 40 * 2**20
-"""Bytes of answers that one storage server holds at once, over both protocols: one of the longest, and some to spare."""
+"""Bytes of answers that one storage server holds at once, over both protocols: the longest one, and some to spare."""
 
 REQUESTS_BYTES = 24 * 2**20
-"""Bytes of long Foolscap messages, of the longest HTTP bodies, and of what becomes of HTTP requests once they are parsed,
-that one storage server holds at once; one larger than this waits to be alone."""
+"""Bytes that one storage server holds at once of long Foolscap messages, the longest HTTP bodies, and parsed HTTP requests.
+A larger request waits until it can run alone."""
 
 OVERSIZE_ANSWERS_BYTES = 16 * 2**20
-"""Bytes of ANSWERS_BYTES that answers do not take while a request larger than REQUESTS_BYTES is held."""
+"""Bytes of ANSWERS_BYTES that answers leave free while a request larger than REQUESTS_BYTES is held."""
 
 REQUEST_WAIT_S = 120.0
-"""Seconds that a request waits for that room before it is refused, or its connection closed where nothing refuses it: each
-that has the room has some 60 s while others wait."""
+"""Seconds that a request waits for that room before it is refused, or its connection is closed if it cannot be refused. While
+others wait, a request that has the room has some 60 s."""
 
 SMALL_REQUEST = 16 * 1024
-"""Bytes that a request may hold without waiting for others: the most that hundreds of connections may hold each."""
+"""A request of up to this size never waits for others: the most that each of hundreds of connections may hold."""
 
 MAX_CALLS_EACH = 64
-"""Foolscap calls of one connection that are under way before it is listened to again."""
+"""Foolscap calls that one connection may have running before it is read from again."""
 
 MAX_CALLS = 4096
-"""The same of all connections of a server; a connection without any has its first taken in any case."""
+"""The same for all connections of a server. A connection's first call is always accepted."""
 
 MAX_MESSAGE_OBJECTS = 2**17
-"""Containers in one Foolscap message; a read of 8192 ranges has as many."""
+"""Containers in one Foolscap message; a read of 8192 ranges has that many."""
 
 MESSAGE_OBJECT_BYTES = 256
-"""Bytes that each of them takes in memory."""
+"""Bytes of memory per container."""
 
 MESSAGE_RATE = 4096
-"""Bytes a second that must come of a Foolscap message that has begun; a short one has MESSAGE_REVIEW_S in all."""
+"""Bytes per second that must come of a Foolscap message that has begun; a short one has MESSAGE_REVIEW_S in total."""
 
 MESSAGE_REVIEW_S = 30.0
-"""How often that is looked at."""
+"""How often to check that."""
 
 MESSAGE_PRESSED_RATE = 64 * 1024
 MESSAGE_PRESSED_S = 60.0
-"""While others wait for memory, a message must arrive at this rate, and everything that holds memory within this many seconds."""
+"""While others wait for memory, a message must come at this rate, and everything that holds memory must come within this many seconds."""
 
 PARSED_WEIGHT = 10
-"""Bytes in memory for each byte of a request that is nothing but small records, once it is parsed."""
+"""Bytes of memory per byte of a request that consists of small records, once it is parsed."""
 
 ANSWER_RANGE_BYTES = 64
-"""Bytes that a range costs in an answer beside its data, however short it is."""
+"""Bytes that a range costs in an answer besides its data, however short it is."""
 
 MAX_WAITING_ANSWERS = 2048
-"""Requests that may wait for other answers to be sent; those beyond are refused."""
+"""Requests that may wait until other answers are sent; further ones are refused."""
 
 ANSWER_WAIT_S = 30.0
 """Seconds that a request waits for room for its answer before it is refused."""
 
 ANSWER_RATE = 4096
-"""Bytes a second that a client must take of an answer that is held for it."""
+"""Bytes per second that a client must read of an answer that is held for it."""
 
 ANSWER_STALL_S = 60.0
-"""Seconds after which a client that falls behind that rate is disconnected."""
+"""Seconds after which a client that stays below that rate is disconnected."""
 
 ANSWER_PRESSED_STALL_S = 2.0
 """The same while others wait for room."""
@@ -204,70 +204,70 @@ ANSWER_SMALL_STALL_S = 0.5
 
 ANSWER_PRESSED_RATE = 64 * 1024
 ANSWER_PRESSED_S = 60.0
-"""While others wait, a client must take that many bytes a second, and all that is held for it in that many seconds."""
+"""While others wait, a client must read that many bytes per second, and everything held for it within that many seconds."""
 
 READERS_ANSWERS_BYTES = 8 * 2**20
-"""Bytes of large answers that addresses never take whose last client left one unread, unless nobody holds any."""
+"""Bytes for large answers that addresses may not use after a client there left one unread, unless none is held."""
 
 SMALL_ANSWER = 2**20 + 2**19
-"""An answer up to this size is small: a piece of an HTTP body, with what its ranges cost."""
+"""An answer up to this size is small: a piece of an HTTP body, and the cost of its ranges."""
 
 SMALL_ANSWERS_BYTES = 6 * 2**20
-"""Bytes of ANSWERS_BYTES that large answers never take."""
+"""Bytes of ANSWERS_BYTES reserved for small answers."""
 
 HTTP_PIECES_BYTES = 16 * 2**20
-"""Bytes of share data that all requests of one HTTP server together hold at once, whatever they are about."""
+"""Bytes of share data that all requests of one HTTP server hold together."""
 
 HTTP_BODIES_BYTES = 16 * 2**20
 """Bytes of large request bodies that one HTTP server holds at once."""
 
 MAX_SHARED_BODY = STORE_CALL_BYTES + 2**20
-"""Bytes of a request body that takes room there as it comes; a longer one takes room of REQUESTS_BYTES, all at once."""
+"""A request body up to this size takes its room as it comes; a longer one takes room of REQUESTS_BYTES, all at once."""
 
 MAX_HTTP_DISCARD = 32 * 2**20
-"""Bytes of a refused request's body that are read and dropped, so that its sender gets to see the refusal."""
+"""Bytes of a refused request's body to read and drop, so that the client sees the refusal."""
 
 SNIFF_DEADLINE_S = 30.0
-"""Seconds in which a new connection to the shared port must say which protocol it speaks. [spec wire 13]"""
+"""Seconds within which a new connection to the shared port must show its protocol. [spec wire 13]"""
 
 HTTP_HEAD_DEADLINE_S = 30.0
 """Seconds from the first byte of a request, or a TLS handshake, to the end of its head."""
 
 HTTP_IDLE_DEADLINE_S = 300.0
-"""Seconds that a server keeps a connection between two requests."""
+"""Seconds that a server keeps an idle connection."""
 
 HTTP_STALL_DEADLINE_S = 60.0
-"""Seconds in which a body must move on, in either direction. [spec wire 18]"""
+"""Seconds within which a body must make progress, in either direction. [spec wire 18]"""
 
 HTTP_BODY_RATE = 4096
-"""Bytes of a body that must come in that time while they are waited for: fewer do not count as moving on."""
+"""Bytes of a body that must come in that time; fewer do not count as progress."""
 
 MAX_HTTP_UPLOAD_IDLE_S = 1800.0
-"""Seconds after which an upload that nobody wrote to is forgotten. [spec storage-server 8.2]"""
+"""Seconds without a write after which an upload is forgotten. [spec storage-server 8.2]"""
 
 MAX_NURLS = 16
-"""Addresses taken from one announcement: each costs a connection attempt."""
+"""Addresses used from one announcement; each costs a connection attempt."""
 
 MAX_LEASES = 10_000
-"""Leases on one share that a server keeps: a client with ever new secrets would grow the file, and the reading of it."""
+"""Leases on one share. Otherwise a client with ever new secrets would make the file, and reading it, ever longer."""
 
 MAX_UPLOAD_SPANS = 10_000
-"""Separate pieces in which the bytes of an unfinished share may have come: each is kept in memory."""
+"""Separate pieces in which an unfinished share may come; each takes memory."""
 
 MAX_UPLOAD_BACKLOG = 256 * 2**20
-"""Bytes that wait to be written in one upload: what a client may send ahead of a slow disk."""
+"""Bytes that wait to be written in one upload: how far a client may run ahead of a slow disk."""
 
 MAX_WAITING_CALLS = 4096
-"""Calls that may wait for another one on the same storage index."""
+"""Calls that may wait for others on the same storage index."""
 
 MAX_SLOT_VECTORS = 65536
-"""Tests, writes and read ranges in one call on a mutable slot, each of the three."""
+"""Tests, writes and read ranges in one call on a mutable slot; each of the three has this limit."""
 
 MAX_ADVISORIES = 10_000
-"""Corruption reports kept: anyone who reads may file one."""
+"""Corruption reports kept; anyone who can read may file one."""
 
 MAX_UPLOAD_FILES = 256
-"""Unfinished shares whose files stay open between writes; those beyond are opened, and synced, for each write."""
+"""Unfinished shares whose files stay open between writes. The files of further ones are opened and synced for each write."""
 
 # Mutable files.
 
@@ -275,13 +275,13 @@ MAX_MUTABLE_SHARES = 255
 """k and N are one byte each in a mutable share's header. [spec mutable 4]"""
 
 MAX_MUTABLE_SEGMENTS = 2**24
-"""2 TiB of MDMF; a hash tree over them has a gigabyte, of which a reader takes a few rows at a time."""
+"""2 TiB of MDMF. A hash tree over them has a gigabyte, of which readers fetch a few rows at a time."""
 
 MAX_CHAIN_ENTRIES = 512
 """Entries in a share hash chain: no tree over 255 shares has more nodes, a real chain has at most 8."""
 
 MAX_UPDATE_SEGMENTS = 2**17
-"""Segments of a file whose growing in place keeps all its hashes in memory: 16 GiB, 8 MiB a share."""
+"""Segments of a file that can grow in place, which keeps all its hashes in memory: 16 GiB, 8 MiB per share."""
 
 # Packs and sequences.
 
@@ -289,7 +289,7 @@ MAX_SEQUENCE_PARTS = 2**16
 """Parts of a sequence: a terabyte in parts of 16 MiB."""
 
 MAX_SEQUENCE_LINE = 320
-"""Bytes of one part in a table: a slice with numbers of 19 digits has under 260."""
+"""Bytes of one part in a table; a slice with numbers of 19 digits has under 260."""
 
 MAX_SEQUENCE_TABLE_SIZE = 16 * 2**20
 """Bytes of the table of a sequence, which is held whole: MAX_SEQUENCE_PARTS of the longest usual lines."""
@@ -300,25 +300,25 @@ MAX_DIRECTORY_SIZE = 256 * 2**20
 """Bytes of a directory, which is held whole: a million entries of the usual 260."""
 
 MAX_DIRECTORY_ENTRIES = 2**20
-"""Entries of a directory; each costs a few objects in memory."""
+"""Entries of a directory; each takes a few objects in memory."""
 
 MAX_NAME_SIZE = 64 * 2**10
-"""Bytes of a name in a directory, as UTF-8; file systems end at 255, and no URL to a gateway holds half of this."""
+"""Bytes of a name in a directory, as UTF-8. File systems allow 255, and no URL to a gateway can contain half of this."""
 
 MAX_METADATA_SIZE = 64 * 2**10
-"""Bytes of JSON in one entry's metadata; real ones have a hundred. As objects they take thirty times that for a moment."""
+"""Bytes of JSON in one entry's metadata; real ones have a hundred. As objects they briefly take thirty times as much."""
 
 KEPT_METADATA_BYTES = 64 * 2**20
-"""Memory that one directory's metadata takes as objects: a hundred thousand usual entries. What is beyond stays JSON."""
+"""Memory for one directory's metadata as objects: a hundred thousand usual entries. The rest stays JSON."""
 
 MAX_UNPACKED_AT_ONCE = MAX_DIRECTORY_SIZE
 """Bytes of directories that a process unpacks at once: as objects they take some six times that."""
 
 MAX_UNPACKING_WAITERS = 100
-"""Large directories that wait for that; each has been read already."""
+"""Large directories that wait for that; each was read already."""
 
 MAX_METADATA_DEPTH = 100
-"""Objects and lists within each other in a link's metadata; real ones have 2, and Python's own parser ends near 1000."""
+"""Nesting of objects and lists in a link's metadata; real ones have 2 levels, and Python's own parser fails near 1000."""
 
 GATEWAY_HEADERS_SIZE = 32 * 1024
 """Bytes of a request's line and headers to the gateway; a path with two capabilities has one thousand."""
@@ -327,58 +327,58 @@ GATEWAY_HEADER_COUNT = 100
 """Header fields in a request to the gateway; browsers send twenty."""
 
 GATEWAY_HEADER_S = 30.0
-"""How long a request's headers may take in all."""
+"""Most seconds for all headers of a request."""
 
 GATEWAY_IDLE_S = 120
-"""How long a connection to the gateway may be without a request."""
+"""Seconds that a connection to the gateway may be idle."""
 
 GATEWAY_BODY_PERIOD_S = 60.0
-"""How often the gateway looks whether a body comes on."""
+"""How often the gateway checks the progress of a body."""
 
 GATEWAY_BODY_RATE = 4096
-"""Bytes of a body that must come in each such period while they are waited for."""
+"""Bytes of a body that must come in each such period while the gateway waits for it."""
 
 MAX_GATEWAY_CONNECTIONS = 1000
-"""Connections that a gateway serves at once, each of which has one request under way at most."""
+"""Connections that a gateway serves at once; each has at most one request running."""
 
 GATEWAY_STALL_S = 600.0
-"""How long a client may take nothing of an answer."""
+"""Seconds for which a client may read nothing of an answer."""
 
 GATEWAY_DISCARDED = 32 * 2**20
-"""Bytes of a body that are taken after the answer, so that the client gets to read it."""
+"""Bytes of a body to read after the answer, so that the client sees the answer."""
 
 # Files through the web gateway.
 
 MAX_SDMF_BODY = 256 * 2**20
-"""Bytes of an SDMF file that is stored through a gateway: it is one segment, encoded whole in memory."""
+"""Bytes of an SDMF file stored through a gateway: it is one segment, encoded whole in memory."""
 
 # Directories through the web gateway.
 
 MAX_CHILDREN_BODY = 64 * 2**20
-"""Bytes of JSON that describe children: some 200,000 of them; as objects they take ten times that for a moment."""
+"""Bytes of JSON that describe children, some 200,000 of them. As objects they briefly take ten times as much."""
 
 MAX_PATH_DEPTH = 1000
-"""Names in a path: each is a read, and one that is missing may become a directory."""
+"""Names in a path; each costs a read, and a missing one may become a directory."""
 
 MAX_OPERATIONS = 200
-"""Whole-tree operations that a gateway remembers, running or not; of those that ended the oldest gives way."""
+"""Whole-tree operations that a gateway remembers, running or ended; the oldest ended one is dropped first."""
 
 MAX_RUNNING_OPERATIONS = 20
-"""Whole-tree operations that run at once: each keeps eight requests under way."""
+"""Whole-tree operations that run at once; each keeps eight requests in flight."""
 
 MAX_OPERATION_RECORDS = 500_000
-"""Objects whose caps or health one gateway's operations remember; each takes about a kilobyte. Streams have no such bound."""
+"""Objects whose caps or health one gateway's operations remember; each takes about a kilobyte. Streams have no such limit."""
 
 MAX_HANDLE_LENGTH = 1000
-"""Characters in the handle of an operation; clients choose some twenty."""
+"""Characters in an operation's handle; clients choose about twenty."""
 
 # Answers of a web gateway to a command.
 
 MAX_LISTING_JSON = 2**30
-"""Bytes of a directory's listing: a child takes some four times what it takes in the directory itself."""
+"""Bytes of a directory's listing; a child takes some four times as much as in the directory itself."""
 
 MAX_CHECK_JSON = 64 * 2**20
 """Bytes of the result of a check or a repair, and of a line of a stream: 256 shares on some thousand servers."""
 
 MAX_STATUS_JSON = 16 * 2**20
-"""Bytes of a gateway's own state: some hundred for each server."""
+"""Bytes of a gateway's own state: some hundred per server."""

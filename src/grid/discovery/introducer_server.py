@@ -100,6 +100,6 @@ class Introducer(Referenceable):
 
         def failed(failure: Any) -> None:
             failure.trap(*REMOTE_ERRORS)
-            log.info("a subscriber did not take an announcement: {reason}", reason=words_for(failure.value))
+            log.info("a subscriber did not accept an announcement: {reason}", reason=words_for(failure.value))
 
         return send(subscriber, RISubscriber, "announce_v2", tuples).addErrback(failed)

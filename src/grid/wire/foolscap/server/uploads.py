@@ -71,7 +71,7 @@ class UploadSession:
             log.info("an upload of {count} shares ended with its connection", count=len(self._open))
             remaining, self._open = frozenset(self._open), set()
             task = Deferred.fromCoroutine(_abort(self._upload, remaining))
-            task.addErrback(lambda failure: log.failure("an upload could not be given up", failure=failure))
+            task.addErrback(lambda failure: log.failure("an upload could not be aborted", failure=failure))
 
 
 async def _abort(upload: Upload, share_numbers: frozenset[ShareNumber]) -> None:
