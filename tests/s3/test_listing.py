@@ -8,7 +8,9 @@ from urllib.parse import quote
 import pytest
 
 from grid.directory.edits import SetChild
+from grid.directory.pack import Child
 from grid.s3 import listing
+from grid.s3.object_info import StoredObject, object_of
 from tests.s3.rig import S3Rig, path, running_door, texts
 
 KEYS = ["a", "a-b", "a/1", "a/2/x", "a/2/y", "a0", "b/", "b/c", "c//d", "\u00e9/z"]
@@ -17,6 +19,15 @@ KEYS = ["a", "a-b", "a/1", "a/2/x", "a/2/y", "a0", "b/", "b/c", "c//d", "\u00e9/
 async def fill(rig: S3Rig) -> None:
     for key in KEYS:
         assert (await rig.ask("PUT", path(key), b"1")).status == 200
+
+
+async def fill_directory(rig: S3Rig, count: int) -> None:
+    """Objects `k0`, `k1` and so on in the bucket."""
+    root = rig.accounts["GKMAIN"].buckets["bucket"]
+    store = rig.rig.gateway.store
+    await rig.ask("PUT", path("k0"), b"1" * 1000)
+    child = (await store.directory(root).list())["k0"]
+    await store.directory(root).edit([SetChild(f"k{n}", child.target, child.metadata) for n in range(1, count)])
 
 
 def expected(prefix: str, delimiter: str) -> list[str]:
@@ -89,11 +100,7 @@ async def test_the_next_page_of_a_long_directory_reads_it_no_second_time(
 ) -> None:
     monkeypatch.setattr(listing, "LONG", 5)
     async with running_door(tmp_path) as rig:
-        root = rig.accounts["GKMAIN"].buckets["bucket"]
-        store = rig.rig.gateway.store
-        await rig.ask("PUT", path("k0"), b"1")
-        child = (await store.directory(root).list())["k0"]
-        await store.directory(root).edit([SetChild(f"k{n}", child.target) for n in range(1, 9)])
+        await fill_directory(rig, 9)
         reads = 0
 
         def count(operation: object) -> None:
@@ -103,3 +110,52 @@ async def test_the_next_page_of_a_long_directory_reads_it_no_second_time(
         rig.rig.gateway.history.watch(count)
         assert len(await listed(rig, "", "", 2, 2)) == 9
         assert reads == 1
+
+
+async def test_a_page_of_a_long_directory_unpacks_its_own_entries_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "LONG", 5)
+    async with running_door(tmp_path) as rig:
+        await fill_directory(rig, 40)
+        unpacked = 0
+
+        def counted(child: Child | None) -> StoredObject | None:
+            nonlocal unpacked
+            unpacked += 1
+            return object_of(child)
+
+        monkeypatch.setattr("grid.s3.listing.object_of", counted)
+        assert len(await listed(rig, "", "", 10, 2)) == 40
+        # One more of each page but the last, which tells that there is another page.
+        assert unpacked == 40 + 3
+        assert await listed(rig, "k3", "", 10, 2) == ["k3", *(f"k3{n}" for n in range(10))]
+
+
+async def test_objects_of_a_directory_that_was_kept_are_as_they_were_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running_door(tmp_path) as rig:
+        headers = {"x-amz-meta-name": "\u00e9", "Content-Type": "text/plain"}
+        for key in ("a", "b", "c"):
+            assert (await rig.ask("PUT", path(key), key.encode() * 3000, headers)).status == 200
+        fields = ("Key", "ETag", "Size", "LastModified")
+        plain = (await rig.ask("GET", "/bucket")).body
+        monkeypatch.setattr(listing, "LONG", 1)
+        kept = (await rig.ask("GET", "/bucket")).body
+        assert [texts(kept, name) for name in fields] == [texts(plain, name) for name in fields]
+        assert texts(kept, "Key") == ["a", "b", "c"]
+
+
+async def test_directories_when_they_would_take_too_much_memory_are_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "LONG", 5)
+    async with running_door(tmp_path) as rig:
+        await fill_directory(rig, 9)
+        await rig.keys("&max-keys=2")
+        (kept,) = (entries for _, entries in rig.door.lister._kept.values())
+        assert 9 * 200 < kept.memory < 9 * 1000
+        monkeypatch.setattr(listing, "KEPT_BYTES", kept.memory - 1)
+        assert len(await listed(rig, "", "", 2, 2)) == 9
+        assert not rig.door.lister._kept

@@ -33,7 +33,7 @@ def test_two_segments_never_have_one_name(one: str, other: str) -> None:
     assert name_of(one) != beside_of(name_of(other))
 
 
-@pytest.mark.parametrize("name", [UPLOADS, "%zz", "%a", "%=a/b", "%%61", "%\ud800"])
+@pytest.mark.parametrize("name", [UPLOADS, "a/b", "a/", "%zz", "%a", "%=a/b", "%%61", "%\ud800"])
 def test_a_name_that_no_key_has_is_none(name: str) -> None:
     assert segment_of(name) is None
 

@@ -4,17 +4,21 @@ Keys are in the order of their bytes, as S3 has them: a directory stands among i
 A directory that holds no object is a common prefix all the same, as it is a directory to everybody else.
 
 Cost: a read of each directory that a page touches, and of those above it. A long directory that a page has read is kept for
-the next pages of the same listing, for a while.
+the next pages of the same listing, for a while and within a bound: its entries as bytes, of which a page unpacks its own.
 """
 
 from __future__ import annotations
 
+import json
+from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from sys import getsizeof
 
 from attrs import define, field, frozen
 
-from grid.caps import DirectoryCap
+from grid.caps import DirectoryCap, KnownCap, parse_cap
+from grid.directory.metadata import parse_metadata
 from grid.directory.pack import Child
 from grid.ports import Runtime
 from grid.s3.gathering import Children, Directories
@@ -27,11 +31,10 @@ MOST_DIRECTORIES = 2000
 LONG = 1000
 """Entries from which a directory is kept for the next page, and sorted on the pool."""
 
-KEPT_ENTRIES = 300_000
-KEPT_S = 60.0
+KEPT_BYTES = 96 * 2**20
+"""Memory that kept directories take: of 100,000 usual objects, 52 MiB."""
 
-Items = list[tuple[str, Child]]
-"""Entries of a directory in the order of their keys: the segment, with a slash behind that of a directory."""
+KEPT_S = 60.0
 
 
 @frozen
@@ -61,6 +64,30 @@ class Query:
     is_continued: bool = False
 
 
+@frozen(eq=False)
+class _Entries:
+    """A directory in the order of its keys. names: segments, with a slash behind those of directories.
+
+    children: as they are, or as `_pack` has them. memory: bytes that all of it takes, if it is to be kept.
+    """
+
+    names: Sequence[str]
+    children: Sequence[Child] | Sequence[bytes] = field(repr=False)
+    memory: int = 0
+
+    def child(self, index: int) -> Child:
+        """The child of a name."""
+        child = self.children[index]
+        return _unpack(child) if isinstance(child, bytes) else child
+
+    def first(self, path: str, bound: str) -> int:
+        """The index from which there may be keys that are `bound` or behind it. path: of the directory."""
+        if not bound.startswith(path):
+            return 0
+        head, slash, _ = bound[len(path) :].partition("/")
+        return bisect_left(self.names, head + slash)
+
+
 class _TooFarError(Exception):
     """As many directories were read as one page may take. place: where the next one goes on."""
 
@@ -74,7 +101,7 @@ class Lister:
 
     _directories: Directories
     _runtime: Runtime
-    _kept: OrderedDict[DirectoryCap, tuple[float, Items]] = field(factory=OrderedDict)
+    _kept: OrderedDict[DirectoryCap, tuple[float, _Entries]] = field(factory=OrderedDict)
 
     async def page(self, root: DirectoryCap, query: Query) -> Page:
         """A page; the errors of reading directories."""
@@ -96,21 +123,23 @@ class Lister:
             return Page(entries, max(reached.place, last))
         return Page(entries, None)
 
-    async def items(self, cap: DirectoryCap, is_continued: bool) -> Items:
+    async def entries(self, cap: DirectoryCap, is_continued: bool) -> _Entries:
         """The entries of a directory in order; of a page that continues another, as that one may have seen them."""
         now = self._runtime.clock.now()
+        while self._kept and now - next(iter(self._kept.values()))[0] >= KEPT_S:
+            self._kept.popitem(last=False)
         kept = self._kept.get(cap)
-        if kept is not None and is_continued and now - kept[0] < KEPT_S:
+        if kept is not None and is_continued:
             return kept[1]
         children = await self._directories.read(cap)
         if len(children) < LONG:
             return _in_order(children)
-        items = await self._runtime.cpu.run(_in_order, children)
-        self._kept[cap] = now, items
+        entries = await self._runtime.cpu.run(_packed, children)
+        self._kept[cap] = now, entries
         self._kept.move_to_end(cap)
-        while sum(len(each) for _, each in self._kept.values()) > KEPT_ENTRIES:
+        while sum(each.memory for _, each in self._kept.values()) > KEPT_BYTES:
             self._kept.popitem(last=False)
-        return items
+        return entries
 
 
 @define(eq=False)
@@ -130,28 +159,36 @@ class _Walk:
         if self._read > MOST_DIRECTORIES:
             # Before all keys in it, and behind everything before it: a slash follows the dot.
             raise _TooFarError(f"{path[:-1]}.\U0010ffff")
-        for shown, child in await self._lister.items(cap, query.is_continued):
-            key = path + shown
+        entries = await self._lister.entries(cap, query.is_continued)
+        for index, key in self._chosen(entries, path):
+            child = entries.child(index)
             if not isinstance(child.target, DirectoryCap):
-                if key > query.after and key.startswith(query.prefix) and (found := object_of(child)) is not None:
+                if (found := object_of(child)) is not None:
                     yield key, found
-                continue
-            if not key.startswith(query.prefix) and not query.prefix.startswith(key):
-                continue
-            if key < query.after and not query.after.startswith(key):
-                continue
-            if query.delimiter == "/" and len(key) > len(query.prefix):
+            elif query.delimiter == "/" and len(key) > len(query.prefix):
                 yield key, None
             elif child.target != cap and child.target not in above and child.target.authority != "verify":
                 async for found_below in self.below(child.target, key, (*above, cap)):
                     yield found_below
 
+    def _chosen(self, entries: _Entries, path: str) -> Iterator[tuple[int, str]]:
+        """Which entries are in the page, or lead to some that may be; and their keys."""
+        prefix, after = self._query.prefix, self._query.after
+        for index in range(max(entries.first(path, after), entries.first(path, prefix)), len(entries.names)):
+            shown = entries.names[index]
+            key, is_directory = path + shown, shown.endswith("/")
+            if key.startswith(prefix) or (is_directory and prefix.startswith(key)):
+                if key > after or (is_directory and after.startswith(key)):
+                    yield index, key
+            elif key > prefix:
+                return
 
-def _in_order(children: Children) -> Items:
-    items: Items = []
+
+def _in_order(children: Children) -> _Entries:
+    items: list[tuple[str, Child]] = []
     for name, child in children.items():
         found = segment_of(name)
-        if found is None:
+        if found is None or not isinstance(child.target, KnownCap):
             continue
         segment, is_beside = found
         is_directory = isinstance(child.target, DirectoryCap)
@@ -161,4 +198,24 @@ def _in_order(children: Children) -> Items:
                 continue
         items.append((f"{segment}/" if is_directory else segment, child))
     items.sort(key=lambda item: item[0])
-    return items
+    return _Entries([name for name, _ in items], [child for _, child in items])
+
+
+def _packed(children: Children) -> _Entries:
+    """The same as bytes: half a KiB an object, where values take up to three."""
+    entries = _in_order(children)
+    names = entries.names
+    packed = [_pack(entries.child(index)) for index in range(len(names))]
+    return _Entries(names, packed, sum(map(getsizeof, names)) + sum(map(getsizeof, packed)) + 16 * len(names))
+
+
+def _pack(child: Child) -> bytes:
+    assert isinstance(child.target, KnownCap)
+    return f"{child.target.to_string()} {json.dumps(child.metadata)}".encode("ascii")
+
+
+def _unpack(packed: bytes) -> Child:
+    cap, _, metadata = packed.partition(b" ")
+    target = parse_cap(cap)
+    assert isinstance(target, KnownCap)
+    return Child(target=target, metadata=parse_metadata(metadata))

@@ -80,7 +80,7 @@ def segment_of(name: str) -> tuple[str, bool] | None:
     None for a name that no key has: the door's own, and those that begin with % for other reasons.
     """
     if not name.startswith("%"):
-        return (name, False) if name_of(name) == name else None
+        return (name, False) if name_of(name) == name and "/" not in name else None
     is_beside = name.startswith(BESIDE)
     try:
         segment = unquote_to_bytes(name.removeprefix(BESIDE) if is_beside else name[1:]).decode("utf-8")
