@@ -150,7 +150,7 @@ class Cluster:
     def machines(self) -> list[Machine]:
         """Those that are there, servers first, with their clocks compared; NetworkError if a role has none."""
         found = []
-        for address, worker in self._client.scheduler_info(n_workers=-1)["workers"].items():
+        for address, worker in self._workers().items():
             roles: tuple[Role, ...] = ("server", "client")
             for role in roles:
                 if role in worker["resources"]:
@@ -191,7 +191,7 @@ class Cluster:
 
     def present(self) -> set[str]:
         """Addresses of the workers that are there now."""
-        return set(self._client.scheduler_info(n_workers=-1)["workers"])
+        return set(self._workers())
 
     def event(self, name: str) -> Any:  # noqa: ANN401 - a library's
         """An event that workers see under that name."""
@@ -225,6 +225,14 @@ class Cluster:
             with suppress(Exception):
                 node.stop().result(READY_S)
         return lost
+
+    def _workers(self) -> Mapping[str, Any]:
+        """Every worker that is there, by its address.
+
+        Not the client's `scheduler_info`: its answer is kept where the client's own timer puts one without any worker in between.
+        """
+        workers: Mapping[str, Any] = self._client.sync(self._client.scheduler.identity, n_workers=-1)["workers"]
+        return workers
 
     def _outcome(self, machine: Machine, future: Any) -> Load[Any]:  # noqa: ANN401 - a library without types
         """A future of a worker that is gone never ends: look whether the worker is still there."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
 from perf.network.line import Access
 from perf.network.spokes import Bridged, Spokes
-from perf.network.workers import Interval, Machine, connected, merged_rate, own_pid
+from perf.network.workers import Cluster, Interval, Machine, connected, merged_rate, own_pid
 from perf.processes.node_process import wait_until
 from tests.perf.network.cluster import cluster_on
 from tests.perf.network.conftest import expect, expect_distributed
@@ -55,6 +56,7 @@ def test_cluster_without_a_scheduler_runs_nodes_and_loads_on_this_machine() -> N
         machines = cluster.machines()
         assert [one.role for one in machines] == ["server", "server", "client"]
         assert all(abs(one.offset_s) <= one.round_trip_s for one in machines)
+        assert_present_beside_the_timer(cluster, {one.address for one in machines})
         node = cluster.start(machines[0], {"private/said": "hello"}, ["cat", "{directory}/private/said"])
         wait_until(lambda: node.read("run.log").result() == "hello", "the node to say what it found")
         sleeper = cluster.start(machines[1], {}, SLEEPER)
@@ -65,6 +67,24 @@ def test_cluster_without_a_scheduler_runs_nodes_and_loads_on_this_machine() -> N
         (failed,) = cluster.run(machines[2:], _fails)
         assert (failed.result, failed.failure) == (None, "ValueError: nothing to read")
     assert not alive(pid)
+
+
+def assert_present_beside_the_timer(cluster: Cluster, addresses: set[str]) -> None:
+    """Nobody counts as gone while the client's timer asks the scheduler for less than all, as it does every two seconds."""
+    client, over = cluster._client, threading.Event()
+
+    def ask() -> None:
+        while not over.is_set():
+            client.sync(client._update_scheduler_info)
+
+    timer = threading.Thread(target=ask)
+    timer.start()
+    try:
+        found = [cluster.present() for _ in range(100)]
+    finally:
+        over.set()
+        timer.join()
+    assert found == [addresses] * len(found)
 
 
 def test_worker_that_dies_takes_its_nodes_along_and_leaves_a_row_of_failure() -> None:

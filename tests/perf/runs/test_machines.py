@@ -99,9 +99,10 @@ def test_campaign_on_machines_without_a_scheduler_runs_on_a_cluster_of_its_own(t
     expect_distributed()
     path, output = tmp_path / "mine.toml", tmp_path / "record.jsonl"
     path.write_text(CAMPAIGN.format(repetitions=1))
-    assert main(["run", str(path), "--smoke", "--systems", "grid@http", "--output", str(output)]) == 0
+    status = main(["run", str(path), "--smoke", "--systems", "grid@http", "--output", str(output)])
     record = read_record(output)
     assert [(one.scenario, one.error) for one in record.samples if one.error] == []
+    assert status == 0
     assert sorted(one.scenario for one in record.samples) == ["alacrity", "get", "put"]
     assert all(len(one.server_cpus_s) == 2 and one.server_peak_rss for one in record.samples)
     (site,) = record.sites
