@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import psutil
 import pytest
 
-from perf.processes.node_process import child_environment
+from perf.processes.node_directory import NodeSettings, make_node
+from perf.processes.node_process import child_environment, free_ports, wait_until
+from tests.support.warm_nodes import warm_nodes
 from tests.support.warm_programs import ROOT, warm_program
 
 PROBE = "tests.support.warm_probe"
@@ -64,3 +68,37 @@ def test_command_when_run_warm_prints_what_it_prints_when_run_afresh() -> None:
             for command in ([warm_program("grid.cli")], [sys.executable, "-m", "grid.cli"])
         )
         assert (warm.returncode, warm.stdout, warm.stderr) == (fresh.returncode, fresh.stdout, fresh.stderr)
+
+
+def test_warm_node_is_a_child_of_its_own_with_an_end_of_its_own(tmp_path: Path) -> None:
+    node = make_node(tmp_path / "node", NodeSettings(kind="grid", role="introducer", port=free_ports(1)[0]))
+    with warm_nodes():
+        node.start()
+        node.wait_for(lambda: "running" in node.log, "start")
+        found = psutil.Process(node.pid)
+        assert found.ppid() == os.getpid()
+        node.freeze()
+        wait_until(lambda: found.status() == psutil.STATUS_STOPPED, "the node to stand still")
+        node.thaw()
+        assert node.stop() == 0 and not node.running
+        node.start()
+        assert node.pid != found.pid
+        node.kill()
+        assert node.wait() == -signal.SIGKILL
+        (tmp_path / "node" / "tahoe.cfg").write_text("[nothing]")
+        node.start()
+        assert node.wait() not in (0, -signal.SIGKILL)
+    assert node.log.count("running") == 1
+
+
+def test_warm_node_when_its_parent_is_killed_ends(tmp_path: Path) -> None:
+    node = make_node(tmp_path / "node", NodeSettings(kind="grid", role="introducer", port=free_ports(1)[0]))
+    program = "import sys, time\nfrom pathlib import Path\nfrom perf.processes.node_process import NodeProcess\n"
+    program += "from tests.support.warm_nodes import warm_nodes\n"
+    program += f"node = NodeProcess(Path({str(node.directory)!r}), {node._command!r})\n"
+    program += "with warm_nodes():\n    node.start()\nprint(node.pid, flush=True)\ntime.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, cwd=ROOT) as parent:
+        assert parent.stdout is not None
+        running = psutil.Process(int(parent.stdout.readline()))
+        parent.kill()
+    running.wait(60)

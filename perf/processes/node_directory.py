@@ -104,15 +104,20 @@ def node_command(settings: NodeSettings) -> list[str]:
 
 def start_node(node: NodeProcess) -> None:
     """Start a storage node again and return when it takes connections."""
-    configuration = (node.directory / "grid.cfg").read_text()
+    node.start()
+    wait_listening(node)
+
+
+def wait_listening(node: NodeProcess) -> None:
+    """Return when a storage node takes connections where its configuration says."""
+    configuration = (node.directory / "tahoe.cfg").read_text()
     address, _, port = configuration.partition("tub.location = tcp:")[2].partition("\n")[0].rpartition(":")
 
     def listens() -> bool:
         with socket.socket() as probe:
             return probe.connect_ex((address, int(port))) == 0
 
-    node.start()
-    node.wait_for(listens, "to take connections again")
+    node.wait_for(listens, "to take connections")
 
 
 def _configuration(nickname: str, settings: NodeSettings) -> str:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import BinaryIO, Protocol
 
 START_S = 180.0
 """A node of ten takes 3 to 5 s to be ready on two idle cores; this is for a machine that is busy."""
@@ -84,6 +85,32 @@ def expect_lasting_thread() -> None:
     _LASTING.add(threading.get_ident())
 
 
+class Process(Protocol):
+    """A child of this process, as subprocess.Popen shows it."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+
+    def poll(self) -> int | None:
+        """Its exit status if it has ended."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit status; subprocess.TimeoutExpired if it does not end in time."""
+
+
+def spawn(command: Sequence[str], log: BinaryIO, environment: Mapping[str, str], folder: Path | None) -> Process:
+    """Start a node's command, which ends with this process. log: gets its output. folder: its working directory, or None for ours."""
+    return subprocess.Popen(
+        [*tether(), *command],
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        cwd=folder,
+    )
+
+
 class NodeProcess:
     """A node's process, with its output in `run.log` of its directory."""
 
@@ -94,7 +121,7 @@ class NodeProcess:
         self.directory = directory
         self._command = list(command)
         self._environment = dict(environment)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self._wanted = False
         self._working_directory: Path | None = None
 
@@ -137,14 +164,8 @@ class NodeProcess:
             raise RuntimeError(f"{self.name} runs already")
         self._wanted = True
         with (self.directory / "run.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*tether(), *self._command],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={**child_environment(), **self._environment},
-                cwd=self._working_directory,
-            )
+            environment = {**child_environment(), **self._environment}
+            self._process = spawn(self._command, log, environment, self._working_directory)
 
     def expect_running(self) -> None:
         """RuntimeError with the end of its log if it has ended."""

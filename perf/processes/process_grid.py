@@ -18,7 +18,7 @@ from attrs import evolve, field, frozen
 
 from perf.network.contract import Host, Placement
 from perf.processes.clients import Client, GridClient, GridGateway, TahoeClient
-from perf.processes.node_directory import Kind, NodeSettings, Transport, make_node
+from perf.processes.node_directory import Kind, NodeSettings, Transport, make_node, wait_listening
 from perf.processes.node_process import NodeProcess, free_ports, stop_all, wait_until
 
 
@@ -169,7 +169,12 @@ class ProcessGrid:
     def wait_connected(self, client: Client) -> None:
         """Return when the client reaches every storage node that was not stopped; RuntimeError if one ended by itself."""
         wanted = [node for node in self.nodes if node.wanted]
-        count = self.elsewhere + sum(node in self.storage for node in wanted)
+        servers = [node for node in self.storage if node.wanted]
+        count = self.elsewhere + len(servers)
+        if self.placement == Placement():
+            # To ask a client may take a process and its start, which the nodes would have to wait for.
+            for node in servers:
+                wait_listening(node)
 
         def connected() -> bool:
             for node in wanted:

@@ -10,11 +10,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.docs.console import Example, examples, run
+from tests.support.warm_programs import warm_program
 
 pytestmark = pytest.mark.documents
 
@@ -29,10 +31,20 @@ PORTS = ("3456", "3457", "3458", "3459", "3460")
 HOSTS = tuple(f"{name}.example.com" for name in ("introducer", "attic", "cellar", "office"))
 
 
+@cache
+def programs() -> Path:
+    """The folder of a `grid` that starts warm."""
+    program = Path(warm_program("grid.cli"))
+    (program.parent / "bin").mkdir()
+    (program.parent / "bin" / "grid").symlink_to(program)
+    return program.parent / "bin"
+
+
 def environment() -> dict[str, str]:
-    """Of commands: this interpreter's programs first, and no settings of ours."""
+    """Of commands: that grid and this interpreter's programs first, and no settings of ours."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GRID_", "PYTHON"))}
-    return kept | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}", "NO_COLOR": "1"}
+    path = [str(programs()), str(Path(sys.executable).parent), kept["PATH"]]
+    return kept | {"PATH": os.pathsep.join(path), "NO_COLOR": "1"}
 
 
 def grid(*arguments: str | Path) -> None:

@@ -16,6 +16,7 @@ from perf.processes.clients import GridClient, GridGateway, TahoeClient
 from perf.processes.node_directory import Kind
 from perf.processes.process_grid import ClientSecrets, ClientSettings, ProcessGrid
 from tests.interop.gateways import Gateways
+from tests.support.warm_nodes import warm_nodes
 from tests.support.warm_programs import WarmGrid
 
 ENCODINGS = {"3-of-10": (3, 7, 10), "1-of-1": (1, 1, 1), "20-of-60": (20, 7, 60)}
@@ -74,6 +75,13 @@ class Topology:
 
 
 KINDS: tuple[Kind, Kind] = ("tahoe", "grid")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nodes_that_start_warm() -> Iterator[None]:
+    """How a node of 1.20 starts is not what interop is about."""
+    with warm_nodes():
+        yield
 
 
 @pytest.fixture(scope="session", params=list(TOPOLOGIES))

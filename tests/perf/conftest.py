@@ -1,4 +1,4 @@
-"""Samples of the harness's own tests, whose numbers nobody reads."""
+"""Samples and nodes of the harness's own tests, whose numbers nobody reads."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.perf.everything import quick_samples
+from tests.support.warm_nodes import warm_nodes
 
 
 @pytest.fixture(autouse=True)
-def samples_without_preparation() -> Iterator[None]:
-    with quick_samples():
+def quick_samples_and_nodes() -> Iterator[None]:
+    with quick_samples(), warm_nodes():
         yield

@@ -9,15 +9,19 @@ import signal
 import sys
 
 
+def pack_call(parent: int, module: str, folder: bytes, arguments: list[str], variables: list[bytes]) -> bytes:
+    """What a server is sent. parent: the process that shall have the program as its child; 0 for the server. variables: names and values in turn."""
+    words = [os.fsencode(argument) for argument in arguments]
+    return b"\0".join([b"%d" % parent, module.encode(), folder, b"%d" % len(words), *words, *variables])
+
+
 def call(server: str, module: str) -> int:
     """The status that the run ended with, as subprocess counts it: below 0 for a signal."""
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     connection.connect(server)
     variables = [part for name, value in os.environb.items() for part in (name, value)]
-    arguments = [os.fsencode(argument) for argument in sys.argv[1:]]
-    fields = [module.encode(), os.getcwdb(), b"%d" % len(arguments), *arguments, *variables]
+    text = pack_call(0, module, os.getcwdb(), sys.argv[1:], variables)
     streams = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
-    text = b"\0".join(fields)
     connection.sendmsg([len(text).to_bytes(4, "big")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
     connection.sendall(text)
 

@@ -27,14 +27,23 @@ ROOT = Path(__file__).resolve().parents[2]
 @cache
 def warm_program(module: str) -> str:
     """The path of a program that does what `python -m MODULE` does, for as long as this process runs."""
-    return _made(_server("-m", "tests.support.warm_server", program="grid") / module, module)
+    return _made(Path(socket_of_grid()).with_name(module), module)
 
 
 @cache
 def warm_tahoe() -> str:
     """The path of a program that does what the `tahoe` does that GRID_TAHOE names, for as long as this process runs."""
-    script = tahoe_executable()
-    return _made(_server("-P", warm_server.__file__, program=script) / "tahoe", script)
+    return _made(Path(socket_of_tahoe()).with_name("tahoe"), tahoe_executable())
+
+
+def socket_of_grid() -> str:
+    """Where the server of Grid's programs listens."""
+    return str(_server("-m", "tests.support.warm_server", program="grid") / "socket")
+
+
+def socket_of_tahoe() -> str:
+    """Where the server of 1.20's programs listens."""
+    return str(_server("-P", warm_server.__file__, program=tahoe_executable()) / "socket")
 
 
 def _made(program: Path, module: str) -> str:
@@ -69,7 +78,7 @@ def _server(*how: str, program: str) -> Path:
 
 
 class WarmGrid(ProcessGrid):
-    """A grid of processes whose commands start warm; its nodes do not."""
+    """A grid of processes whose commands start warm."""
 
     @property
     def command(self) -> str:

@@ -1,12 +1,13 @@
 """The server of warm programs: warm_server.py SOCKET PROGRAM, until its stdin ends; PROGRAM: `grid`, or a script of another.
 
 It imports what the programs will, has no thread and a reactor that has never run, and forks for each run. It never runs a
-program itself.
+program itself. A node that somebody wants as a child of their own is forked twice, so that it becomes that.
 """
 
 from __future__ import annotations
 
 import atexit
+import ctypes
 import gc
 import importlib
 import os
@@ -17,6 +18,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from contextlib import suppress
 from io import TextIOWrapper
 from typing import Any, NoReturn
@@ -24,6 +26,12 @@ from typing import Any, NoReturn
 from attrs import define
 
 STREAM_COUNT = 3
+
+PR_SET_PDEATHSIG = 1
+ADOPTION_S = 20.0
+"""How long a node waits for its parent, which waits for nothing else."""
+
+C_LIBRARY = ctypes.CDLL(None)
 
 
 def import_all(program: str) -> None:
@@ -62,8 +70,9 @@ def renew_reactor() -> None:
 
 @define(frozen=True)
 class Call:
-    """What a caller wants run, and with what."""
+    """What a caller wants run, and with what. parent: the process that shall have it as its child; 0 for the server."""
 
+    parent: int
     module: str
     folder: bytes
     arguments: list[str]
@@ -95,9 +104,10 @@ def receive(connection: socket.socket) -> Call:
     size, text = int.from_bytes(head, "big"), b""
     while len(text) < size:
         text += connection.recv(size - len(text))
-    module, folder, count, *rest = text.split(b"\0")
+    parent, module, folder, count, *rest = text.split(b"\0")
     arguments, variables = rest[: int(count)], rest[int(count) :]
     return Call(
+        int(parent),
         module.decode(),
         folder,
         [os.fsdecode(argument) for argument in arguments],
@@ -126,11 +136,24 @@ class Server:
                     call = receive(connection)
                     process = os.fork()
                     if not process:
+                        if call.parent and (node := os.fork()):
+                            connection.sendall(node.to_bytes(4, "big"))
+                            os._exit(0)
                         self._forget(connection)
                         return call
-                    self._watch(connection, process, call)
+                    if call.parent:
+                        self._hand_over(connection, process, call)
+                    else:
+                        self._watch(connection, process, call)
                 else:
                     key.data()
+
+    def _hand_over(self, connection: socket.socket, between: int, call: Call) -> None:
+        """Close what is the node's; the caller sees its connection end when the process between it and us has ended."""
+        for stream in call.streams:
+            os.close(stream)
+        os.waitpid(between, 0)
+        connection.close()
 
     def _watch(self, connection: socket.socket, process: int, call: Call) -> None:
         for stream in call.streams:
@@ -165,6 +188,16 @@ class Server:
         self._selector.close()
 
 
+def wait_for_parent(parent: int) -> None:
+    """Return as its child, which the kernel ends with it."""
+    deadline = time.monotonic() + ADOPTION_S
+    while os.getppid() != parent and time.monotonic() < deadline:
+        time.sleep(0.001)
+    C_LIBRARY.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        raise SystemExit("nobody has adopted this process")
+
+
 def main(path: str, program: str) -> None:
     """Serve, or in a child run. Interrupts end programs as from a terminal, also where they were ignored at the start."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -185,6 +218,8 @@ def end(call: Call) -> NoReturn:
     """Run the program and end as an interpreter does, but for taking apart what the server has imported."""
     status: object = 0
     try:
+        if call.parent:
+            wait_for_parent(call.parent)
         call.run()
     except SystemExit as exited:
         status = exited.code or 0

@@ -10,11 +10,11 @@ import pytest
 from attrs import frozen
 
 from perf.processes.clients import COMMAND_S, GridClient
-from perf.processes.node_directory import grid_executable
 from perf.processes.node_process import child_environment
 from perf.processes.process_grid import ClientSettings, ProcessGrid
 from tests.cli.tree_grid import local_files
 from tests.interop.programs.conftest import program
+from tests.support.warm_programs import warm_program
 
 pytestmark = pytest.mark.interop
 
@@ -62,7 +62,7 @@ def duplicity(grid: ProcessGrid, tmp_path: Path) -> Duplicity:
         "mkdir", "backups:mine"
     )  # duplicity lists it before it stores anything, and waits long if it is not there.
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "tahoe").symlink_to(grid_executable())
+    (tmp_path / "bin" / "tahoe").symlink_to(warm_program("grid.cli"))
     return Duplicity(tmp_path, client.directory)
 
 
