@@ -230,8 +230,8 @@ class StorageServer(Protocol):
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
         """Read ranges of immutable shares, one buffer per range, cut at the share's end.
 
-        Shares that the server does not hold are left out of the answer. One round trip if the server can.
-        The ranges of one call request at most limits.READ_CALL_BYTES bytes.
+        Shares that the server does not hold are left out of the answer; one that its disk cannot read has no buffers.
+        One round trip if the server can. The ranges of one call request at most limits.READ_CALL_BYTES bytes.
         """
 
     async def allocate(
@@ -266,7 +266,10 @@ class StorageServer(Protocol):
     async def read_slot(
         self, storage_index: StorageIndex, share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        """Read ranges of mutable shares (none named: all), one buffer per range. [spec storage-server 9.2]"""
+        """Read ranges of mutable shares (none named: all), one buffer per range. [spec storage-server 9.2]
+
+        A share that the server's disk cannot read has no buffers if the protocol can say so.
+        """
 
     async def test_and_write(
         self,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from grid.caps import ChkCap, LitCap
-from grid.errors import CapError, DamagedFileError, NoServersError
+from grid.engine.requests import UNREAD
+from grid.errors import CapError, DamagedFileError, NoServersError, NotEnoughSharesError
 from grid.immutable.share.geometry import Geometry
 from grid.immutable.share.ueb import parse_ueb
 from tests.support.scripted_grid import ScriptedGrid, noise
@@ -286,3 +287,24 @@ def parse_ueb_of(vector: ShareVector) -> str:
     ueb = parse_ueb(share[start : start + length])
     Geometry(size=vector.cap.size, k=vector.cap.needed, n=vector.cap.total, segment_size=ueb.segment_size)
     return "usual" if ueb.codec_name is not None and ueb.size is not None else "foreign"
+
+
+def test_check_when_a_disk_does_not_give_a_share_says_so_of_that_share_alone() -> None:
+    grid = ScriptedGrid()
+    file = grid.store(noise(5000), k=2, n=3, holdings={0: [0, 1], 1: [2]})
+    grid.script(0, unread=frozenset([0]))
+    result = grid.check(file.cap, verify=True)
+    assert result.sharemap == {1: ["s0"], 2: ["s1"]}
+    assert result.corrupt == {("s0", 0): UNREAD}
+    assert grid.servers[0].fired["unread"]
+    assert grid.get(file.cap) == noise(5000)
+
+
+def test_get_when_disks_do_not_give_shares_names_them_in_its_error() -> None:
+    grid = ScriptedGrid()
+    file = grid.store(noise(5000), k=2, n=3, holdings={0: [0, 1]})
+    grid.script(0, unread=frozenset([0]))
+    with pytest.raises(NotEnoughSharesError) as raised:
+        grid.get(file.cap)
+    assert any(UNREAD in str(cause) for cause in raised.value.causes)
+    assert "file not found" not in str(raised.value)

@@ -8,6 +8,7 @@ import pytest
 
 from grid.caps import KnownCap
 from grid.engine.grid import Encoding
+from grid.engine.requests import UNREAD
 from grid.errors import MustForceRepairError, NotEnoughSharesError
 from grid.mutable.share.geometry import FormatName
 from grid.mutable.share.layout import parse_header
@@ -225,3 +226,22 @@ def test_check_when_asked_to_add_leases_then_every_server_has_one_more() -> None
     grid.run(grid.open(cap).check(add_lease=True))
     grid.runtime.settle()
     assert [len(server.leases) for server in grid.servers] == [count + 1 for count in before]
+
+
+@pytest.mark.parametrize("format", ["sdmf", "mdmf"])
+def test_share_that_a_disk_does_not_give_is_told_of_and_costs_no_other(format: FormatName) -> None:
+    grid = MutableGrid(2, Encoding(k=2, n=4, happy=1))
+    cap = grid.create(b"contents" * 100, format)
+    first, second = grid.servers
+    unread = min(first.slots[cap.storage_index])
+    first.script.unread = frozenset([unread])
+    location = (first.identity.server_id, unread)
+    for verify in (False, True):
+        result = grid.run(grid.open(cap).check(verify=verify))
+        assert result.corrupt == {location: UNREAD}
+        assert not result.healthy and result.good_count == 3
+    assert first.fired["unread"] and not first.advisories
+    second.script.unread = frozenset(sorted(second.slots[cap.storage_index])[:1])
+    assert grid.read(cap) == b"contents" * 100, "one share of each server is enough"
+    grid.run(grid.open(cap).overwrite(b"newer"))
+    assert grid.read(cap) == b"newer"

@@ -13,7 +13,7 @@ from grid.ports import Find, ShareNumber, StorageIndex
 from grid.storage.files import slot_store
 from grid.storage.files import store as store_module
 from grid.storage.files.memory_disk import MemoryDisk
-from grid.storage.files.paths import INCOMING, index_name, share_path
+from grid.storage.files.paths import ADVISORIES, INCOMING, index_name, share_path
 from grid.storage.settings import StorageSettings
 from tests.contract.storage_server import lease, plain, put, share_numbers, slot_secrets, vector
 from tests.support.faulty_disk import FaultyDisk
@@ -93,9 +93,8 @@ def test_disk_when_it_fails_is_a_peer_error() -> None:
         scene.run(scene.service.add_lease(INDEX, lease(b"s")))
 
 
-@pytest.mark.parametrize("error", [errno.EIO, errno.EMFILE])
 @pytest.mark.parametrize("call", ["open_file", "read"])
-def test_share_when_the_disk_does_not_give_it_is_an_error_and_not_missing(error: int, call: str) -> None:
+def test_share_when_the_disk_does_not_give_it_is_told_without_its_bytes(call: str) -> None:
     disk = FaultyDisk(MemoryDisk())
     scene = ServiceScene(disk)
     service = scene.service
@@ -106,15 +105,40 @@ def test_share_when_the_disk_does_not_give_it_is_an_error_and_not_missing(error:
         service.read_slot(OTHER, share_numbers(0), [WHOLE]),
         service.read_slot(OTHER, frozenset(), [WHOLE]),
     ):
-        disk.fail_in(0, error, frozenset({call}))
-        with pytest.raises(PeerError, match="disk failed"):
-            scene.run(question)
+        disk.fail_in(0, errno.EIO, frozenset({call}))
+        assert plain(scene.run(question)) == {0: []}
         assert disk.fired.pop() == call
-    disk.fail_in(0, error, frozenset({call}))
+    disk.fail_in(0, errno.EIO, frozenset({call}))
     both = service.read_shares(INDEX, {ShareNumber(0): [WHOLE], ShareNumber(1): [WHOLE]})
-    assert plain(scene.run(both)) == {1: [b"more"]}, "one bad sector does not cost the other share"
+    assert plain(scene.run(both)) == {0: [], 1: [b"more"]}, "one bad sector does not cost the other share"
     disk.heal()
     assert scene.run(service.read_shares(INDEX, {ShareNumber(2): [WHOLE]})) == {}
+
+
+@pytest.mark.parametrize("error", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
+def test_lack_of_the_server_is_an_error_of_all_shares_because_it_passes(error: int) -> None:
+    disk = FaultyDisk(MemoryDisk())
+    scene = ServiceScene(disk)
+    service = scene.service
+    scene.run(put(service, INDEX, {0: b"data", 1: b"more"}))
+    scene.run(service.test_and_write(OTHER, slot_secrets(), {ShareNumber(0): vector((0, b"slot"))}))
+    for question in (
+        service.find_shares(INDEX, [WHOLE]),
+        service.read_shares(INDEX, {ShareNumber(0): [WHOLE], ShareNumber(1): [WHOLE]}),
+        service.read_slot(OTHER, frozenset(), [WHOLE]),
+    ):
+        disk.fail_in(0, error, frozenset({"open_file"}))
+        with pytest.raises(PeerError, match="disk failed"):
+            scene.run(question)
+
+
+def test_report_of_a_share_that_the_disk_does_not_give_is_noted() -> None:
+    disk = FaultyDisk(MemoryDisk())
+    scene = ServiceScene(disk)
+    scene.run(put(scene.service, INDEX, {0: b"data"}))
+    disk.fail_in(0, errno.EIO, frozenset({"open_file"}))
+    scene.run(scene.service.advise_corrupt("immutable", INDEX, ShareNumber(0), "its disk does not give it"))
+    assert len(files_below(scene.disk, ADVISORIES)) == 1
 
 
 @pytest.mark.parametrize("index", [b"", bytes(15), bytes(17)])

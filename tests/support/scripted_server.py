@@ -122,6 +122,9 @@ class ScriptedServer(ScriptedStorage):
         return {ShareNumber(number): pieces for number, pieces in answer.items()}
 
     def _pieces(self, storage_index: bytes, number: int, ranges: Sequence[Range]) -> list[Buffer]:
+        if number in self.script.unread:
+            self.fired["unread"] += bool(ranges)
+            return []
         pieces: list[Buffer] = [self._read(storage_index, number, offset, size) for offset, size in ranges]
         if self.script.pieces != "right" and pieces:
             self.fired["pieces"] += 1

@@ -74,8 +74,11 @@ class SlotServer(ScriptedStorage):
             if self.script.frozen.get(storage_index, {}) != slot:
                 self.fired["frozen"] += 1
             slot = self.script.frozen.get(storage_index, {})
+        self.fired["unread"] += len(self.script.unread & slot.keys())
         return {
-            ShareNumber(number): [self._cut(number, data, offset, size) for offset, size in ranges]
+            ShareNumber(number): [
+                self._cut(number, data, offset, size) for offset, size in ranges if number not in self.script.unread
+            ]
             for number, data in slot.items()
             if not share_numbers or number in share_numbers
         }

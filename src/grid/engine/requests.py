@@ -5,12 +5,13 @@ It owns the requests that immutable and mutable files share, and the base class 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from attrs import define, field
 
 from grid.engine.server_memory import MANY_BYTES
+from grid.errors import PeerError
 from grid.ports import Buffer, ServerId, ShareNumber
 
 LARGE_REQUEST = 1 << 16
@@ -51,6 +52,15 @@ class AdviseCorrupt(ServerRequest):
     share_number: ShareNumber
     reason: str
     parting: bool = True
+
+
+UNREAD = "the server has the share, but its disk does not give it"
+"""Why a share cannot be used that is in an answer without its bytes."""
+
+
+def why_lacking(pieces: Sequence[Buffer] | None) -> PeerError:
+    """Why a share cannot be used of which an answer has less than was asked for. pieces: None if it has nothing at all."""
+    return PeerError("the server no longer has the share" if pieces is None or pieces else UNREAD)
 
 
 def memory_kind(request: Request) -> str:

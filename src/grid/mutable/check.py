@@ -11,6 +11,7 @@ from collections.abc import Collection
 from attrs import evolve
 
 from grid.crypto.rsa import PrivateKey
+from grid.engine.requests import UNREAD
 from grid.errors import ConflictError, MustForceRepairError, NoServersError, NotEnoughSharesError, NotHappyError
 from grid.mutable.publish import Release, move_into_place, publish
 from grid.mutable.read.audit_plan import AuditReport
@@ -94,7 +95,7 @@ async def _examine(session: Session, found: VersionMap, *, verify: bool) -> tupl
     If too few shares of the best version are good, the next version is examined as well.
     """
     name = storage_index_text(session.keys.storage_index)
-    corrupt: dict[ShareLocation, str] = {}
+    corrupt: dict[ShareLocation, str] = dict.fromkeys(found.unread, UNREAD)
     best, examined = found.best, None
     while verify and best is not None and best != examined:
         report = await session.audit(found, best)

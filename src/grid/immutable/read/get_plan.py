@@ -17,8 +17,8 @@ from attrs import frozen
 from grid.engine.batches import BatchQueue, BatchState, TextRange
 from grid.engine.hedging import HedgeBudget
 from grid.engine.plan import PlanBase, timed_out
-from grid.engine.requests import Deliver, OpenRun, Request
-from grid.errors import GridError, IntegrityError, PeerError
+from grid.engine.requests import Deliver, OpenRun, Request, why_lacking
+from grid.errors import GridError, IntegrityError
 from grid.immutable.read.block_reads import BlockReads, Part
 from grid.immutable.read.hash_rows import RowFetcher, RowWant
 from grid.immutable.read.held_share import HeldShare, Peer, ShareState
@@ -266,7 +266,7 @@ class GetPlan(PlanBase):
                 self._forget_part(part)
             elif pieces is None or len(pieces) < taken[number]:
                 self._forget_part(part)
-                self._drop(part.share, PeerError("the server no longer has the share"))
+                self._drop(part.share, why_lacking(pieces))
             elif isinstance(part.purpose, RowWant):
                 error = self._rows.accept(part.purpose, pieces[start : taken[number]])
                 if error is not None:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from grid import limits
 from grid.engine.lateness import PendingRead
-from grid.engine.requests import AdviseCorrupt
+from grid.engine.requests import AdviseCorrupt, why_lacking
 from grid.engine.server_memory import ServerMemory
 from grid.errors import (
     DamagedFileError,
@@ -24,7 +24,6 @@ from grid.errors import (
     IntegrityError,
     NoServersError,
     NotEnoughSharesError,
-    PeerError,
     PeerTimeoutError,
     ShareError,
     UnknownVersionError,
@@ -246,8 +245,8 @@ class ShareFinder:
         watch, share, wants = examined
         watch.answered(now)
         pieces = answer.get(share.number)
-        if pieces is None:
-            self.drop(share, PeerError("the server no longer has the share"))
+        if not pieces:
+            self.drop(share, why_lacking(pieces))
         elif share.state is ShareState.FOUND:
             share.take(wants, pieces)
             self._examine(share)

@@ -20,7 +20,7 @@ from attrs import field, frozen
 from grid import limits
 from grid.codec.merkle import build_tree, padded_leaf_count
 from grid.crypto.hashing import hash_blocks
-from grid.engine.requests import Compute
+from grid.engine.requests import Compute, why_lacking
 from grid.errors import DamagedFileError, FormatError, GridError, IntegrityError, UnknownVersionError
 from grid.immutable.share.geometry import Geometry
 from grid.immutable.share.layout import (
@@ -137,12 +137,12 @@ class ShareAudit:
         )
 
     def read(self, pieces: Sequence[Buffer] | None) -> None:
-        """Take the bytes of the requested ranges; None: the server no longer has the share.
+        """Take the bytes of the requested ranges; None: the server no longer has the share; none: its disk cannot read it.
 
         DamagedFileError: the file itself is damaged, on every server.
         """
         if pieces is None or len(pieces) != len(self._ranges):
-            self._end(Verdict.CORRUPT, "the server no longer has the share")
+            self._end(Verdict.CORRUPT, str(why_lacking(pieces)))
             return
         try:
             self._take(pieces)

@@ -61,11 +61,12 @@ class _Wants:
 
 @define(kw_only=True, eq=False)
 class _Heard:
-    """Servers that answered, servers that failed, and those of the latter that were silent."""
+    """Servers that answered, servers that failed, and those of the latter that were silent; shares that disks cannot read."""
 
     answered: set[ServerId] = field(factory=set)
     failed: set[ServerId] = field(factory=set)
     silent: set[ServerId] = field(factory=set)
+    unread: set[ShareLocation] = field(factory=set)
 
 
 @define(kw_only=True, eq=False)
@@ -142,6 +143,7 @@ class MapPlan(PlanBase):
             silent=frozenset(self._heard.silent),
             sightings=self._sightings,
             bad=self._bad,
+            unread=frozenset(self._heard.unread),
             public_key=self._proofs.public_key,
             private_key=self._proofs.private_key,
         )
@@ -183,7 +185,10 @@ class MapPlan(PlanBase):
             self._heard.answered.add(request.server_id)
             for number in sorted(answer):
                 pieces = answer[number]
-                if pieces and pieces[0]:
+                if not pieces:  # It may be of a newer version, so the server has not answered for all that it holds.
+                    self._heard.unread.add((request.server_id, number))
+                    self._heard.failed.add(request.server_id)
+                elif pieces[0]:
                     self._consider(request, number, pieces, now)
         proof_came = {candidate.sighting.location for candidate in question.candidates} & self._proofs.numbers_sought
         self._prove_numbers(request.server_id, proof_came, now)

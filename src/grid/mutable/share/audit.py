@@ -15,6 +15,7 @@ from grid.codec.merkle import build_tree, prove_leaf, sibling_chain
 from grid.crypto.hashing import BLOCK_TAG, LeafHasher
 from grid.crypto.rsa import PublicKey
 from grid.engine.batches import split_range
+from grid.engine.requests import UNREAD
 from grid.errors import FormatError, IntegrityError
 from grid.mutable.share.geometry import HASH_SIZE, Geometry
 from grid.mutable.share.keys import FileKeys
@@ -89,11 +90,13 @@ class ShareAudit:
         return self._steps[0][0] == "fields"
 
     def take_read(self, pieces: Sequence[Buffer] | None) -> None:
-        """Take the pieces read; None: the share is gone."""
+        """Take the pieces read; None: the share is gone; none: its disk cannot read it."""
         kind, ranges, run = self._steps.pop(0)
         self._read_bytes += sum(length for _, length in ranges)
         if pieces is None or len(pieces) != len(ranges):
             self.verdict = Verdict.UNREAD
+            if pieces is not None and not pieces:
+                self._condemn(UNREAD)
             return
         if any(len(piece) != length for piece, (_, length) in zip(pieces, ranges, strict=True)):
             self._condemn("the share is cut short")

@@ -68,7 +68,8 @@ class BadShare:
 class VersionMap:
     """servers: all servers, in the file's order. answered, failed: the outcome of asking; the others were not asked.
 
-    silent: those that failed by not answering in time. sightings, bad: every share found. private_key: None if it was not
+    silent: those that failed by not answering in time. sightings, bad: every share found. unread: shares
+    that their servers' disks cannot read; these servers count as failed, too. private_key: None if it was not
     sought or not found. known_seqnum: the highest sequence number whose signature this process has ever seen, 0 if it has not looked.
     given_way: versions of this writer, by their order, that gave way to another writer's. Whatever shares of them are
     left, any other readable version is preferred.
@@ -80,6 +81,7 @@ class VersionMap:
     silent: frozenset[ServerId] = frozenset()
     sightings: Sequence[Sighting] = ()
     bad: Sequence[BadShare] = ()
+    unread: frozenset[ShareLocation] = frozenset()
     public_key: PublicKey | None = field(default=None, repr=False)
     private_key: PrivateKey | None = field(default=None, repr=False)
     known_seqnum: int = 0

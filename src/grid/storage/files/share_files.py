@@ -6,13 +6,14 @@ A file in a share's directory that is not a share of the right kind is skipped a
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from attrs import frozen
 from twisted.logger import Logger
 
-from grid.errors import FormatError, NoRoomError, NoSpaceError, PeerError
+from grid.errors import FormatError, NoRoomError, NoSpaceError
 from grid.limits import ANSWER_RANGE_BYTES, MAX_LEASES
 from grid.ports import LeaseSecrets, Range, Room, ShareKind, ShareNumber
 from grid.storage.files import containers, slots
@@ -35,6 +36,9 @@ from grid.storage.files.slots import Slot
 from grid.storage.files.undo import Change
 
 log = Logger()
+
+PASSING_LACKS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""Errors that say nothing of a share: the server is short of something for a while."""
 
 
 @frozen(kw_only=True)
@@ -98,22 +102,24 @@ def opened(disk: Disk, name: str, number: ShareNumber, *, writable: bool = False
 
 @contextmanager
 def skipping(name: str, number: ShareNumber, unread: list[OSError] | None = None) -> Iterator[None]:
-    """Log and suppress an error of this share, so that the others are served. `unread` collects OSErrors."""
+    """Log and suppress an error of this share, so that the others are served.
+
+    `unread` collects OSErrors; those of PASSING_LACKS are raised then.
+    """
     try:
         yield
     except FileNotFoundError:
         pass
+    except IsADirectoryError:
+        log.warn("share {path} is skipped: it is a directory", path=share_path(name, number))
     except OSError as error:
         if unread is not None:
+            if error.errno in PASSING_LACKS:
+                raise
             unread.append(error)
-        log.warn("share {path} cannot be read: {reason}", path=share_path(name, number), reason=error.strerror)
+        log.error("the disk does not give share {path}: {reason}", path=share_path(name, number), reason=error.strerror)
     except FormatError as error:
         log.warn("share {path} is skipped: {reason}", path=share_path(name, number), reason=str(error))
-
-
-def unreadable(error: OSError) -> PeerError:
-    """The error for shares that exist but that the disk cannot read."""
-    return PeerError(f"the disk failed: {error.strerror}")
 
 
 def plan_lease(

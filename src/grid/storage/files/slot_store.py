@@ -26,7 +26,6 @@ from grid.storage.files.share_files import (
     plan_lease,
     share_numbers,
     skipping,
-    unreadable,
 )
 from grid.storage.files.slot_writes import (
     ShareNames,
@@ -82,24 +81,23 @@ class SlotStore:
     def read(
         self, name: str, numbers: frozenset[ShareNumber], ranges: Sequence[Range], room: Room | None = None
     ) -> dict[ShareNumber, list[bytes]]:
-        """Read ranges of those shares that exist (all if none is named).
+        """Read ranges of those shares that exist (all if none is named); no ranges of a share that the disk cannot read.
 
-        FormatError if that is too much for one answer, NoRoomError if it is at the moment. PeerError: the disk could read none of
-        the shares; if it could read some, the others are left out.
+        FormatError if that is too much for one answer, NoRoomError if it is at the moment.
         """
         self._store.undo.settle(name, to_read=True)
         found: dict[ShareNumber, list[bytes]] = {}
-        unread: list[OSError] = []
         budget = _Budget(room)
         for number in share_numbers(self._disk, name):
             if numbers and number not in numbers:
                 continue
+            unread: list[OSError] = []
             with skipping(name, number, unread), opened(self._disk, name, number) as share:
                 if isinstance(share.form, Slot) and budget.admits(share, ranges):
                     found[number] = share.read(ranges)
+            if unread:
+                found[number] = []
         budget.require()
-        if unread and not found:
-            raise unreadable(unread[0])
         return found
 
     def test_and_write(self, name: str, call: SlotCall) -> SlotAnswer:

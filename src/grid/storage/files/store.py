@@ -31,7 +31,7 @@ from grid.storage.files.paths import (
     share_directory,
     share_path,
 )
-from grid.storage.files.share_files import AnswerSize, opened, plan_lease, share_numbers, skipping, unreadable
+from grid.storage.files.share_files import AnswerSize, opened, plan_lease, share_numbers, skipping
 from grid.storage.files.undo import Change, UndoLog
 from grid.storage.settings import StorageSettings
 
@@ -169,31 +169,30 @@ class ShareStore:
     def read(
         self, name: str, hidden: Hidden, wants: Mapping[ShareNumber, Sequence[Range]], room: Room | None = None
     ) -> dict[ShareNumber, list[bytes]]:
-        """Read ranges of immutable shares; missing shares are left out. NoRoomError.
-
-        PeerError: the disk could read none of the shares. If it could read some, the others are left out, too.
-        """
+        """Read ranges of immutable shares; missing shares are left out, those that the disk cannot read have no ranges. NoRoomError."""
         answer = AnswerSize(room)
-        unread: list[OSError] = []
         self.undo.settle(name, to_read=True)
         found: dict[ShareNumber, list[bytes]] = {}
         for number, ranges in wants.items():
             if number in hidden:
                 continue
+            unread: list[OSError] = []
             with skipping(name, number, unread), opened(self.disk, name, number) as share:
                 if isinstance(share.form, Container) and answer.admits(share.clipped_size(ranges), len(ranges)):
                     found[number] = share.read(ranges)
+            if unread:
+                found[number] = []
         answer.require()
-        if unread and not found:
-            raise unreadable(unread[0])
         return found
 
     def has(self, name: str, hidden: Hidden, kind: ShareKind, number: ShareNumber) -> bool:
-        """Whether that finished share exists."""
-        if number not in hidden:
-            with skipping(name, number), opened(self.disk, name, number) as share:
-                return share.kind == kind
-        return False
+        """Whether that finished share exists; one that the disk cannot read may be of that kind."""
+        if number in hidden:
+            return False
+        unread: list[OSError] = []
+        with skipping(name, number, unread), opened(self.disk, name, number) as share:
+            return share.kind == kind
+        return bool(unread)
 
     def add_lease(self, name: str, hidden: Hidden, secrets: LeaseSecrets, now: float) -> None:
         """Add or renew the lease on every share of either kind. NoSpaceError changes nothing.

@@ -57,7 +57,8 @@ async def read_shares(
     answer = await call(session.reference, RIStorageServer, where, "grid_read_shares", storage_index, packed)
     found = _parse(answer, where)
     for number, pieces in found.items():
-        check_pieces(pieces, wants.get(number, ()), where)
+        if pieces or number not in wants:  # Its disk does not give a share that comes without pieces.
+            check_pieces(pieces, wants.get(number, ()), where)
     return found
 
 
@@ -100,7 +101,8 @@ def _checked(
     found: Mapping[ShareNumber, Sequence[Buffer]], ranges: Sequence[Range], where: str
 ) -> Mapping[ShareNumber, Sequence[Buffer]]:
     for pieces in found.values():
-        check_pieces(pieces, ranges, where)
+        if pieces:
+            check_pieces(pieces, ranges, where)
     return found
 
 

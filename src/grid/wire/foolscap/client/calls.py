@@ -7,7 +7,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, DeferredList
 
-from grid.errors import FormatError, PeerError
+from grid.errors import FormatError, PeerError, PeerRefusedError
 from grid.limits import MAX_SHARES
 from grid.ports import Range, ShareNumber
 from grid.wire.foolscap.remote_errors import REMOTE_ERRORS, from_remote
@@ -39,14 +39,24 @@ def send(reference: Any, interface: Any, method: str, *arguments: Any, result: A
 
 async def all_answers(sent: Sequence[Deferred[Any]], where: str) -> list[Any]:
     """Return every answer in order. After all have ended, the first failure is raised. Canceling cancels all of them."""
-    outcomes = await DeferredList(sent, consumeErrors=True)
-    for succeeded, outcome in outcomes:
-        if not succeeded:
-            error = outcome.value
-            if isinstance(error, REMOTE_ERRORS):
-                raise from_remote(error, where) from None
-            raise error
-    return [outcome for _, outcome in outcomes]
+    outcomes = await all_outcomes(sent, where)
+    for outcome in outcomes:
+        if isinstance(outcome, PeerRefusedError):
+            raise outcome
+    return outcomes
+
+
+async def all_outcomes(sent: Sequence[Deferred[Any]], where: str) -> list[Any]:
+    """As all_answers, with a PeerRefusedError in the place of each answer that is one."""
+    outcomes: list[Any] = []
+    for succeeded, outcome in await DeferredList(sent, consumeErrors=True):
+        error = None if succeeded else outcome.value
+        if isinstance(error, REMOTE_ERRORS):
+            error = from_remote(error, where)
+        if error is not None and not isinstance(error, PeerRefusedError):
+            raise error from None
+        outcomes.append(outcome if error is None else error)
+    return outcomes
 
 
 def check_share_numbers(numbers: Sequence[int], where: str) -> None:

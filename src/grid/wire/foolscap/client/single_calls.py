@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from grid.errors import PeerError, PeerGoneError
+from grid.errors import PeerError, PeerGoneError, PeerRefusedError
 from grid.limits import CACHED_READER_SETS
 from grid.ports import Allocation, Buffer, Range, ShareNumber, ShareWrite, StorageIndex
 from grid.under_way import WritesUnderWay
-from grid.wire.foolscap.client.calls import all_answers, call, check_pieces, check_share_numbers, send
+from grid.wire.foolscap.client.calls import all_answers, all_outcomes, call, check_pieces, check_share_numbers, send
 from grid.wire.foolscap.client.link import Session
 from grid.wire.foolscap.schema import RIBucketReader, RIBucketWriter, RIStorageServer, byte_string
 from grid.wire.foolscap.values import as_bytes
@@ -50,15 +50,24 @@ async def _fetch_readers(session: Session, where: str, storage_index: StorageInd
 async def _read(
     readers: Mapping[ShareNumber, Any], where: str, wants: Mapping[ShareNumber, Sequence[Range]]
 ) -> dict[ShareNumber, list[bytes]]:
+    """The ranges; none of a share of which one is refused, unless that befalls all of them."""
     sent = [
         send(readers[number], RIBucketReader, "read", offset, length, result=byte_string(length))
         for number, ranges in wants.items()
         for offset, length in ranges
     ]
-    answers = iter(await all_answers(sent, where))
+    answers = iter(await all_outcomes(sent, where))
     found = {number: [next(answers) for _ in ranges] for number, ranges in wants.items()}
+    refused: list[PeerRefusedError] = []
     for number, ranges in wants.items():
-        check_pieces(found[number], ranges, where)
+        refusal = next((piece for piece in found[number] if isinstance(piece, PeerRefusedError)), None)
+        if refusal is None:
+            check_pieces(found[number], ranges, where)
+        else:
+            refused.append(refusal)
+            found[number] = []
+    if refused and len(refused) == len(found):
+        raise refused[0]
     return found
 
 

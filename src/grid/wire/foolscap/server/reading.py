@@ -6,7 +6,7 @@ as over HTTP, and its reader's proofs detect that.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,8 @@ from foolscap.api import Referenceable
 from twisted.internet.defer import Deferred
 from zope.interface import implementer
 
-from grid.errors import DataTooLargeError, FormatError
+from grid.engine.requests import UNREAD
+from grid.errors import DataTooLargeError, FormatError, PeerError
 from grid.limits import MAX_FILE_SIZE, MAX_SEGMENT_SIZE, READ_CALL_BYTES
 from grid.ports import Buffer, Range, ShareNumber, StorageIndex, StorageServer
 from grid.wire.budget.answer_budget import AnswerBudget
@@ -72,10 +73,23 @@ async def _streamed(
     return StreamedBytes(length, answers.reserve(outgoing), read_part)
 
 
+def told_shares(found: Mapping[ShareNumber, Sequence[Buffer]], ranges: Sequence[Range]) -> Mapping[ShareNumber, Any]:
+    """What slot_readv says of the shares found, which has no word for one that the disk does not give.
+
+    Such shares are left out beside others; PeerError where there are no others.
+    """
+    told = {number: pieces for number, pieces in found.items() if pieces or not ranges}
+    if found and not told:
+        raise PeerError(UNREAD)
+    return told
+
+
 def _there(found: Any, number: ShareNumber) -> Sequence[Buffer]:
     if number not in found:
         raise FormatError("this share no longer exists")
     pieces: Sequence[Buffer] = found[number]
+    if not pieces:
+        raise PeerError(UNREAD)
     return pieces
 
 

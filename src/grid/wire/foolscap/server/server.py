@@ -31,7 +31,7 @@ from grid.wire.budget.reservation import Reservation
 from grid.wire.foolscap.outgoing import JoinedBytes, held_answer, outgoing_bytes
 from grid.wire.foolscap.remote_errors import answer
 from grid.wire.foolscap.schema import RIStorageServer
-from grid.wire.foolscap.server.reading import RemoteReader, streamed_slot
+from grid.wire.foolscap.server.reading import RemoteReader, streamed_slot, told_shares
 from grid.wire.foolscap.server.uploads import RemoteUpload, UploadSession, share_writers
 from grid.wire.foolscap.values import (
     check_ranges,
@@ -139,7 +139,7 @@ class RemoteStorageServer(Referenceable):
         numbers = frozenset(share_number(number) for number in shares)
         ranges = check_ranges(readv)
         with suppress(DataTooLargeError):
-            return pack_shares(await self._reads.read_slot(room, storage_index, numbers, ranges))
+            return pack_shares(told_shares(await self._reads.read_slot(room, storage_index, numbers, ranges), ranges))
         # Not inside the handler: the exception would hold what was read until the last byte is sent.
         return await streamed_slot(self._server, self.answers, room.outgoing, storage_index, numbers, ranges)
 

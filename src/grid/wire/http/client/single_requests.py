@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from grid.errors import ConflictingWriteError, DataTooLargeError, FormatError
+from grid.errors import ConflictingWriteError, DataTooLargeError, FormatError, PeerRefusedError
 from grid.limits import MAX_HTTP_ERROR_BODY
 from grid.ports import Buffer, Range, ShareKind, ShareNumber, ShareWrite, StorageIndex
 from grid.wire.http.client.connection import Collector, Discarder, Receiver
@@ -19,6 +19,8 @@ from grid.wire.http.format.routes import pack_path
 
 Fetch = Callable[[Access, bytes, int, int], Coroutine[Any, Any, Buffer | None]]
 """Fetches the bytes at an offset, given access, path, offset and length; None if the share does not exist."""
+
+SERVER_FAILED = "HTTP 500"
 
 _WRITE_ERRORS = {409: ConflictingWriteError, 413: DataTooLargeError, 416: DataTooLargeError}
 
@@ -44,6 +46,7 @@ async def read_ranges(
 ) -> dict[ShareNumber, list[Buffer]]:
     """Read those ranges; missing shares are left out. One request per share and run of ranges, all at once.
 
+    A share that the server fails to read has no ranges, unless all of them fail.
     fetch: how to get a range, if not by a request of its own.
     """
     fetch = fetch or partial(fetch_range, requester)
@@ -51,18 +54,36 @@ async def read_ranges(
     held = await list_shares(requester, access, kind, index) if idle else frozenset()
     fetches = [(number, run) for number, ranges in wants.items() for run in plan_fetches(ranges)]
     answers = await all_of(
-        fetch(access, pack_path(index, kind, number), offset, length) for number, (offset, length) in fetches
+        _refusal_or(fetch(access, pack_path(index, kind, number), offset, length))
+        for number, (offset, length) in fetches
     )
     fetched: dict[ShareNumber, dict[Range, Buffer]] = {}
     missing: set[ShareNumber] = set(idle) - held
+    refused: dict[ShareNumber, PeerRefusedError] = {}
     for (number, run), answer in zip(fetches, answers, strict=True):
         if answer is None:
             missing.add(number)
+        elif isinstance(answer, PeerRefusedError):
+            refused[number] = answer
         else:
             fetched.setdefault(number, {})[run] = answer
+    if refused and refused.keys() == wants.keys():
+        raise next(iter(refused.values()))
     return {
-        number: cut_ranges(ranges, fetched.get(number, {})) for number, ranges in wants.items() if number not in missing
+        number: [] if number in refused else cut_ranges(ranges, fetched.get(number, {}))
+        for number, ranges in wants.items()
+        if number not in missing
     }
+
+
+async def _refusal_or(fetched: Coroutine[Any, Any, Buffer | None]) -> Buffer | PeerRefusedError | None:
+    """What is fetched, or the error of a server that fails to read this share."""
+    try:
+        return await fetched
+    except PeerRefusedError as error:
+        if error.kind != SERVER_FAILED:
+            raise
+        return error
 
 
 async def fetch_range(requester: Requester, access: Access, path: bytes, offset: int, length: int) -> Buffer | None:

@@ -3,7 +3,7 @@
 Requests are the records of grid.wire.packed.share_ranges. An answer is a stream of frames, so that neither side must know
 later lengths in advance. A frame has a kind (u8), a share number (u8) and a number (u32), big-endian.
 
-    SHARE   begins a share's data; number: how many ranges follow, 0 if they were left out
+    SHARE   begins a share's data; number: how many ranges follow, 0 if they were left out or the disk does not give them
     DATA    number bytes follow, and then more of the same range
     LAST    number bytes follow, the end of the range
     END     the answer is whole
@@ -57,7 +57,7 @@ class AnswerParser:
     """Parses an answer as it arrives. ranges: those requested, per share or (for find) of every share."""
 
     def __init__(self, wants: Mapping[ShareNumber, Sequence[Range]] | None, ranges: Sequence[Range] = ()) -> None:
-        """If `wants` is None, any share may come, each with `ranges` or with its data left out."""
+        """If `wants` is None, any share may come, each with `ranges`; its data may be left out."""
         self._wants = wants
         self._ranges = ranges
         self._found: dict[ShareNumber, list[Buffer]] = {}
@@ -116,7 +116,7 @@ class AnswerParser:
         asked = self._ranges if self._wants is None else self._wants.get(share)
         if asked is None or share in self._found:
             raise FormatError("a batched answer about a share that was not asked for, or twice")
-        if count != len(asked) and (count or self._wants is not None):
+        if count not in (0, len(asked)):
             raise FormatError("a batched answer with more or fewer ranges than were asked for")
         self._share, self._found[share] = share, []
         self._expected = asked if count else ()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
+from grid.engine.requests import UNREAD
 from grid.errors import GridError, PeerError
 from grid.limits import MAX_FILE_SIZE, MAX_HTTP_ADVISORY_BODY, PARSED_WEIGHT
 from grid.ports import Buffer, Range, ShareKind, ShareNumber, StorageIndex, StorageServer
@@ -227,8 +228,10 @@ class ReadAnswers:
         self, request: Request, room: Reservation, wants: Mapping[ShareNumber, Sequence[Range]]
     ) -> None:
         exchange = request.exchange
+        unread: set[ShareNumber] = set()
         for parts, is_last_group in partition(wants, lambda: self._bounds.pieces.piece_size):
-            pieces = await self._read_parts(room, request.route.storage_index, parts, wants)
+            parts = [part for part in parts if part.share_number not in unread]
+            pieces = await self._read_parts(room, request.route.storage_index, parts, wants, unread)
             if is_last_group:
                 pieces.append(END_FRAME)
             if not exchange.answered:
@@ -247,17 +250,29 @@ class ReadAnswers:
         index: StorageIndex,
         parts: Sequence[Part],
         wants: Mapping[ShareNumber, Sequence[Range]],
+        unread: set[ShareNumber],
     ) -> list[Buffer]:
+        """The frames of those parts. unread: takes the shares that the disk does not give, of which the answer has no ranges."""
         asked: dict[ShareNumber, list[Range]] = {}
         for part in parts:
             asked.setdefault(part.share_number, []).append((part.offset, part.length))
-        found = {number: iter(data) for number, data in (await self._reads.read_shares(room, index, asked)).items()}
+        answer = await self._reads.read_shares(room, index, asked)
+        found = {number: iter(data) for number, data in answer.items()}
+        lacking = {number for number, data in answer.items() if not data}
+        del answer  # Or it would be held as long as its last piece.
         pieces: list[Buffer] = []
         for part in parts:
             data = found.get(part.share_number)
             if data is None:
                 if not part.begins_share:
                     raise PeerError("a share went while it was read")
+                continue
+            if part.share_number in lacking:
+                if part.begins_share:
+                    unread.add(part.share_number)
+                    pieces.append(FRAME.pack(Frame.SHARE, part.share_number, 0))
+                if part.share_number not in unread:
+                    raise PeerError(UNREAD)
                 continue
             if part.begins_share:
                 pieces.append(FRAME.pack(Frame.SHARE, part.share_number, len(wants[part.share_number])))
@@ -281,6 +296,8 @@ class ReadAnswers:
 def _share(found: Mapping[ShareNumber, Sequence[Buffer]], number: ShareNumber) -> Sequence[Buffer]:
     if number not in found:
         raise RefusedError(404)
+    if not found[number]:
+        raise PeerError(UNREAD)
     return found[number]
 
 
