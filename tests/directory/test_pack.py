@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from grid.caps import ChkCap, DirectoryCap, LitCap, SdmfReadCap, SdmfWriteCap, UnknownChild
 from grid.codec.netstring import pack_netstring, parse_netstring
-from grid.directory.edits import SetChild, apply_edits
+from grid.directory import pack
+from grid.directory.edits import RemoveChild, SetChild, apply_edits
 from grid.directory.metadata import pack_metadata, parse_metadata
 from grid.directory.names import normalize_name
 from grid.directory.pack import (
@@ -100,6 +101,31 @@ def test_name_when_there_twice_then_the_later_listed_entry_counts() -> None:
     for raw in (data, data + hidden):
         [(name, found)] = parse_directory(raw, mutable=True).items()
         assert name == "é" and found.child is not None and found.child.metadata == {"a": 2}
+
+
+def test_entries_of_one_name_when_something_else_changes_keep_their_bytes_in_their_order() -> None:
+    earlier, later = entry(b"e\xcc\x81", read=CHK.to_string().encode()), entry("é".encode())
+    hidden = entry("é".encode(), read=b"URI:LIT:!")
+    for rows in ([earlier, later], [earlier, later, hidden], [hidden, earlier, later]):
+        entries = parse_directory(b"".join(rows) + entry(b"a"), mutable=True, write_key=WRITE_KEY)
+        assert set(entries) == {"é", "a"}
+        edited = apply_edits(entries, [SetChild("z", LIT)], now=1.0, retrying=False, write_key=WRITE_KEY).entries
+        assert pack_directory({"é": edited["é"], "a": edited["a"]}) == entry(b"a") + b"".join(rows)
+        for change in (RemoveChild("é"), SetChild("é", LIT)):
+            changed = apply_edits(entries, [change], now=1.0, retrying=False, write_key=WRITE_KEY).entries
+            again = parse_directory(pack_directory(changed), mutable=True, write_key=WRITE_KEY)
+            assert set(again) == set(changed), "none of the others comes back under the name"
+            assert all(not found.rows for found in again.values())
+
+
+def test_directory_with_more_entries_than_any_is_not_packed_whatever_their_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pack, "MAX_DIRECTORY_ENTRIES", 3)
+    entries = parse_directory(entry(b"a") * 3, mutable=True, write_key=WRITE_KEY)
+    assert len(entries) == 1 and pack_directory(entries) == entry(b"a") * 3
+    with pytest.raises(FormatError):
+        pack_directory({**entries, "b": make_entry("b", Child(target=LIT), mutable=False)})
 
 
 @pytest.mark.parametrize("data", [entry(b"a")[:-1], entry(b"a") + b"x", b"+1:x,", b"1_0:x,", b"99999999999:"])

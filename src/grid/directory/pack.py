@@ -1,17 +1,17 @@
 """The bytes of a directory: parses and packs its entries. [spec directories 2, 3, 5, 6]
 
-Pure. An entry that nobody changes keeps its bytes, even if it is malformed or its child cannot
-be listed. It never makes the others unreadable. Parsing raises only FormatError. Reprs show names and no caps.
+Pure. An entry that nobody changes keeps its bytes, even if it is malformed, its child cannot be listed, or a later entry has its
+name. It never makes the others unreadable. Parsing raises only FormatError. Reprs show names and no caps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from io import BytesIO
 from itertools import islice
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from grid.caps import KnownCap, UnknownCap, UnknownChild, parse_cap, settle_unknown_child
 from grid.caps.parsing import IMMUTABLE_PREFIX
@@ -52,10 +52,14 @@ class Child:
 
 @frozen(kw_only=True)
 class Entry:
-    """bytes: the four fields and whatever follows them. child: None if it is not listed."""
+    """data: the four fields and whatever follows them. child: None if it is not listed.
+
+    rows: if a directory has several entries with this name, the data of all of them in order, including this one.
+    """
 
     data: bytes | memoryview = field(repr=False)
     child: Child | None
+    rows: Sequence[bytes | memoryview] = field(default=(), repr=False)
 
 
 Entries = Mapping[str, Entry]
@@ -83,6 +87,7 @@ def parse_directory(data: bytes, *, mutable: bool, write_key: bytes | None = Non
     room = MetadataRoom()
     entries: Emptied[str, Entry] = Emptied()
     malformed: list[tuple[str | None, Entry]] = []
+    crowded: dict[str, list[bytes | memoryview]] = {}
     offset = count = 0
     while offset < len(data):
         try:
@@ -103,8 +108,12 @@ def parse_directory(data: bytes, *, mutable: bool, write_key: bytes | None = Non
             malformed.append((name, Entry(data=raw, child=None)))
             continue
         former = entries.get(name)
+        if former is not None:
+            crowded.setdefault(name, [former.data]).append(raw)
         if entry.child is not None or former is None or former.child is None:
             entries[name] = entry
+    for name, rows in crowded.items():
+        entries[name] = evolve(entries[name], rows=rows)
     unnamed = 0
     for name, entry in malformed:
         if name is None or name in entries:
@@ -117,13 +126,24 @@ def parse_directory(data: bytes, *, mutable: bool, write_key: bytes | None = Non
 def pack_directory(entries: Entries) -> bytes:
     """Pack a directory with these entries, by name; FormatError if it is too large."""
     pieces = BytesIO()
-    names = iter(sort_names(entries))
-    while piece := list(islice(names, _PACKED_AT_ONCE)):
-        pieces.write(b"".join(pack_netstring(entries[name].data) for name in piece))
+    rows, count = _rows(entries), 0
+    while piece := list(islice(rows, _PACKED_AT_ONCE)):
+        count += len(piece)
+        pieces.write(b"".join(map(pack_netstring, piece)))
     packed = pieces.getvalue()
-    if len(packed) > MAX_DIRECTORY_SIZE or len(entries) > MAX_DIRECTORY_ENTRIES:
-        raise FormatError(f"a directory of {len(entries)} entries and {len(packed)} bytes is larger than the limit")
+    if len(packed) > MAX_DIRECTORY_SIZE or count > MAX_DIRECTORY_ENTRIES:
+        raise FormatError(f"a directory of {count} entries and {len(packed)} bytes is larger than the limit")
     return packed
+
+
+def _rows(entries: Entries) -> Iterator[bytes | memoryview]:
+    """The data of every entry, in the order of their names."""
+    for name in sort_names(entries):
+        entry = entries[name]
+        if entry.rows:
+            yield from entry.rows
+        else:
+            yield entry.data
 
 
 def make_entry(name: str, child: Child, *, mutable: bool, write_key: bytes | None = None) -> Entry:
