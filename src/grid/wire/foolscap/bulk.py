@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from foolscap.crypto import FoolscapContextFactory
 from foolscap.negotiate import Negotiation
@@ -56,6 +57,10 @@ _WANT_READ = 2
 
 _ENABLE_PARTIAL_WRITE = 0x1
 """OpenSSL's SSL_MODE_ENABLE_PARTIAL_WRITE, which pyOpenSSL sets but does not name."""
+
+
+_factories: WeakKeyDictionary[Any, _BulkContextFactory] = WeakKeyDictionary()
+"""By Tub: what makes the one context that its connections share."""
 
 
 class BulkTransport(BufferingTLSTransport):
@@ -244,11 +249,14 @@ class _Feeder:
 
 
 class _BulkContextFactory(FoolscapContextFactory):
+    _bulk_context: Any = None
+
     def getContext(self) -> Any:
-        """Foolscap's context, changed so that a write takes a whole chunk instead of one record."""
-        context = super().getContext()
-        context.clear_mode(_ENABLE_PARTIAL_WRITE)
-        return context
+        """Foolscap's context, the same for all connections, whose writes take a whole chunk instead of one record."""
+        if self._bulk_context is None:
+            self._bulk_context = super().getContext()
+            self._bulk_context.clear_mode(_ENABLE_PARTIAL_WRITE)
+        return self._bulk_context
 
 
 class BulkNegotiation(Negotiation):
@@ -260,8 +268,11 @@ class BulkNegotiation(Negotiation):
 
     def startTLS(self, cert: Any) -> None:
         """Start TLS with the Tub's certificate."""
-        options = {"privateKey": cert.privateKey.original, "certificate": cert.original} if cert else {}
-        self.transport.startTLS(_BulkContextFactory(**options))
+        factory = _factories.get(self.tub)
+        if factory is None:
+            options = {"privateKey": cert.privateKey.original, "certificate": cert.original} if cert else {}
+            factory = _factories[self.tub] = _BulkContextFactory(**options)
+        self.transport.startTLS(factory)
         layer = self.transport.protocol
         if type(layer) is BufferingTLSTransport:
             # Twisted creates the layer internally, and offers no other way to choose its class.
