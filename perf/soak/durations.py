@@ -34,27 +34,30 @@ class Durations:
 
     def over_their_bounds(self) -> list[str]:
         """One line for each disturbed operation that took more than TOLERANCE times its bound."""
-        lines = []
-        for name, samples in sorted(self._disturbed.items()):
-            calm = self._calm.get(name, ())
-            if len(calm) < LEAST_SAMPLES:
-                continue
-            bound = FIRST_MEETING_S + 1.5 * quantiles(calm, n=10)[-1]
-            lines += [
-                f"{name} took {seconds:.1f} s while servers were away; its bound is {bound:.1f} s"
-                for seconds in samples
-                if seconds > TOLERANCE * bound
-            ]
-        return lines
+        return [
+            f"{name} took {seconds:.1f} s while servers were away; its bound is {bound:.1f} s"
+            for name, samples in sorted(self._disturbed.items())
+            for bound in [self._bound(name)]
+            for seconds in samples
+            if bound is not None and seconds > TOLERANCE * bound
+        ]
 
     def lines(self) -> list[str]:
-        """For each kind: how long the slowest tenth took, undisturbed and disturbed, and the worst."""
-        return [
-            f"{name}: {len(samples)} undisturbed, p90 {_p90(samples):.2f} s, worst {max(samples):.2f} s; "
-            f"{len(other)} disturbed, p90 {_p90(other):.2f} s, worst {max(other, default=0.0):.2f} s"
-            for name, samples in sorted(self._calm.items())
-            for other in [self._disturbed.get(name, [])]
-        ]
+        """For each kind: how long the slowest tenth took, undisturbed and disturbed, the worst, and the bound."""
+        lines = []
+        for name, samples in sorted(self._calm.items()):
+            other, bound = self._disturbed.get(name, []), self._bound(name)
+            lines.append(
+                f"{name}: {len(samples)} undisturbed, p90 {_p90(samples):.2f} s, worst {max(samples):.2f} s; "
+                f"{len(other)} disturbed, p90 {_p90(other):.2f} s, worst {max(other, default=0.0):.2f} s, "
+                + ("too few for a bound" if bound is None else f"bound {bound:.2f} s")
+            )
+        return lines
+
+    def _bound(self, name: str) -> float | None:
+        """Seconds that a disturbed operation may take; None if too few were undisturbed to say."""
+        calm = self._calm.get(name, [])
+        return FIRST_MEETING_S + 1.5 * quantiles(calm, n=10)[-1] if len(calm) >= LEAST_SAMPLES else None
 
 
 def _p90(samples: list[float]) -> float:

@@ -25,6 +25,12 @@ LARGEST = 20_000_000
 PUT_PART = 0.3
 """Of all operations on immutable files; the others read."""
 
+WEB_PART = 0.35
+"""Of all operations on immutable files: those through the gateway."""
+
+WEB_ENCODING = (3, 10, 7)
+"""What the gateway's client encodes with."""
+
 MUTABLE_PART = 0.45
 """Of all operations: those on mutable files and directories."""
 
@@ -75,6 +81,14 @@ class SoakPlan:
         how: Disturbance = "freeze" if self._random.random() < 0.2 else "kill"
         return Disturbed(self._random.choice(self._mortal), how, self._random.uniform(0, 0.4))
 
+    def last_look(self) -> list[dict[str, Any]]:
+        """A read of every file that is kept, as a whole, by each client in turn, with nothing remembered."""
+        about = {"op": "read", "offset": 0, "keep": False}
+        return [
+            {**about, "client": index % self._clients, "length": file.size, "key": file.key, "cap": file.cap}
+            for index, file in enumerate(self.files)
+        ]
+
     def returns(self) -> bool:
         """Whether a server that is away comes back now."""
         return self._random.random() < 0.3
@@ -90,15 +104,16 @@ class SoakPlan:
     def _operation(self) -> dict[str, Any]:
         draw = self._random
         client = draw.randrange(self._clients)
+        web = "web-" if draw.random() < WEB_PART else ""
         if draw.random() < MUTABLE_PART:
             return self.mutables.operation(client)
         if not self.files or draw.random() < PUT_PART:
             return {
-                "op": "put",
+                "op": f"{web}put",
                 "client": client,
                 "key": draw.randbytes(16).hex(),
                 "size": self._size(self._largest),
-                "encoding": draw.choice(ENCODINGS),
+                "encoding": WEB_ENCODING if web else draw.choice(ENCODINGS),
                 "segment": draw.choice(SEGMENTS),
                 "convergent": draw.random() < 0.5,
             }
@@ -108,7 +123,7 @@ class SoakPlan:
         else:
             offset = draw.randrange(file.size + 1)
             length = min(file.size - offset, self._size(file.size))
-        read = {"op": "read", "client": client, "offset": offset, "length": length, "keep": draw.random() < 0.8}
+        read = {"op": f"{web}read", "client": client, "offset": offset, "length": length, "keep": draw.random() < 0.8}
         return {**read, "key": file.key, "cap": file.cap}
 
     def _size(self, largest: int) -> int:

@@ -1,9 +1,10 @@
-"""The soak: a real grid and one client process, used at random for a long time while servers are killed and restarted.
+"""The soak: a real grid, a gateway and one client process, used at random for a long time while servers are killed and frozen.
 
 It stores and reads immutable files, and makes, changes and reads mutable files and directories, over every transport.
 It fails if a byte that was read is wrong or older than what was acknowledged (perf.soak.mutable_plan), if an
-operation fails although enough servers were there, if anything takes too long, if a process prints a traceback, or if
-the memory, the descriptors or the objects that a process holds while it is at rest grow over its life.
+operation fails although enough servers were there, if anything takes too long, if a process prints a traceback, if
+the memory, the descriptors or the objects that a process holds while it is at rest grow over its life, or if a storage node
+ever holds more than it may (perf.soak.held).
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ from grid.caps import ChkCap, parse_cap
 from grid.codec import base32
 from grid.runtime import KEPT_MEMORY
 from grid.wire.http.client.pool import CONNECTIONS_PER_SERVER
+from perf.processes.clients import GridGateway
 from perf.processes.node_directory import Kind, NodeSettings, Transport, make_node, start_node
 from perf.processes.node_process import child_environment
-from perf.processes.process_grid import ProcessGrid
-from perf.sampling.growth import Allowance, fit
-from perf.sampling.usage import cpu_seconds, resident
+from perf.processes.process_grid import ClientSettings, ProcessGrid
+from perf.sampling.growth import Allowance
+from perf.sampling.usage import cpu_seconds, peak_resident, resident
 from perf.soak.durations import Durations
+from perf.soak.held import Holdings, Process
 from perf.soak.plan import LARGEST, Disturbed, SoakPlan, StoredFile
 from perf.soak.soak_process import ROOT, ClientProcess, SoakError
 
@@ -57,7 +60,11 @@ the client keeps, each with a timer, when there is much to do."""
 
 @frozen(kw_only=True)
 class SoakSettings:
-    """hostile: connections held open that say nothing, too little, or never read. minutes: how long. load: cores that client and servers may use together, averaged. batches: fewer if set."""
+    """hostile: connections held open that say nothing or too little, never read, or read slowly. minutes: how long.
+
+    load: cores that client and servers may use together, averaged. batches: fewer if set. settle_s: how long all is left in
+    peace before it is seen what processes hold in the end.
+    """
 
     minutes: float = 30.0
     load: float = 0.25
@@ -66,20 +73,29 @@ class SoakSettings:
     largest: int = LARGEST
     kept_bytes: int = 200_000_000
     hostile: int = 0
+    settle_s: float = 40.0
+
+
+WRONG = ("failed operation", "wrong bytes", "lost write")
+"""What is counted even where there was none."""
 
 
 @frozen
 class Outcome:
-    """counts: of operations and of what befell servers. defects: everything that was wrong, none if all was well."""
+    """counts: of operations and of what befell servers. defects: everything that was wrong, none if all was well.
+
+    figures: a line for each kind of operation, and for what each process held.
+    """
 
     counts: Counter[str]
     defects: list[str]
-    growth: list[str] = field(factory=list)
+    figures: list[str] = field(factory=list)
 
     def __str__(self) -> str:
-        done = ", ".join(f"{count} {what}" for what, count in sorted(self.counts.items()))
+        done = ", ".join(f"{count} {what}" for what, count in sorted(self.counts.items()) if what not in WRONG)
+        wrong = ", ".join(f"{self.counts[what]} {what}" for what in WRONG)
         verdict = [f"DEFECT: {defect}" for defect in self.defects] or ["no defect"]
-        return "\n".join([done, *self.growth, *verdict])
+        return "\n".join([done, wrong, *self.figures, *verdict])
 
 
 class Soak:
@@ -96,14 +112,14 @@ class Soak:
         self._away: dict[int, str] = {}
         self._counts: Counter[str] = Counter()
         self._defects: list[str] = []
-        self._samples: dict[tuple[str, int, str], list[tuple[float, float]]] = {}
+        self._held = Holdings(ALLOWED)
         self._began = time.monotonic()
         self._sampled_at = float("-inf")
         self._durations = Durations()
         self._disturbed = False
 
-    def run(self, tell: Callable[[str], None]) -> Outcome:
-        """Go on until the time is over, or until something is so wrong that it cannot go on."""
+    def run(self, tell: Callable[[str], None], make_peace: Callable[[], None]) -> Outcome:
+        """Go on until the time is over, or until something is so wrong that it cannot go on. make_peace: ends what is hostile."""
         used, batch = 0.0, 0
         while self._goes_on(batch):
             batch += 1
@@ -118,10 +134,13 @@ class Soak:
             time.sleep(max(0.0, min(10.0, used / self._settings.load - self._elapsed())))
         else:
             self._try(self._look_at_all)
+        make_peace()
+        time.sleep(self._settings.settle_s)
+        self._try(self._sample)
         self._read_logs()
-        for words in self._durations.over_their_bounds():
+        for words in [*self._durations.over_their_bounds(), *self._held.defects()]:
             self._defect(words)
-        return Outcome(self._counts, self._defects, [*self._judge(), *self._durations.lines()])
+        return Outcome(self._counts, self._defects, [*self._durations.lines(), *self._held.lines()])
 
     def _try(self, work: Callable[[], None]) -> bool:
         """Whether it can go on."""
@@ -133,12 +152,14 @@ class Soak:
         return True
 
     def _look_at_all(self) -> None:
-        """Read every mutable object once more, when all servers are back."""
+        """Read every file and mutable object once more, when all servers are back: whatever was acknowledged is there."""
         self._bring_back(all_of_them=True)
-        for operation in self._plan.mutables.last_look(len(CLIENTS)):
+        self._disturbed = False
+        for operation in [*self._plan.last_look(), *self._plan.mutables.last_look(len(CLIENTS))]:
             self._client.ask([operation])
             (answer,) = self._client.answer()
             self._judge_answer(operation, answer)
+            self._counts["lost write"] += not answer.keys().isdisjoint(("error", "wrong"))
 
     def _goes_on(self, batch: int) -> bool:
         limit = self._settings.batches
@@ -167,14 +188,18 @@ class Soak:
             self._counts[f"{operation['kind']} operation"] += 1
             wrong = self._plan.mutables.ended(operation, answer)
             if wrong:
-                self._defect(f"{shown} with {self._away or 'nobody'} away: {wrong}")
+                self._blame(shown, answer, wrong)
             return
         for wrong in ("error", "wrong"):
             if wrong in answer:
-                self._defect(f"{shown} with {self._away or 'nobody'} away: {answer[wrong]}")
+                self._blame(shown, answer, answer[wrong])
         if "cap" in answer:
             for file in self._plan.stored(operation, answer["cap"]):
                 self._forget(file)
+
+    def _blame(self, shown: dict[str, Any], answer: dict[str, Any], words: str) -> None:
+        self._counts["wrong bytes" if "wrong" in answer else "failed operation"] += 1
+        self._defect(f"{shown} with {self._away or 'nobody'} away: {words}")
 
     def _take_away(self, disturbed: Disturbed) -> None:
         node = self._grid.storage[disturbed.server]
@@ -187,16 +212,16 @@ class Soak:
         self._write(what=disturbed.how, server=disturbed.server)
 
     def _bring_back(self, *, all_of_them: bool = False) -> None:
-        """A frozen server goes on at once, a dead one some time later, and counts again only when it is ready."""
+        """Let servers that are away go on some time later; one that was killed counts again only when it is ready."""
         for index, how in list(self._away.items()):
+            if not (all_of_them or self._plan.returns()):
+                continue
             node = self._grid.storage[index]
             if how == "freeze":
                 node.thaw()
-            elif all_of_them or self._plan.returns():
+            else:
                 start_node(node)
                 self._counts["restart"] += 1
-            else:
-                continue
             del self._away[index]
 
     def _forget(self, file: StoredFile) -> None:
@@ -207,37 +232,28 @@ class Soak:
             for node in self._grid.storage:
                 shutil.rmtree(node.directory / "storage" / "shares" / name[:2] / name, ignore_errors=True)
 
-    def _processes(self) -> dict[str, int]:
-        running = {node.name: node.pid for node in self._grid.nodes if node.running}
-        return {**running, "client": self._client.pid}
+    def _processes(self) -> list[Process]:
+        nodes = [
+            Process(name=node.name, pid=node.pid, is_node=node in self._grid.storage)
+            for node in self._grid.nodes
+            if node.running
+        ]
+        return [*nodes, Process(name="client", pid=self._client.pid)]
 
     def _cpu(self) -> dict[int, float]:
-        return {pid: cpu_seconds([pid]) for pid in self._processes().values()}
+        return {process.pid: cpu_seconds([process.pid]) for process in self._processes()}
 
     def _sample(self) -> None:
         self._client.ask([{"op": "holdings"}])
         (holdings,) = self._client.answer()
         now = self._sampled_at = self._elapsed()
-        for name, pid in self._processes().items():
-            held = {"rss": resident([pid]), "descriptors": len(os.listdir(f"/proc/{pid}/fd"))}
-            if name == "client":
+        for process in self._processes():
+            pid = process.pid
+            held: dict[str, float] = {"rss": resident([pid]), "descriptors": len(os.listdir(f"/proc/{pid}/fd"))}
+            if process.name == "client":
                 held |= {what: holdings[what] for what in ("objects", "timers")}
-            self._write(what="sample", process=name, pid=pid, **held)
-            for what, value in held.items():
-                self._samples.setdefault((name, pid, what), []).append((now, value))
-
-    def _judge(self) -> list[str]:
-        """One line for each thing that a process held long enough to say something about."""
-        lines = []
-        for (name, _, what), samples in self._samples.items():
-            growth = fit([at for at, _ in samples], [value for _, value in samples])
-            if growth is None:
-                continue
-            line = f"{name} {what}: {growth.early:.0f} -> {growth.late:.0f} ({growth.per_hour:+.0f} an hour)"
-            lines.append(line)
-            if growth.exceeds(ALLOWED[what]):
-                self._defect(f"grows: {line}")
-        return lines
+            self._write(what="sample", process=process.name, pid=pid, **held)
+            self._held.note(process, now, held, peak_resident(pid))
 
     def _read_logs(self) -> None:
         for log in sorted(self._grid.root.glob("*/run.log")):
@@ -259,22 +275,30 @@ def soak(settings: SoakSettings, directory: Path, record: TextIO, tell: Callable
     """Bring up a grid below the directory, soak it, and take it down. record: gets one line of JSON for each event."""
     storage: list[Kind] = ["grid"] * SERVERS
     with ProcessGrid(directory / "grid", introducer="grid", storage=storage, force_foolscap=False) as grid:
-        client = ClientProcess(make_clients(grid), SERVERS, grid.root / CLIENTS[0] / "run.log")
+        gateway = grid.add_client(ClientSettings(kind="grid", gateway=True))
+        assert isinstance(gateway, GridGateway)
+        client = ClientProcess(make_clients(grid), SERVERS, gateway.url, grid.root / CLIENTS[0] / "run.log")
         hostile = None
         try:
             client.answer()
-            hostile = start_hostile(grid, settings)
-            return Soak(grid, client, settings, record).run(tell)
+            hostile = start_hostile(grid, gateway, settings)
+
+            def make_peace() -> None:
+                if hostile is not None:
+                    tell(f"hostile connections: {hostile.communicate(timeout=30)[0].decode().strip()}")
+
+            return Soak(grid, client, settings, record).run(tell, make_peace)
         finally:
-            if hostile is not None:
-                tell(f"hostile connections: {hostile.communicate(timeout=30)[0].decode().strip()}")
+            if hostile is not None and hostile.poll() is None:
+                hostile.kill()
+                hostile.communicate()
             client.stop()
             for node in grid.storage:
                 if node.running:
                     node.thaw()
 
 
-def start_hostile(grid: ProcessGrid, settings: SoakSettings) -> subprocess.Popen[bytes] | None:
+def start_hostile(grid: ProcessGrid, gateway: GridGateway, settings: SoakSettings) -> subprocess.Popen[bytes] | None:
     """Connections that mean no good, if there are to be any; they end when its input does."""
     if not settings.hostile:
         return None
@@ -286,7 +310,7 @@ def start_hostile(grid: ProcessGrid, settings: SoakSettings) -> subprocess.Popen
         str(settings.hostile),
     ]
     return subprocess.Popen(
-        [*command, *(str(node.directory) for node in grid.storage)],
+        [*command, gateway.url, *(str(node.directory) for node in grid.storage)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd=ROOT,

@@ -1,6 +1,6 @@
-"""The client of a soak: the library in one process over two transports; it makes and checks every byte itself.
+"""The client of a soak: the library in one process over two transports, and a gateway over HTTP; it makes and checks every byte itself.
 
-    python -m perf.soak.soak_client SERVERS CLIENT_DIRECTORY...
+    python -m perf.soak.soak_client SERVERS GATEWAY_URL CLIENT_DIRECTORY...
 
 A question is one line of JSON, a list of operations that are carried out at the same time; so is the answer, a list
 with one object for each of them. The first line that it prints says to how many servers every client is connected. Files have no contents but
@@ -24,7 +24,6 @@ from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.threads import deferToThread
 
 from grid.caps import ChkCap, LitCap, parse_cap
-from grid.crypto.aes import CtrCipher
 from grid.engine.grid import Encoding, Remembered
 from grid.immutable.get import ImmutableFile
 from grid.immutable.put import put
@@ -34,16 +33,12 @@ from grid.node.readiness import wait_for_servers
 from grid.ports import Buffer, Runtime
 from grid.runtime import make_runtime
 from perf.soak.soak_mutable import MutableWork
+from perf.soak.soak_web import WebWork, contents
 
 READY_S = 60.0
 
 OPEN_FILES = 8
 """Files kept open over their reads, of each client."""
-
-
-def contents(key: bytes, offset: int, length: int) -> bytes:
-    """That range of the file of that key (16 bytes)."""
-    return CtrCipher(key, offset).crypt(bytes(length))
 
 
 class KeystreamSource:
@@ -76,7 +71,7 @@ class ComparingSink:
 class SoakClient:
     """The clients of the node directories, and the files they hold open."""
 
-    def __init__(self, directories: Sequence[Path], runtime: Runtime, reactor: Any) -> None:  # noqa: ANN401 - Twisted's
+    def __init__(self, directories: Sequence[Path], gateway: str, runtime: Runtime, reactor: Any) -> None:  # noqa: ANN401 - Twisted's
         self.clients = [Client(open_directory(directory), runtime, reactor) for directory in directories]
         remembered = Remembered()
         for client in self.clients:
@@ -84,6 +79,7 @@ class SoakClient:
         self._reactor = reactor
         self._open: OrderedDict[tuple[int, str], ImmutableFile] = OrderedDict()
         self._mutable = MutableWork(self.clients)
+        self._web = WebWork(gateway)
 
     async def do(self, operation: Mapping[str, Any]) -> dict[str, Any]:
         """Carry one operation out; an error is an answer as well."""
@@ -95,6 +91,8 @@ class SoakClient:
                     answer = await self._put(operation)
                 case "read":
                     answer = await self._read(operation)
+                case "web-put" | "web-read":
+                    answer = await self._web.do(operation)
                 case "holdings":
                     answer = self._holdings()
                 case _:
@@ -147,9 +145,9 @@ class SoakClient:
             await client.close()
 
 
-async def serve(directories: Sequence[Path], servers: int, runtime: Runtime, reactor: Any) -> None:  # noqa: ANN401
+async def serve(directories: Sequence[Path], servers: int, gateway: str, reactor: Any) -> None:  # noqa: ANN401
     """Answer questions until there are no more."""
-    soaked = SoakClient(directories, runtime, reactor)
+    soaked = SoakClient(directories, gateway, make_runtime(reactor), reactor)
     try:
         for client in soaked.clients:
             await wait_for_servers(client, servers, READY_S, lambda: None)
@@ -170,7 +168,7 @@ def tell(answer: Sequence[Mapping[str, Any]]) -> None:
 def main() -> None:
     """Serve, then end; an error ends the process with its words on stderr."""
     reactor = cast(Any, global_reactor)
-    servers, *directories = sys.argv[1:]
+    servers, gateway, *directories = sys.argv[1:]
 
     def ended(outcome: object) -> None:
         if outcome is not None:
@@ -179,7 +177,7 @@ def main() -> None:
 
     def start() -> None:
         paths = [Path(directory) for directory in directories]
-        Deferred.fromCoroutine(serve(paths, int(servers), make_runtime(reactor), reactor)).addBoth(ended)
+        Deferred.fromCoroutine(serve(paths, int(servers), gateway, reactor)).addBoth(ended)
 
     reactor.callWhenRunning(start)
     reactor.run()

@@ -25,8 +25,8 @@ class SoakError(Exception):
 class ClientProcess:
     """perf.soak.soak_client in a process of its own."""
 
-    def __init__(self, directories: Sequence[Path], servers: int, log: Path) -> None:
-        command = [sys.executable, "-m", "perf.soak.soak_client", str(servers), *map(str, directories)]
+    def __init__(self, directories: Sequence[Path], servers: int, gateway: str, log: Path) -> None:
+        command = [sys.executable, "-m", "perf.soak.soak_client", str(servers), gateway, *map(str, directories)]
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
                 command,

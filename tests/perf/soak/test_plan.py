@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from perf.soak.plan import ENCODINGS, MOST_AWAY, SoakPlan
+from perf.soak.plan import ENCODINGS, MOST_AWAY, WEB_ENCODING, SoakPlan
+
+PUTS = ("put", "web-put")
+READS = ("read", "web-read")
 
 
 def play(seed: int, batches: int, kept_bytes: int = 50_000_000) -> tuple[SoakPlan, list[dict[str, Any]], list[str]]:
@@ -15,7 +18,7 @@ def play(seed: int, batches: int, kept_bytes: int = 50_000_000) -> tuple[SoakPla
     for _ in range(batches):
         batch = plan.batch()
         for operation in batch:
-            if operation["op"] == "put":
+            if operation["op"] in PUTS:
                 forgotten += [file.cap for file in plan.stored(operation, f"cap{len(operations)}")]
             operations.append(operation)
     return plan, operations, forgotten
@@ -28,10 +31,12 @@ def test_plan_when_the_seed_is_the_same_is_the_same() -> None:
 
 def test_plan_when_it_runs_long_does_everything() -> None:
     _, operations, _ = play(1, 600)
-    puts = [operation for operation in operations if operation["op"] == "put"]
-    reads = [operation for operation in operations if operation["op"] == "read"]
+    puts = [operation for operation in operations if operation["op"] in PUTS]
+    reads = [operation for operation in operations if operation["op"] in READS]
     assert {operation["encoding"] for operation in puts} == set(ENCODINGS)
     assert {operation["client"] for operation in operations} == {0, 1}
+    assert {operation["op"] for operation in operations} >= {*PUTS, *READS}
+    assert all(operation["encoding"] == WEB_ENCODING for operation in puts if operation["op"] == "web-put")
     assert min(operation["size"] for operation in puts) <= 55
     assert max(operation["size"] for operation in puts) > 10_000_000
     assert {operation["keep"] for operation in reads} == {True, False}
@@ -41,19 +46,26 @@ def test_plan_when_it_runs_long_does_everything() -> None:
 
 def test_plan_when_it_reads_asks_for_what_is_there() -> None:
     _, operations, _ = play(2, 300, kept_bytes=10**12)
-    sizes = {operation["key"]: operation["size"] for operation in operations if operation["op"] == "put"}
+    sizes = {operation["key"]: operation["size"] for operation in operations if operation["op"] in PUTS}
     for operation in operations:
-        if operation["op"] == "read":
+        if operation["op"] in READS:
             assert 0 <= operation["offset"] <= operation["offset"] + operation["length"] <= sizes[operation["key"]]
 
 
 def test_plan_when_too_much_is_kept_forgets_the_oldest() -> None:
     plan, operations, forgotten = play(5, 300, kept_bytes=30_000_000)
-    puts = sum(operation["op"] == "put" for operation in operations)
+    puts = sum(operation["op"] in PUTS for operation in operations)
     assert forgotten
     assert len(plan.files) + len(forgotten) == puts
     assert sum(file.size for file in plan.files) <= 30_000_000
     assert not {file.cap for file in plan.files} & set(forgotten)
+
+
+def test_last_look_of_a_plan_reads_all_of_every_file_that_is_kept() -> None:
+    plan, _, _ = play(5, 300, kept_bytes=30_000_000)
+    look = plan.last_look()
+    assert [operation["cap"] for operation in look] == [file.cap for file in plan.files]
+    assert [(operation["offset"], operation["length"]) for operation in look] == [(0, file.size) for file in plan.files]
 
 
 def test_plan_when_enough_servers_are_away_takes_no_more() -> None:

@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from perf.soak.soak import Outcome, SoakSettings, soak
-from perf.soak.soak_client import ComparingSink, contents
+from perf.soak.soak_client import ComparingSink
+from perf.soak.soak_web import contents
 
 KEY = b"k" * 16
 
 
 def test_soak_when_servers_are_killed_and_restarted_finds_nothing_wrong(tmp_path: Path) -> None:
     record = io.StringIO()
-    settings = SoakSettings(batches=30, load=10.0, seed=8, largest=3_000_000)
-    outcome = soak(settings, tmp_path, record, lambda _: None)
+    settings = SoakSettings(batches=30, load=10.0, seed=8, largest=3_000_000, hostile=8, settle_s=1.0)
+    told: list[str] = []
+    outcome = soak(settings, tmp_path, record, told.append)
     assert outcome.defects == []
     lines = [json.loads(line) for line in record.getvalue().splitlines()]
     kinds = Counter(line["what"] for line in lines)
@@ -26,11 +28,17 @@ def test_soak_when_servers_are_killed_and_restarted_finds_nothing_wrong(tmp_path
     assert kinds["kill"] == outcome.counts["kill"] > 0
     assert outcome.counts["restart"] > 0
     assert outcome.counts["mutable-create"] > 0
+    assert outcome.counts["web-put"] + outcome.counts["web-read"] > 0
     assert sum(outcome.counts[what] for what in ("mutable-update", "mutable-overwrite")) > 0
     assert outcome.counts["mutable-read"] >= outcome.counts["mutable-create"]  # All are read in the end.
     assert {line["process"] for line in lines if line["what"] == "sample"} >= {"client", "introducer", "storage0"}
     assert list(tmp_path.iterdir()) == []
-    assert "no defect" in str(outcome)
+    text = str(outcome)
+    assert "no defect" in text
+    assert "0 failed operation, 0 wrong bytes, 0 lost write" in text
+    assert any(line.startswith("storage0 rss: ") for line in outcome.figures)
+    (hostile,) = [line for line in told if line.startswith("hostile connections: ")]
+    assert "web_read_slowly" in hostile
 
 
 async def compared(data: bytes, offset: int) -> ComparingSink:
