@@ -88,8 +88,8 @@ MAX_CONNECTIONS = 4096
 of a large grid has clients. Half of them may be strangers at any moment, which is more than the clients that reconnect at once when a
 server restarts."""
 
-MAX_STORAGE_CONNECTIONS = 1024
-"""The same for a node that stores shares; an idle connection over Foolscap costs it some 80 KiB."""
+MAX_STORAGE_CONNECTIONS = 400
+"""The same for a node that stores shares; an idle connection over Foolscap costs it 58 KiB (decision 0350)."""
 
 MAX_RECONNECT_DELAY_S = 30.0
 """Most seconds during which calls make only short tries (wire/backoff.py) after repeated failures to reach a server."""
@@ -136,7 +136,7 @@ MAX_HTTP_CBOR_ANSWER = 30 * 2**20
 MAX_HTTP_ERROR_BODY = 10_000
 """Bytes of an error's body that a client accepts. [spec wire 18]"""
 
-MAX_HTTP_CONNECTIONS = 512
+MAX_HTTP_CONNECTIONS = 300
 """Connections that one HTTP listener of a storage node serves at once; beyond that, one of them gives way."""
 
 ANSWERS_BYTES = 40 * 2**20
