@@ -50,6 +50,9 @@ from tests.support.storage import ServiceScene
 MOST_RESIDENT = 200 * 2**20
 CONNECTIONS = 12
 IDLE_CONNECTIONS = 64
+IDLE_BYTES = 64 * 2**10
+"""What an idle connection over Foolscap costs at most (decision 0350)."""
+
 LARGE = ShareNumber(255)
 """A share that is longer than one answer."""
 
@@ -252,4 +255,5 @@ async def test_node_with_all_idle_foolscap_connections_that_it_accepts_stays_bel
             for tub in tubs:
                 await stop_tub(tub)
     each = (sizes[1] - sizes[0]) / (IDLE_CONNECTIONS - 8)
+    assert each < IDLE_BYTES
     assert sizes[1] + each * (MAX_STORAGE_CONNECTIONS - IDLE_CONNECTIONS) < MOST_RESIDENT

@@ -113,13 +113,24 @@ async def test_client_when_a_slot_answer_has_other_ranges_then_raises_a_peer_err
 
 
 @pytest.mark.parametrize(
-    "data", [None, b"", "text", b"\0\1", b"\0\1\1\0\1\0\0\0\2xx", b"\0\1\1\0\0", b"\0\1\1\0\1\0\0\0\1xx"]
+    "data",
+    [None, b"", "text", b"\0\1", b"\0\1\1\0\1\0\0\0\2xx", b"\0\1\1\0\2\0\0\0\0\0\0\0\0", b"\0\1\1\0\1\0\0\0\1xx"],
 )
 async def test_client_when_a_packed_slot_answer_makes_no_sense_then_raises_a_peer_error(data: object) -> None:
     answer = b"\1" + data if isinstance(data, bytes) else data
     async with client_of(RawServer(get_version=BATCHED, grid_read_slot=data, grid_write_slot=answer)) as client:
         with pytest.raises(PeerError):
             await client.read_slot(INDEX, frozenset(), [(0, 1)])
+        with pytest.raises(PeerError):
+            await client.test_and_write(INDEX, SLOT_SECRETS, {number(1): TestWrite()}, [(0, 1)])
+
+
+async def test_packed_slot_answer_without_ranges_names_a_share_that_the_disk_does_not_give_unless_it_was_written() -> (
+    None
+):
+    data = b"\0\1\1\0\0"
+    async with client_of(RawServer(get_version=BATCHED, grid_read_slot=data, grid_write_slot=b"\1" + data)) as client:
+        assert await client.read_slot(INDEX, frozenset(), [(0, 1)]) == {1: []}
         with pytest.raises(PeerError):
             await client.test_and_write(INDEX, SLOT_SECRETS, {number(1): TestWrite()}, [(0, 1)])
 

@@ -62,7 +62,8 @@ def test_answer_when_a_range_comes_in_parts_is_joined() -> None:
     [
         frame(Frame.SHARE, 2, 1) + END_FRAME,
         frame(Frame.SHARE, 1, 1) + END_FRAME,
-        frame(Frame.SHARE, 1, 0) + END_FRAME,
+        frame(Frame.SHARE, 2, 0) + END_FRAME,
+        frame(Frame.SHARE, 1, 0) + frame(Frame.LAST, 1, 1, b"1") + END_FRAME,
         frame(Frame.SHARE, 4, 1) + END_FRAME,
         frame(Frame.SHARE, 4, 1) + frame(Frame.LAST, 4, 5, b"12345") + END_FRAME,
         frame(Frame.SHARE, 4, 1) + frame(Frame.DATA, 4, 3, b"123") + frame(Frame.LAST, 4, 2, b"45") + END_FRAME,
@@ -134,3 +135,9 @@ def test_partition_when_joined_is_the_request(wants: dict[ShareNumber, list[Rang
                 ranges.append((part.offset, part.length))
             is_open = not part.ends_range
     assert joined == wants
+
+
+def test_answer_with_a_share_whose_ranges_are_left_out_has_it_without_data() -> None:
+    parser = AnswerParser({ShareNumber(4): [(0, 5)]})
+    parser.feed(frame(Frame.SHARE, 4, 0) + END_FRAME)
+    assert parser.finish() == {4: []}

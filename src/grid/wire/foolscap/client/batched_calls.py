@@ -80,7 +80,11 @@ async def read_slot(
         answer = await call(session.reference, RIStorageServer, where, "grid_read_slot", storage_index, wants)
     except DataTooLargeError:
         return None
-    return _checked(_parse(answer, where), ranges, where)
+    found = _parse(answer, where)
+    for pieces in found.values():
+        if pieces:
+            check_pieces(pieces, ranges, where)
+    return found
 
 
 async def write_slot(
@@ -94,16 +98,9 @@ async def write_slot(
         parsed = parse_slot_answer(answer)
     except FormatError as error:
         raise misbehaved(error, where) from error
-    return SlotAnswer(passed=parsed.passed, data=_checked(parsed.data, ranges, where))
-
-
-def _checked(
-    found: Mapping[ShareNumber, Sequence[Buffer]], ranges: Sequence[Range], where: str
-) -> Mapping[ShareNumber, Sequence[Buffer]]:
-    for pieces in found.values():
-        if pieces:
-            check_pieces(pieces, ranges, where)
-    return found
+    for pieces in parsed.data.values():
+        check_pieces(pieces, ranges, where)
+    return parsed
 
 
 async def store_shares(session: Session, where: str, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
