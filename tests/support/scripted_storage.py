@@ -41,7 +41,7 @@ class Behaviour:
     are never answered. only: the methods that these two and failure apply to (none: all). lost, broken: calls that are
     never answered, or fail, whatever becomes of the others. failure: what calls from dead_from on raise instead of
     PeerGoneError. corrupt: (share number, byte offset) -> xor mask, in what is read. short: share number -> length it is
-    cut to when read. unread: shares that are told of, and that the disk does not give.
+    cut to when read. unread: shares that answers name, and that the disk does not give.
     """
 
     delay_s: float = 0.01
