@@ -77,6 +77,9 @@ def page_of(command: click.Command, context: click.Context) -> str:
     command.short_help = " ".join(whole.split("\n\n")[0].split()).rstrip(".")
     command.help = "\n\n".join(text for text in (whole, command.epilog) if text)
     text = generate_man_page(context, version=f"Grid {__version__}", date=" ")
+    # click-man puts a hyphen only before the last word of a page's name.
+    path = context.command_path
+    text = text.replace(f"See \\fB{path}-", f"See \\fB{path.replace(' ', '-')}-")
     command.help = whole
     lines = [*(_safe(line) for line in text.splitlines()), *_exit_status(), *_files(), *_see_also(context)]
     return "\n".join(lines) + "\n"

@@ -58,6 +58,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
                 "architecture.md",
                 "contributing.md",
                 "measuring.md",
+                "performance/tuning.md",
                 {"Modules": [f"api/{name}.md" for name in packages()]},
                 {"Decisions": ["decisions/README.md", *(f"decisions/{name}" for name in records)]},
             ]

@@ -84,7 +84,7 @@ def open_door(folder: Path, *, storage_count: int = 10, tls: bool = False) -> It
         node = NodeProcess(client.directory, [grid_executable(), "run", str(client.directory)])
         node.start()
         try:
-            node.wait_for(lambda: "S3 door at" in (client.directory / "run.log").read_text(), "its S3 door")
+            node.wait_for(lambda: "S3 interface at" in (client.directory / "run.log").read_text(), "its S3 door")
             yield OpenDoor(
                 grid=grid,
                 client=client,

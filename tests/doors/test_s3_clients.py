@@ -148,9 +148,9 @@ def test_restic_keeps_a_repository_in_a_bucket(door: OpenDoor, data: Path, tmp_p
 
 def test_a_door_that_was_killed_keeps_every_object_that_it_answered(door: OpenDoor, tmp_path: Path) -> None:
     answered = _put_until_killed(door, tmp_path)
-    before = door.node.log.count("S3 door at")
+    before = door.node.log.count("S3 interface at")
     door.node.start()
-    door.node.wait_for(lambda: door.node.log.count("S3 door at") > before, "its S3 door")
+    door.node.wait_for(lambda: door.node.log.count("S3 interface at") > before, "its S3 door")
     listed = {line.split()[-1] for line in aws(door, tmp_path, "s3", "ls", f"s3://{BUCKET}/killed/").splitlines()}
     assert answered and answered <= listed
     aws(door, tmp_path, "s3", "sync", f"s3://{BUCKET}/killed", tmp_path / "back")

@@ -72,7 +72,11 @@ def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -
     help="PEM certificates to trust for an https gateway, in place of the system's (or GRID_GATEWAY_CA).",
 )  # fmt: skip
 @click.option(
-    "--json", "as_json", is_flag=True, is_eager=True, help="Print JSON, for --version or for a COMMAND; failures too."
+    "--json",
+    "as_json",
+    is_flag=True,
+    is_eager=True,
+    help="Print JSON, both results and failures: for --version or for a COMMAND.",
 )
 @click.option("--version", is_flag=True, callback=_show_version, expose_value=False, help="Show the version and exit.")
 @click.pass_context

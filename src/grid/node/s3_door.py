@@ -68,7 +68,7 @@ async def running_s3_door(
     scheme = "http" if settings.certificate is None else "https"
     address = port.getHost()
     try:
-        say(f"S3 door at {scheme}://{getattr(address, 'host', '')}:{getattr(address, 'port', '')}")
+        say(f"S3 interface at {scheme}://{getattr(address, 'host', '')}:{getattr(address, 'port', '')}")
         yield door
     finally:
         await port.stopListening()

@@ -171,8 +171,8 @@ async def _serve_web(
     if settings.web_port is None:
         if settings.s3.port is not None:
             raise ConfigError(
-                f"{client.directory.config_file}: section [s3], key port: the S3 door runs beside the web gateway; set "
-                "web.port under [node], too"
+                f"{client.directory.config_file}: section [s3], key port: the S3 interface runs beside the web gateway; "
+                "set web.port under [node], too"
             )
         return
     # Only a gateway pays for the imports of one.

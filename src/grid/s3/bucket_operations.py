@@ -179,7 +179,7 @@ def _after(token: str) -> str:
     except (binascii.Error, ValueError):
         after = ""
     if not after:
-        raise S3Fault("InvalidArgument", "The continuation token is not one of this door's.")
+        raise S3Fault("InvalidArgument", "This is not a continuation token of this gateway.")
     return after
 
 

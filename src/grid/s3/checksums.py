@@ -126,7 +126,8 @@ def _hasher(algorithm: str) -> Any:  # noqa: ANN401
         library = import_module("awscrt.checksums")
     except ImportError:
         raise S3Fault(
-            "NotImplemented", f"{algorithm.upper()} needs the extra s3: pip install 'grid-storage[s3]'."
+            "NotImplemented",
+            f"{algorithm.upper()} is not available: the gateway's Grid is installed without its extra s3.",
         ) from None
     return _Crc(getattr(library, algorithm), ALGORITHMS[algorithm])
 

@@ -41,7 +41,7 @@ _CODES: dict[str, tuple[int, str]] = {
     "NoSuchBucket": (404, "This access key has no such bucket."),
     "NoSuchKey": (404, "There is no such object."),
     "NoSuchUpload": (404, "There is no such upload: it was completed or aborted, or never begun."),
-    "NotImplemented": (501, "This door does not offer that."),
+    "NotImplemented": (501, "Grid does not offer that."),
     "PreconditionFailed": (412, "A condition of the request does not hold."),
     "ConditionalRequestConflict": (409, "Another change was made at the same time; try again."),
     "RequestTimeTooSkewed": (403, "The request's time and that of the node are more than 15 minutes apart."),
@@ -64,7 +64,7 @@ class S3Fault(HttpFault):
 
 def not_implemented(what: str) -> S3Fault:
     """The refusal of something that S3 has and this door does not."""
-    return S3Fault("NotImplemented", f"This door does not offer {what}.")
+    return S3Fault("NotImplemented", f"Grid does not offer {what}.")
 
 
 _BY_STATUS = {

@@ -108,7 +108,7 @@ def pieces_of(target: KnownCap, start: int, stop: int, table: Table | None) -> l
         assert table is not None
         return list(table.between(start, stop))
     if not isinstance(target, LitCap | ChkCap | SliceCap):
-        raise S3Fault("NotImplemented", "This door does not make copies of mutable files.")
+        raise S3Fault("NotImplemented", "Grid does not copy mutable files.")
     if isinstance(target, LitCap):
         return [Part.whole(LitCap(data=target.data[start:stop]))]
     return [Part(cap=target, offset=start, length=stop - start)]

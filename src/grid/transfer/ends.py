@@ -14,7 +14,7 @@ from typing import Protocol
 from attrs import field, frozen
 from twisted.internet.defer import CancelledError as CancelledByTwisted
 
-from grid.errors import ConfigError, GridError
+from grid.errors import ConfigError, GridError, NoSuchChildError
 from grid.ports import Buffer
 
 PIECE_SIZE = 2**20
@@ -36,15 +36,20 @@ class SourceChangedError(PassingError):
     """The source changed while it was read, or is not as long as it said."""
 
 
-class NotThereError(EndError):
-    """There is nothing of that name."""
+class NotThereError(EndError, NoSuchChildError):
+    """There is nothing of that name; the message has it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, name="")
 
 
 class MissingExtraError(ConfigError):
     """A package that this end needs is not installed."""
 
     def __init__(self, what: str, package: str) -> None:
-        super().__init__(f"{what} needs the package {package}: pip install 'grid-storage[transfer]'")
+        super().__init__(
+            f"{what} needs the package {package}: install Grid again with its extra: pipx install --force '.[transfer]'"
+        )
 
 
 @contextmanager

@@ -68,4 +68,7 @@ def test_what_cannot_be_exported_is_said_before_the_passphrase_is_asked_for(comm
 def test_package_that_is_missing_is_named(command: MemoryCommand, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pyrage", None)
     said = command.fail(1, "alias", "export", "--passphrase-file", "secret", "new")
-    assert said == "encryption needs the package pyrage: pip install 'grid-storage[recovery]'"
+    assert (
+        said
+        == "encryption needs the package pyrage: install Grid again with its extra: pipx install --force '.[recovery]'"
+    )

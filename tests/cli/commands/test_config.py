@@ -26,8 +26,8 @@ def test_setting_is_changed_in_the_file_that_all_programs_read(command: MemoryCo
     assert (command.path / "grid.cfg").is_symlink() and stat.S_IMODE(file.stat().st_mode) == mode
     assert "client.shares.happy = 5" in command.succeed("config", "list").splitlines()
     assert "# client.pack is not set" in command.succeed("config", "list", "--all").splitlines()
-    assert command.succeed("config", "unset", "client.shares.happy") == "client.shares.happy is not set any more"
-    assert "its default counts" in command.fail(4, "config", "get", "client.shares.happy")
+    assert command.succeed("config", "unset", "client.shares.happy") == "client.shares.happy is no longer set"
+    assert "its default applies" in command.fail(4, "config", "get", "client.shares.happy")
     assert "is not set" in command.fail(4, "config", "unset", "client.shares.happy")
 
 

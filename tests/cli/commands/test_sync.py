@@ -49,6 +49,11 @@ def test_directory_when_synced_around_is_the_same_and_is_sent_once(client: TreeC
     assert synced(client, "--delete", tree, "w:docs") == (0, 0, 2, 2)
     assert set(client.listing("w:docs")) == {"new", "small"}, "a directory without files goes with the last of them"
 
+    for missing in (tmp_path / "missing", "w:missing"):
+        refused = client.run("sync", missing, "w:docs")
+        assert refused.code == 4, "as in every command that is given a path where nothing is"
+        assert "there is no" in refused.err or "there is nothing" in refused.err
+
     (tmp_path / "unmounted").mkdir()
     refused = client.run("sync", "--delete", tmp_path / "unmounted", "w:docs")
     assert refused.code == 1 and "nothing was removed" in refused.err

@@ -127,4 +127,5 @@ def _age() -> Any:  # noqa: ANN401
     try:
         return import_module("pyrage")
     except ImportError:
-        raise ConfigError("encryption needs the package pyrage: pip install 'grid-storage[recovery]'") from None
+        words = "install Grid again with its extra: pipx install --force '.[recovery]'"
+        raise ConfigError(f"encryption needs the package pyrage: {words}") from None

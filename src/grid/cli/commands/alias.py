@@ -19,12 +19,12 @@ _PASSPHRASE = click.option(
 
 @click.group()
 def alias() -> None:
-    """Keep the names of your directories safe."""
+    """Export and import your aliases, the names of your directories, encrypted."""
 
 
 @alias.command(
     "export",
-    short_help="writes them to an encrypted file.",
+    short_help="Write the aliases to an encrypted file.",
     epilog=examples(
         "grid alias export aliases.age",
         "grid alias export --sheet sheet.txt          # to print",
@@ -39,8 +39,8 @@ def alias() -> None:
 def export_command(ctx: click.Context, *, file: str, sheet: bool, passphrase_file: str | None, as_json: bool) -> int:
     """Write the aliases of this client directory, and the FURLs of its introducers, to FILE, encrypted by a passphrase.
 
-    The aliases are the only way to your directories. `grid alias import FILE` brings them back on another machine, and so does
-    `age --decrypt FILE`, without Grid. An existing FILE is not replaced.
+    The aliases are the only way to your directories. `grid alias import FILE` brings them back on another machine;
+    `age --decrypt FILE` shows them without Grid. An existing FILE is not replaced.
     """
     from datetime import UTC, datetime
 
@@ -76,7 +76,7 @@ def export_command(ctx: click.Context, *, file: str, sheet: bool, passphrase_fil
 
 @alias.command(
     "import",
-    short_help="brings them back.",
+    short_help="Add the aliases in such a file.",
     epilog=examples(
         "grid alias import aliases.age",
         "grid -d ~/other alias import sheet.txt",

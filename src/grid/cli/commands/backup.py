@@ -80,10 +80,10 @@ def backup(
     """Store a snapshot of DIR as Archives/TIME in the target, and link it as Latest.
 
     Only files that changed since the last backup are read and uploaded. Symbolic links are kept as links; owners, modes,
-    times and extended attributes are noted. What cannot be read is left out with a warning, and the exit status is 2.
+    times and extended attributes are recorded. What cannot be read is left out with a warning, and the exit status is 2.
     `grid restore` restores a snapshot, `grid snapshots` lists them all.
 
-    A PATTERN is one of .gitignore: a name matches at every depth, a path such as /letters/*.txt from DIR on. A file
+    PATTERN uses .gitignore syntax: a name matches at every depth, a path such as /letters/*.txt from DIR on. A file
     .gridignore has such patterns for the directory that holds it, and for those below.
     """
     from grid.caps import require_usable

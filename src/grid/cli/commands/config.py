@@ -22,7 +22,7 @@ def config() -> None:
 
 @config.command(
     "list",
-    short_help="shows the settings.",
+    short_help="Show the settings.",
     epilog=examples("grid config list", "grid config list --all", "grid -d ~/storage config list --json"),
 )
 @click.option("--all", "show_all", is_flag=True, help="Show keys that are not set, too.")
@@ -49,7 +49,7 @@ def list_command(ctx: click.Context, *, show_all: bool, as_json: bool) -> int:
 
 @config.command(
     "get",
-    short_help="shows one setting.",
+    short_help="Show one setting.",
     epilog=examples(
         "grid config get client.shares.happy",
         "grid -d ~/storage config get storage.reserved_space",
@@ -60,7 +60,7 @@ def list_command(ctx: click.Context, *, show_all: bool, as_json: bool) -> int:
 @json_option()
 @click.pass_context
 def get_command(ctx: click.Context, *, key: str, as_json: bool) -> int:
-    """Print the value of SECTION.KEY. The exit status is 4 if it is not set, so that its default counts."""
+    """Print the value of SECTION.KEY. The exit status is 4 if it is not set, and its default applies."""
     from grid.cli.terminal.quoting import plain
     from grid.errors import NoSuchChildError
     from grid.node.config_edit import split_name, values_in
@@ -69,14 +69,14 @@ def get_command(ctx: click.Context, *, key: str, as_json: bool) -> int:
     name = ".".join(split_name(key))
     value = values_in(text, str(path)).get(name)
     if value is None:
-        raise NoSuchChildError(f"{name} is not set in {path}: its default counts", name="")
+        raise NoSuchChildError(f"{name} is not set in {path}: its default applies", name="")
     click.echo(json.dumps({"event": "config-get", "key": name, "value": value}) if as_json else plain(value))
     return 0
 
 
 @config.command(
     "set",
-    short_help="changes one setting.",
+    short_help="Change one setting.",
     epilog=examples(
         "grid config set client.shares.happy 5",
         "grid -d ~/storage config set storage.reserved_space 50G",
@@ -97,7 +97,7 @@ def set_command(ctx: click.Context, *, key: str, value: str, as_json: bool) -> i
 
 @config.command(
     "unset",
-    short_help="returns one setting to its default.",
+    short_help="Return one setting to its default.",
     epilog=examples(
         "grid config unset client.shares.happy",
         "grid -d ~/storage config unset storage.readonly",
@@ -108,7 +108,7 @@ def set_command(ctx: click.Context, *, key: str, value: str, as_json: bool) -> i
 @json_option()
 @click.pass_context
 def unset_command(ctx: click.Context, *, key: str, as_json: bool) -> int:
-    """Remove SECTION.KEY from the configuration file, so that its default counts."""
+    """Remove SECTION.KEY from the configuration file, so that its default applies."""
     return _store(ctx, key, None, as_json=as_json)
 
 
@@ -134,7 +134,7 @@ def _store(ctx: click.Context, key: str, value: str | None, *, as_json: bool) ->
         line = {"event": "config-set", "key": name, "value": value, "old": old.get(name), "restart_needed": runs}
         click.echo(json.dumps(line))
         return 0
-    click.echo(f"{name} is not set any more" if value is None else f"{name} = {plain(value)}")
+    click.echo(f"{name} is no longer set" if value is None else f"{name} = {plain(value)}")
     if runs:
         click.echo("The node is running: restart it to use the new value.", err=True)
     return 0

@@ -93,7 +93,7 @@ def cp(
 
     Existing files are replaced; directories never are. -u compares a local file's time with the time of a link.
 
-    A PATTERN is one of .gitignore: a name matches at every depth, a path such as /letters/*.txt from each FROM on. A
+    PATTERN uses .gitignore syntax: a name matches at every depth, a path such as /letters/*.txt from each FROM on. A
     directory that matches stands for everything below it. What is excluded stays out, even if it is included.
     """
     from grid.cli.terminal.progress import TransferDisplay

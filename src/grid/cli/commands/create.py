@@ -110,7 +110,7 @@ def storage(
 
 
 @create.command(
-    short_help="Create a client, which reads and stores files.",
+    short_help="Create a client, to read and store files.",
     epilog=examples(
         "grid create client --introducer introducer.furl ~/.grid",
         "grid create client --introducer introducer.furl --needed 2 --happy 3 --total 4 ~/.grid",
@@ -129,7 +129,7 @@ def storage(
 def client(
     *, directory: str, introducer: str, nickname: str, needed: int, happy: int, total: int, as_json: bool
 ) -> int:
-    """Create a client directory, which reads and stores files."""
+    """Create a client directory, with which commands read and store files."""
     from grid.mutable.write.staging import encoding_notice
     from grid.node.create import NewClient, create_client
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def df(ctx: click.Context, *, in_bytes: bool, as_json: bool) -> int:
     """Show how much space each server has left, and about how many bytes of files fit into it.
 
-    With 3-of-10 encoding, files take ten thirds of their size. Servers of one host with as much space as each other are taken to
-    share a disk, which counts once in the total. The exit status is 5 if no server answers.
+    With 3-of-10 encoding, files take ten thirds of their size. Servers on one host that report the same free space are
+    assumed to share a disk, which counts once in the total. The exit status is 5 if no server answers.
     """
     from grid.cli.connection import open_client_directory, run_with_client
 

@@ -93,7 +93,7 @@ def du(ctx: click.Context, *, path: str, depth: int, in_bytes: bool, as_json: bo
     """Show how many bytes of files each directory below PATH holds, with everything below it.
 
     A file that is linked in several places counts once, where it is found first. On the servers, files take more: with
-    3-of-10 encoding, ten thirds of it. `grid stats` counts by type.
+    3-of-10 encoding, ten thirds of that. `grid stats` counts by type.
     """
     from grid.cli.terminal.columns import shown_size, table
 

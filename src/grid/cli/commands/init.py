@@ -104,8 +104,8 @@ def _ask_introducer(path: Path, asks: bool) -> str:
         " to them."
     )
     _say(
-        "An introducer tells the client which storage servers there are. Who runs the grid has its FURL, a line that begins"
-        " with pb://. To try Grid by yourself, stop here and run `grid up`."
+        "An introducer tells the client which storage servers there are. Whoever runs the grid can give you its"
+        " FURL, a line that begins with pb://. To try Grid by yourself, stop here and run `grid up`."
     )
     return str(click.prompt("FURL of the introducer, or a file that holds it", err=True))
 
@@ -115,8 +115,8 @@ def _encoding(servers: int | None, asks: bool) -> tuple[int, int, int]:
 
     if servers is None and asks:
         _say(
-            "Each file is stored as several shares on different servers, some of which restore it. How many depends on how many"
-            " servers there are."
+            "Grid stores each file as several shares on different servers. Some of the shares are enough to read the file; how"
+            " many depends on the number of servers."
         )
         servers = click.prompt(
             "How many storage servers", type=click.IntRange(1, 1000), default=USUAL_SERVERS, err=True

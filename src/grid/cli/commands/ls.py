@@ -29,7 +29,9 @@ HALF_A_YEAR_S = 180 * 24 * 3600
 @click.command(epilog=examples("grid ls work:", "grid ls -la work:docs", "grid ls -R --json work: | jq .path"))
 @click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
 @click.option("-l", "--long", is_flag=True, help="Also show mode, size and date.")
-@click.option("-a", "--all", "everything", is_flag=True, help="Accepted for habit: every entry is always listed.")
+@click.option(
+    "-a", "--all", "everything", is_flag=True, help="Accepted for compatibility: every entry is always listed."
+)
 @click.option("-F", "--classify", is_flag=True, help="Mark directories with /, writable files with *.")
 @click.option("--uri", is_flag=True, help="Also show capabilities: anyone who sees one can use it.")
 @click.option("--readonly-uri", is_flag=True, help="Also show read-only capabilities.")

@@ -32,7 +32,8 @@ def pack(ctx: click.Context, *, path: str, dry_run: bool, as_json: bool) -> int:
     """Put small immutable files below PATH into packs, and link them in place of the old ones.
 
     Tahoe-LAFS clients list and keep packed files, but cannot read them. Immutable directories (snapshots) are stored
-    again with the packed files. Old files stay on the servers until their leases run out.
+    again with the packed files. Servers keep the old files, by default forever; a server with expire.enabled deletes
+    them after their leases expire.
     """
     from grid.cli.transfer.repacking import ToPacks, is_small_file
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="How many files to fetch at once.",
 )
-@click.option("--no-owner", is_flag=True, help="As root too, do not restore the owners of files.")
+@click.option("--no-owner", is_flag=True, help="Do not restore the owners of files, even as root.")
 @replace_options()
 @progress_options
 @click.option(
@@ -72,7 +72,7 @@ def restore(
     `--snapshot NAME work:home` an older one. Files restored before and unchanged since are not fetched again; other
     files of the same name are replaced (see -n, -i and -u), and all others stay. Root also restores the owners.
 
-    A PATTERN is one of .gitignore: a name matches at every depth, a path such as /letters/*.txt from the top. A directory
+    PATTERN uses .gitignore syntax: a name matches at every depth, a path such as /letters/*.txt from the top. A directory
     that matches stands for everything below it. What is excluded stays out, even if it is included.
     """
     from grid.cli.arguments.remote import require_local_target

@@ -19,31 +19,31 @@ if TYPE_CHECKING:
 
 @click.group()
 def s3() -> None:
-    """Manage the S3 door of a node. `[s3] port` in the configuration opens the door."""
+    """Manage the S3 interface of a node, which `[s3] port` in the configuration turns on."""
 
 
 @s3.group()
 def key() -> None:
-    """Manage access keys. A running door takes up changes at once."""
+    """Manage access keys. A running node follows changes at once."""
 
 
 @key.command(
-    short_help="makes an access key.",
+    short_help="Make an access key.",
     epilog=examples(
-        "grid s3 key add --bucket photos=home:photos",
-        "grid s3 key add --bucket photos=home:photos --read-only",
-        "grid s3 key add --buckets-in home:buckets",
+        "grid s3 key add --bucket photos=work:photos",
+        "grid s3 key add --bucket photos=work:photos --read-only",
+        "grid s3 key add --buckets-in work:buckets",
     ),
 )
 @click.option(
     "--bucket", "buckets", metavar="NAME=ALIAS:PATH", multiple=True,
-    help="A bucket of the key, and the directory that it is. Can be given several times.",
+    help="A bucket, and the directory that holds its objects. Can be given several times.",
 )  # fmt: skip
 @click.option(
     "--buckets-in", "home", metavar="ALIAS:PATH",
-    help="A directory whose directories are buckets of the key, and in which it can make and delete buckets.",
+    help="A directory of buckets: each directory in it is one. The key can make and delete buckets there.",
 )  # fmt: skip
-@click.option("--read-only", is_flag=True, help="The key cannot change anything.")
+@click.option("--read-only", is_flag=True, help="Make a key that can read, but change nothing.")
 @json_option()
 @click.pass_context
 def add(ctx: click.Context, *, buckets: tuple[str, ...], home: str | None, read_only: bool, as_json: bool) -> int:
@@ -99,7 +99,7 @@ def add(ctx: click.Context, *, buckets: tuple[str, ...], home: str | None, read_
 
 @key.command(
     "list",
-    short_help="shows the access keys.",
+    short_help="Show the access keys.",
     epilog=examples("grid s3 key list", "grid s3 key list --json", "grid -d ~/client s3 key list"),
 )
 @json_option("Print JSON.")
@@ -132,7 +132,7 @@ def list_keys(ctx: click.Context, *, as_json: bool) -> int:
 
 
 @key.command(
-    short_help="removes an access key.",
+    short_help="Remove an access key.",
     epilog=examples(
         "grid s3 key remove GK0123456789ABCDEFGH",
         "grid -d ~/client s3 key remove GK0123456789ABCDEFGH",
@@ -143,7 +143,7 @@ def list_keys(ctx: click.Context, *, as_json: bool) -> int:
 @json_option()
 @click.pass_context
 def remove(ctx: click.Context, *, access_key: str, as_json: bool) -> int:
-    """Remove an access key; a running door refuses it from now on. Its buckets stay."""
+    """Remove an access key. A running node refuses it at once. Its buckets stay."""
     from grid.cli.arguments.tree import open_tree_directory
     from grid.errors import GridError
     from grid.node.s3_keys import changing_keys

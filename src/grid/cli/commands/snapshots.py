@@ -48,7 +48,7 @@ def snapshots(ctx: click.Context, *, path: str, hosts: tuple[str, ...], tags: tu
     """List the snapshots that `grid backup` stored in ALIAS:PATH, the oldest first.
 
     Times are in UTC. Files and sizes are those of the whole snapshot; what it shares with others is stored once. A dash
-    stands for what older backups and Tahoe-LAFS did not note.
+    stands for what older backups and Tahoe-LAFS did not record.
     """
     catalog = _read(ctx, path)
     found = catalog.select(hosts, tags)
@@ -106,8 +106,8 @@ def forget(
 
     The --keep options add up. N counts only hours, days, weeks, months or years that have a snapshot, and may be
     `unlimited`. Snapshots of different machines or directories are counted separately. At least one of each stays, unless
-    you name it. `grid undo` brings removed ones back. Servers remove the contents when the leases expire; until then,
-    anyone with the capability can read them.
+    you name it. `grid undo` brings removed ones back. Servers keep the contents, by default forever, and anyone with the
+    capability can read them; a server with expire.enabled deletes them after their leases expire.
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.replacing import open_undo

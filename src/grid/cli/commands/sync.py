@@ -24,7 +24,11 @@ from grid.transfer.selection import Selection
 )
 @click.argument("source", metavar="SOURCE", shell_complete=complete_local_or_remote)
 @click.argument("target", metavar="TARGET", shell_complete=complete_local_or_remote)
-@click.option("--delete", is_flag=True, help="Also remove files of TARGET that SOURCE does not have.")
+@click.option(
+    "--delete",
+    is_flag=True,
+    help="Also remove files of TARGET that SOURCE does not have; `grid undo` does not bring them back.",
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be sent and removed, and change nothing.")
 @selection_options("Copy and remove")
 @click.option("--checksum", "comparison", flag_value="checksum", help="Compare contents where times differ.")
@@ -51,12 +55,12 @@ def sync(
     jobs: int,
     as_json: bool,
 ) -> int:
-    """Make TARGET hold the files below SOURCE. Each is a local directory, or one of the grid.
+    """Copy the files below SOURCE that are new or changed into TARGET. Each is a local directory, or one on the grid.
 
     Only files whose size or time differs are sent; within the grid, files are linked. Run it again to go on after an
     interruption. Nothing is removed without --delete, and with it only after everything was sent without a failure.
 
-    A PATTERN is one of .gitignore. Files that the patterns leave out are neither sent nor removed.
+    PATTERN uses .gitignore syntax. Files that the patterns leave out are neither sent nor removed.
     """
     from grid.cli.terminal.progress import TransferDisplay
     from grid.transfer.engine import Plan

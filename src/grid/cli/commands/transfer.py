@@ -64,16 +64,20 @@ class _Size(click.ParamType[int]):
 @click.option("--streams", metavar="N", type=click.IntRange(1, 64), default=4, show_default=True,
               help="How many ranges of one file to read at once.")  # fmt: skip
 @click.option("--max-memory", metavar="SIZE", type=_Size(), default="256MiB", show_default=True,
-              help="How many bytes of files on their way to hold.")  # fmt: skip
+              help="Most file data to hold in memory at once.")  # fmt: skip
 @bwlimit_option
 @click.option("--retries", metavar="N", type=click.IntRange(0, 100), default=4, show_default=True,
-              help="How often to try a file again.")  # fmt: skip
+              help="How many times to retry a file.")  # fmt: skip
 @selection_options("Copy and remove")
 @click.option("--checksum", "comparison", flag_value="checksum", help="Compare contents where times differ.")
 @click.option("--size-only", "comparison", flag_value="size", help="Compare sizes only.")
 @click.option("--update", "comparison", flag_value="update", help="Keep files of the target that are newer.")
 @click.option("--verify", is_flag=True, help="Read every file back and compare it.")
-@click.option("--delete", is_flag=True, help="Remove files of the target that no source has.")
+@click.option(
+    "--delete",
+    is_flag=True,
+    help="Remove files of the target that no source has; `grid undo` does not bring them back.",
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be sent and removed, and change nothing.")
 @click.option("--convergent", is_flag=True, help="Onto the grid: store equal files once; reads each file twice.")
 @progress_options
@@ -86,13 +90,13 @@ def transfer(
 ) -> int:
     """Copy everything below each SOURCE into TARGET, and only what is new.
 
-    An end is a path of this machine, ALIAS:PATH, a capability, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX,
+    A source or target is a path of this machine, ALIAS:PATH, a capability, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX,
     az://CONTAINER/PREFIX or sftp://USER@HOST/PATH; http:// and https:// name a single file as a source.
 
     Run the same command again to go on after an interruption. Files that are done are not sent again; files that
     changed are. A file that fails stops no other, and makes the exit status 1.
 
-    A PATTERN is one of .gitignore. Files that the patterns leave out are neither sent nor removed.
+    PATTERN uses .gitignore syntax. Files that the patterns leave out are neither sent nor removed.
     """
     from grid.cli.terminal.progress import TransferDisplay
 

@@ -40,10 +40,10 @@ _ASCII = ("|-- ", "`-- ", "|   ", "    ")
 @json_option("Print a line of JSON for each entry, and one with the totals.")
 @click.pass_context
 def tree(ctx: click.Context, *, path: str, depth: int | None, only_directories: bool, as_json: bool) -> int:
-    """Draw everything below PATH as a tree: of each directory its files first, then its directories.
+    """Draw everything below PATH as a tree: in each directory, first its files, then its directories.
 
-    What a directory holds that is linked in several places is shown in the first of them. Directories that cannot be read are
-    named on stderr, and the exit status is 1.
+    A directory that is linked in several places is drawn in each, but its contents only below the first. Directories that
+    cannot be read are named on stderr, and the exit status is 1.
     """
     drawing = _Drawing(as_json, only_directories, depth, _pieces())
 

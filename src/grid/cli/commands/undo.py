@@ -41,7 +41,8 @@ def undo(ctx: click.Context, *, number: int | None, is_list: bool, force: bool, 
 
     The last 100 changes made with rm, mv, ln, put, cp and forget on this machine are kept; --list shows those of the client
     directory in use. Nothing is undone if an entry is no longer what the change left. What `put` wrote into an existing
-    mutable file cannot be undone. Contents stay on the servers until their leases expire.
+    mutable file cannot be undone. Servers keep the contents, by default forever; a server with expire.enabled deletes
+    them after their leases expire.
     """
     from grid.cli.arguments.remote import RemotePath
     from grid.cli.arguments.replacing import open_undo

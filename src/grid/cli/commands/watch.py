@@ -57,16 +57,18 @@ class _Options:
 @click.argument("folder", metavar="FOLDER", type=click.Path(), shell_complete=complete_local_or_remote)
 @click.argument("target", metavar="TARGET", shell_complete=complete_local_or_remote)
 @click.option("--settle", metavar="SECONDS", type=click.FloatRange(0), default=10.0, show_default=True,
-              help="Take a file once it has been quiet for this long.")  # fmt: skip
+              help="Store a file once nothing has written to it for this long.")  # fmt: skip
 @click.option("--every", metavar="SECONDS", type=click.FloatRange(0.1), default=5.0, show_default=True,
               help="How often to look for new files.")  # fmt: skip
-@click.option("--once", is_flag=True, help="Store what is quiet now, and end.")
+@click.option("--once", is_flag=True, help="Store the files that are complete now, and end.")
 @click.option("--status", is_flag=True, help="Show what is stored, under way and failed, and change nothing.")
 @click.option("--transfers", metavar="N", type=click.IntRange(1, 256), default=JOBS, show_default=True,
               help="How many files to store at once.")  # fmt: skip
 @selection_options("Store")
 @click.option(
-    "--verify", is_flag=True, help="Check that all files stored are whole, and store again those that are not."
+    "--verify",
+    is_flag=True,
+    help="Ask the servers whether all stored files have all their shares, and store again those that lack some.",
 )
 @click.option("--unique", is_flag=True, help="Use random keys: files are read only once, and equal files stored twice.")
 @bwlimit_option
@@ -78,8 +80,8 @@ class _Options:
 def watch(ctx: click.Context, /, *, folder: str, once: bool, status: bool, as_json: bool, **options: object) -> int:
     """Store every file that appears below FOLDER in TARGET, once it is complete.
 
-    A file counts as complete when it has been quiet for some seconds. Files that change later are stored again. Nothing
-    is ever removed, neither here nor there. TARGET is ALIAS:PATH, a capability, or any other target of `grid transfer`.
+    A file counts as complete when nothing has written to it for some seconds. Files that change later are stored again.
+    Nothing is ever removed, neither from FOLDER nor from TARGET. TARGET is ALIAS:PATH, a capability, or any other target of `grid transfer`.
 
     The watch keeps a journal: after a crash or a full disk, start it again and it goes on. `--status` reads the journal
     while the watch runs.

@@ -31,9 +31,9 @@ def exclude_options(command: F) -> F:
     @click.option("--exclude-vcs", is_flag=True, help="Leave out the files of version control systems.")
     @click.option(
         "--exclude-if-present", "markers", metavar="NAME", multiple=True,
-        help="Leave out what is in a directory that has a file NAME, but for that file.",
+        help="Leave out the contents of directories that hold a file NAME, except that file.",
     )  # fmt: skip
-    @click.option("--one-file-system", is_flag=True, help="Leave out what is on other file systems than DIR.")
+    @click.option("--one-file-system", is_flag=True, help="Leave out other file systems than that of DIR.")
     @wraps(command)
     def run(
         *arguments: object, patterns: Sequence[str], pattern_files: Sequence[str], exclude_vcs: bool,
@@ -54,8 +54,10 @@ def exclude_options(command: F) -> F:
 def note_options(command: F) -> F:
     """The options that say what a snapshot's link notes; the command gets a `note`. UsageError for a bad tag."""
 
-    @click.option("--tag", "tags", metavar="TAG", multiple=True, help="Note this tag beside the snapshot.")
-    @click.option("--host", metavar="NAME", help="The machine to note beside the snapshot; default: its host name.")
+    @click.option("--tag", "tags", metavar="TAG", multiple=True, help="Record this tag with the snapshot.")
+    @click.option(
+        "--host", metavar="NAME", help="The machine's name to record with the snapshot; default: its host name."
+    )
     @wraps(command)
     def run(*arguments: object, tags: Sequence[str], host: str | None, **options: object) -> object:
         check_tags(tags)

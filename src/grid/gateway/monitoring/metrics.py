@@ -67,7 +67,7 @@ class Metrics:
         self._gauge("grid_http_requests_active", "Requests in progress.", gateway.traffic.active)
         gateway.traffic.watch(self._http.count)
         self._s3 = _S3(self._registry)
-        self._gauge("grid_s3_requests_active", "Requests in progress at the S3 door.", gateway.s3_traffic.active)
+        self._gauge("grid_s3_requests_active", "S3 requests in progress.", gateway.s3_traffic.active)
         gateway.s3_traffic.watch(self._s3.count)
         self._registry.register(_OpenFileReads(gateway))
         self._storage = _Storage()
@@ -141,22 +141,22 @@ class _S3:
         kinds = ["operation", "status"]
         self._requests = Counter(
             "grid_s3_requests",
-            "Finished requests at the S3 door: by operation and class of status.",
+            "Finished S3 requests: by operation and class of status.",
             kinds,
             registry=registry,
         )
         self._seconds = Histogram(
             "grid_s3_request_seconds",
-            "Time from the end of a request's head to the end of its answer, at the S3 door.",
+            "Time from the end of an S3 request's head to the end of its answer.",
             ["operation"],
             buckets=_SECONDS,
             registry=registry,
         )
         self._received = Counter(
-            "grid_s3_request_bytes", "Bytes of the bodies of requests at the S3 door.", ["operation"], registry=registry
+            "grid_s3_request_bytes", "Bytes of the bodies of S3 requests.", ["operation"], registry=registry
         )
         self._sent = Counter(
-            "grid_s3_response_bytes", "Bytes of the bodies of answers of the S3 door.", ["operation"], registry=registry
+            "grid_s3_response_bytes", "Bytes of the bodies of answers to S3 requests.", ["operation"], registry=registry
         )
 
     def count(self, served: Served) -> None:
