@@ -36,7 +36,7 @@ def test_a_file_whose_servers_were_killed_is_seen_to_be_ill_and_is_repaired(visi
     with open(started.value.path(), "rb") as file:
         assert file.read() == contents
     visitor.go("/servers")
-    assert page.get_by_text("2 cannot be reached at the moment.").is_visible()
+    assert page.get_by_text("2 servers cannot be reached right now.").is_visible()
 
 
 def test_an_upload_is_followed_live_from_its_begin_to_its_end(visitor: Visitor, served: Served) -> None:

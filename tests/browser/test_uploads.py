@@ -62,7 +62,7 @@ def test_a_folder_dropped_again_after_a_reload_sends_only_what_is_new_or_changed
 
     assert finish(visitor).startswith("3 of 3 files, 2 skipped,")
     assert sorted(sent) == ["0.bin", "1.bin", "new.bin"]
-    assert "2 were there already" in page.locator(".queue .hint").inner_text()
+    assert "2 already existed" in page.locator(".queue .hint").inner_text()
     assert page.locator(".queue li.skipped").count() == 2
     visitor.picture("skipped")
     page.get_by_role("button", name="Upload all again").click()
@@ -96,7 +96,7 @@ def test_failed_files_say_why_and_are_sent_again_by_a_button(visitor: Visitor, t
     page.route("**/1.bin?*", lambda route: route.fulfill(status=503, body="too few servers can be reached\n"))
     visitor.drop([folder])
     page.locator(".queue li.failed").get_by_text("too few servers can be reached").wait_for()
-    page.get_by_text("Finished, not all of it").wait_for()
+    page.get_by_text("Finished, with failures").wait_for()
     visitor.picture("failed")
     page.unroute_all()
 
@@ -124,7 +124,7 @@ def test_stopped_files_begin_again_and_leaving_with_files_on_their_way_is_asked_
     page.locator(".queue li.sending, .queue li.storing").first.wait_for()
 
     page.get_by_role("button", name="Pause", exact=True).click()
-    page.get_by_role("button", name="Stop those on their way too").click()
+    page.get_by_role("button", name="Stop uploads in progress too").click()
 
     page.locator(".queue .sum").get_by_text("Paused", exact=True).wait_for()
     assert "files wait on this page until you resume" in page.locator(".queue .hint").inner_text()
@@ -151,7 +151,7 @@ def test_files_of_other_contents_are_replaced_kept_or_skipped_as_somebody_choose
     question = page.get_by_role("group", name="Replace?")
 
     for name, choice in (("a.txt", "Replace"), ("b.txt", "Keep both"), ("c.txt", "Skip")):
-        question.get_by_text(f"“{name}” is there already").wait_for()
+        question.get_by_text(f"“{name}” already exists").wait_for()
         assert visitor.ask("GET", f"{directory}{name}") == b"the old contents"
         question.get_by_role("button", name=choice, exact=True).click()
 
@@ -161,7 +161,7 @@ def test_files_of_other_contents_are_replaced_kept_or_skipped_as_somebody_choose
     assert visitor.ask("GET", f"{directory}b%20(2).txt") == b"other contents, and more of them"
     visitor.picture("chosen")
     page.get_by_role("button", name="Undo: bring back the old a.txt").click()
-    page.get_by_text("The old one is back").wait_for()
+    page.get_by_text("The old file is back").wait_for()
     assert visitor.ask("GET", f"{directory}a.txt") == b"the old contents"
     page.get_by_role("button", name="Clear the list").click()
     page.locator(".queue").wait_for(state="hidden")
@@ -180,8 +180,8 @@ def test_a_second_batch_is_in_sight_and_a_file_can_be_taken_out_of_it(
 
     visitor.drop([tmp_path / f"{number}.bin" for number in range(30, 40)])
 
-    page.get_by_role("list", name="On their way").get_by_text("30.bin").wait_for()
-    assert page.get_by_role("list", name="On their way").get_by_text("30.bin").is_visible()
+    page.get_by_role("list", name="Uploading").get_by_text("30.bin").wait_for()
+    assert page.get_by_role("list", name="Uploading").get_by_text("30.bin").is_visible()
     page.get_by_role("button", name="Remove 39.bin from the queue").click()
     visitor.picture("second")
     served.order("release")
@@ -200,7 +200,7 @@ def test_a_file_removed_while_the_directory_is_read_is_not_sent(
     sent = puts(visitor)
     served.order("hold")
     visitor.drop([tmp_path / "kept.bin", tmp_path / "removed.bin"])
-    page.get_by_role("list", name="On their way").get_by_text("removed.bin").wait_for()
+    page.get_by_role("list", name="Uploading").get_by_text("removed.bin").wait_for()
 
     page.get_by_role("button", name="Remove removed.bin from the queue").click()
     served.order("release")

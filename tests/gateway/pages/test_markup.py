@@ -64,7 +64,7 @@ def test_durations_have_the_unit_that_fits(seconds: float | None, text: str) -> 
 
 
 def test_times_that_no_calendar_has_are_not_shown() -> None:
-    assert time_text(0) == "1970-01-01 00:00"
+    assert time_text(0) == "1970-01-01 00:00 UTC"
     assert [time_text(moment) for moment in (None, 1e300, float("nan"), float("inf"))] == ["–"] * 4
 
 

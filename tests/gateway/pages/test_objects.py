@@ -12,6 +12,7 @@ from grid.directory.pack import Child, Target
 from grid.gateway.pages.directory import DirectoryView, render_directory, render_rename
 from grid.gateway.pages.entries import sorted_entries
 from grid.gateway.pages.info import render_info, render_upload_results
+from grid.gateway.pages.mistakes import render_mistake
 from grid.gateway.pages.paging import parse_page
 from grid.gateway.pages.shell import render_error
 from tests.gateway.pages.hostile import HOSTILE, require_harmless
@@ -100,6 +101,13 @@ def test_share_links_say_what_each_capability_allows() -> None:
     assert isinstance(cap, SdmfWriteCap)
     assert shown == [cap.to_string(), cap.read_cap().to_string(), cap.read_cap().verify_cap().to_string()]
     assert "read and change the file" in document.text
+    assert "Repair needs the write capability." in document.text
+    assert "check and repair the shares" in require_harmless(render_info(Child(target=FILE), 10, "a.txt")).text
+
+
+def test_refusal_of_a_forbidden_file_does_not_say_that_its_capability_is_read_only() -> None:
+    shown = require_harmless(render_mistake(403, "Access Prohibited: by court order", servers=[])).text
+    assert "Access Prohibited: by court order." in shown and "read-only" not in shown
 
 
 @pytest.mark.parametrize(
@@ -181,7 +189,7 @@ def test_names_are_found_in_all_pages_of_a_long_list() -> None:
     found = render_directory(view(many(1201), find="FILE 119"))
     assert names_in(found) == ["file 119", "file 1119", *(f"file {number}" for number in range(1190, 1200))]
     assert "12 of 1201 entries found" in found
-    assert "No name here has" in render_directory(view(many(1201), find="<b>"))
+    assert "No names contain" in render_directory(view(many(1201), find="<b>"))
     require_harmless(render_directory(view(many(1201), find="<b>")))
 
 

@@ -68,7 +68,7 @@ async def test_entry_of_other_contents_is_in_the_way_then_is_kept_until_its_owne
         question = await send(web, (f"/uri/{directory}/", CHANGES[kind]))
 
         assert question.status == 409
-        assert "a.txt is there already" in Document(question.text).text.replace("“", "").replace("”", "")
+        assert "a.txt already exists" in Document(question.text).text.replace("“", "").replace("”", "")
         assert await children_of(web, directory) == before
         keep, replace = forms_of(question)
         replaced = await send(web, replace)

@@ -54,5 +54,5 @@ function showNothing(isNothing, text) {
     place = element("p", { id: "no-match", class: "hint" }, "");
     document.getElementById("listing").append(place);
   }
-  place.textContent = `No name here has “${text.trim()}” in it.`;
+  place.textContent = `No names contain “${text.trim()}”.`;
 }

@@ -3,7 +3,7 @@
 import { announce, element, sizeText, timeText } from "./dom.js";
 
 const SHOWN = 200;
-const LISTS = { now: "On their way", waiting: "Waiting", ended: "Finished" };
+const LISTS = { now: "Uploading", waiting: "Waiting", ended: "Finished" };
 const PLACE = { waiting: "waiting", done: "ended", undone: "ended", skipped: "ended" };
 
 export class QueueView {
@@ -12,7 +12,7 @@ export class QueueView {
     this.words = element("span", {}, "");
     this.pace = element("span", {}, "");
     this.pause = button("Pause");
-    this.stop = button("Stop those on their way too");
+    this.stop = button("Stop uploads in progress too");
     this.retry = button("Try the failed ones again");
     this.all = button("Upload all again");
     this.clear = button("Clear the list");
@@ -81,7 +81,7 @@ export class QueueView {
       made.addEventListener("click", () => this.queue.answer(item, choice, all.checked));
       return made;
     });
-    const words = `“${item.path.join("/")}” is there already: ${thereText(item.there)}. Yours has ${sizeText(item.size)}. ${lossText(item.there)}`;
+    const words = `“${item.path.join("/")}” already exists: ${thereText(item.there)}. Yours is ${sizeText(item.size)}. ${lossText(item.there)}`;
     const others = element("div", { class: "check" }, all, element("label", { for: "for-all" }, "Do the same for all files of this batch"));
     this.question.replaceChildren(element("p", {}, words), element("div", { class: "buttons" }, ...buttons), others);
     announce(words);
@@ -151,9 +151,9 @@ function lossText(there) {
 }
 
 function paceText(state) {
-  if (state.left === 0) return state.failed ? "Finished, not all of it" : "Finished";
+  if (state.left === 0) return state.failed ? "Finished, with failures" : "Finished";
   if (state.left === state.asking) return "Waiting for your choice";
-  if (state.isPaused) return state.active ? "Pausing after what is on its way…" : "Paused";
+  if (state.isPaused) return state.active ? "Pausing after the uploads in progress…" : "Paused";
   const isStoring = state.sending + state.looking === 0 && state.storing > 0;
   return `${isStoring ? "Storing" : "Sending"} ${sizeText(isStoring ? state.rates.stored : state.rates.sent)}/s, ${timeText(state.remaining)} left`;
 }
@@ -162,22 +162,22 @@ function hintText(state) {
   const wait = `${state.waiting} ${state.waiting === 1 ? "file waits" : "files wait"}`;
   if (state.trouble && state.left) return `Paused, because ${state.trouble}. What is stored stays stored; ${wait} until you resume.`;
   if (state.left && state.isPaused) {
-    if (state.active) return `No further file is started; ${state.active} on the way will arrive. Stopped ones would begin again from their start.`;
+    if (state.active) return `No new uploads will start; ${state.active} in progress will finish. If you stop them, they start over.`;
     return `What is stored stays stored; ${wait} on this page until you resume.`;
   }
-  if (state.left) return "Keep this page open. Should it close, drop the same files again: those that are there already are skipped.";
-  if (state.skipped) return `${state.skipped} ${state.skipped === 1 ? "was" : "were"} there already, and not sent again.`;
+  if (state.left) return "Keep this page open. If it closes, drop the same files again: those that are already stored are skipped.";
+  if (state.skipped) return `${state.skipped} already existed, and ${state.skipped === 1 ? "was" : "were"} not sent again.`;
   return "";
 }
 
 const WORDS = {
   waiting: (item) => sizeText(item.size),
   looking: () => "Looking…",
-  asking: () => "There already: choose above",
+  asking: () => "Already exists: choose above",
   sending: (item) => (item.size ? `Sent ${sizeText(item.sent)} of ${sizeText(item.size)}` : "Making…"),
   storing: (item) => (item.stored ? `Stored ${sizeText(item.stored)} of ${sizeText(item.size)}` : "Storing…"),
-  done: (item) => `Stored${item.choice === "both" ? ` as ${item.target.at(-1)}` : item.replaced ? ", the old one replaced" : ""}, ${sizeText(item.size)}${item.problem ? `. ${item.problem}` : ""}`,
-  undone: () => "The old one is back",
-  skipped: (item) => (item.choice === "skip" ? "Skipped" : "Already there"),
+  done: (item) => `Stored${item.choice === "both" ? ` as ${item.target.at(-1)}` : item.replaced ? ", the old file was replaced" : ""}, ${sizeText(item.size)}${item.problem ? `. ${item.problem}` : ""}`,
+  undone: () => "The old file is back",
+  skipped: (item) => (item.choice === "skip" ? "Skipped" : "Already stored"),
   failed: (item) => item.problem,
 };

@@ -156,7 +156,7 @@ def _listing(view: DirectoryView) -> Markup:
         return tag("div", nothing_here("This directory is empty", hint), id="listing")
     found = find_names(view.children, view.find)
     if not found:
-        return tag("div", tag("p", f"No name here has “{view.find.strip()}” in it.", class_="hint"), id="listing")
+        return tag("div", tag("p", f"No names contain “{view.find.strip()}”.", class_="hint"), id="listing")
     ordered = sorted_entries(found, view.sort, descending=view.descending)
     paged = Paged(len(ordered), view.page)
     heads = [_sorting_head(view, key) for key in SORT_KEYS]

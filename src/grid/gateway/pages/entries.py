@@ -75,7 +75,7 @@ def describe(child: Child) -> str:
     else:
         kind = "an editable file"
     at = linked_at(child)
-    return kind if at is None else f"{kind}, linked {time_text(at)} UTC"
+    return kind if at is None else f"{kind}, linked {time_text(at)}"
 
 
 def target_text(target: Target) -> str:

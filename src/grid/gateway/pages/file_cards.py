@@ -39,7 +39,7 @@ def preview(name: str, address: str) -> Markup | None:
         case "audio":
             shown = tag("audio", src=address, controls=True, preload="metadata", aria_label=name or "the recording")
         case "pdf" | "text" as kind:
-            wait = tag("p", "With scripts it is shown here; without, ", tag("a", "open it", href=address), ".")
+            wait = tag("p", "Previews need JavaScript. ", tag("a", "Open the file", href=address), ".")
             shown = tag("div", wait, data_preview=kind, data_address=address, data_name=name)
         case _:
             return None
@@ -64,6 +64,10 @@ def share_links(cap: KnownCap) -> Markup:
     verify = None if isinstance(cap, LitCap) else cap.verify_cap()
     if verify is not None:
         words = "Anyone with this capability can check and repair the shares, but read nothing."
+        if cap.is_mutable:
+            words = (
+                "Anyone with this capability can check the shares, but read nothing. Repair needs the write capability."
+            )
         rows.append(_row("shield", "Verify", words, verify.to_string(), opens=False))
     note = tag("p", "There are no accounts: the capability is the permission. Once shared, it cannot be taken back.")
     return card("Share", note, rows, id="share", class_="sharing")

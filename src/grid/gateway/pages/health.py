@@ -42,7 +42,7 @@ def _repair_notice(checked: Json) -> Markup:
         return notice("good", tag("p", "There was nothing to repair."))
     if checked.get("repair-successful"):
         return notice("good", tag("p", "Repaired: all shares are there again."))
-    return notice("bad", tag("p", "The repair did not bring back all shares. See which servers are away."))
+    return notice("bad", tag("p", "The repair did not bring back all shares. Check which servers are unreachable."))
 
 
 def _good_of(good: int, expected: int) -> str:
@@ -77,7 +77,7 @@ def _results(checked: Json, known: Sequence[ServerView]) -> Markup:
         facts(
             ("Good shares", f"{good} of {expected}, {needed} needed"),
             ("Servers with good shares", str(_number(results, "count-good-share-hosts"))),
-            ("Happiness", str(_number(results, "count-happiness"))),
+            ("Servers with a share of their own (happiness)", str(_number(results, "count-happiness"))),
             ("Damaged shares", str(_number(results, "count-corrupt-shares"))),
             ("Servers that answered", _answered(results, silent)),
         ),

@@ -71,7 +71,7 @@ def _facts(target: KnownCap, size: int | None) -> Markup:
     authority = {"write": "read and write", "read": "read only", "verify": "verify only"}[target.authority]
     pairs: list[tuple[str, object]] = [("Type", f"{what}, {kind}"), ("Your capability", authority)]
     if not isinstance(target, DirectoryCap):
-        exact = f" ({size:,} bytes)".replace(",", " ") if size is not None and size > 999 else ""
+        exact = f" ({size:,} bytes)" if size is not None and size > 999 else ""
         pairs.append(("Size", f"{size_text(size)}{exact}"))
     index = target.storage_index
     if index is not None:

@@ -122,10 +122,10 @@ def duration_text(seconds: float | None) -> str:
 
 
 def time_text(unix_time: float | None) -> str:
-    """A moment, in UTC; a dash if it is not known or none that calendars have."""
+    """A moment, with the name of its zone, UTC; a dash if it is not known or none that calendars have."""
     if unix_time is None:
         return "–"
     try:
-        return datetime.fromtimestamp(unix_time, UTC).strftime("%Y-%m-%d %H:%M")
+        return datetime.fromtimestamp(unix_time, UTC).strftime("%Y-%m-%d %H:%M UTC")
     except (ValueError, OverflowError, OSError):
         return "–"

@@ -85,7 +85,6 @@ _TITLES = {
 }
 
 _HINTS = {
-    403: "This capability is read-only.",
     404: "It may have been renamed, moved or deleted.",
     500: "See the log of the gateway.",
 }

@@ -130,7 +130,7 @@ def render_operations(active: Sequence[Operation], recent: Sequence[Operation], 
         _table("In progress", active, now) if active else nothing_here("Nothing is in progress", _WAITING, "media")
     )
     over: Markup = (
-        _table("Over", recent, now) if recent else tag("p", "Nothing has happened since this gateway started.")
+        _table("Finished", recent, now) if recent else tag("p", "Nothing has happened since this gateway started.")
     )
     live = tag("div", tag("h2", "In progress"), running, tag("h2", "Recent"), over, id="operations", data_live=EVENTS)
     lead = tag("p", "Live uploads, downloads and changes.", class_="lead")

@@ -74,9 +74,7 @@ def render_conflict(conflict: Conflict) -> str:
     )
     parts = [
         tag("h1", "Replace “", name, "”?"),
-        notice(
-            "warn", tag("p", "“", name, f"” is there already: {describe(conflict.there)}. Nothing was changed yet.")
-        ),
+        notice("warn", tag("p", "“", name, f"” already exists: {describe(conflict.there)}. Nothing has changed yet.")),
         keep,
         tag("p", "A directory cannot be replaced: delete or rename it first.")
         if is_directory(conflict.there.target)
@@ -91,7 +89,9 @@ def _mutable_hint(name: str, there: Child) -> Markup | None:
     target = there.target
     if isinstance(target, UnknownChild | DirectoryCap) or not target.is_mutable or target.authority != "write":
         return None
-    words = "The file there is editable. To change its contents and keep its capability, use “Replace the contents” on "
+    words = (
+        "The existing file is editable. To change its contents and keep its capability, use “Replace the contents” on "
+    )
     return tag("p", words, tag("a", "its page", href=info_path(target, name)), ".", class_="hint")
 
 

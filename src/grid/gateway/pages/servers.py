@@ -43,7 +43,7 @@ def render_servers(servers: Sequence[ServerView], introducers: Sequence[str], ne
             aria_label="Storage servers",
         )
     lost = sum(not server.is_connected for server in servers)
-    warning = notice("warn", tag("p", f"{lost} cannot be reached at the moment.")) if lost else None
+    warning = notice("warn", tag("p", f"{counted(lost, 'server')} cannot be reached right now.")) if lost else None
     listed = [tag("h2", "Introducers"), tag("ul", [tag("li", line) for line in introducers])] if introducers else None
     return document(
         "Servers", tag("h1", "Servers"), _lead(servers, needed, total), warning, table, listed, here="/servers"
