@@ -73,4 +73,4 @@ def sftp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]
 def require(package: str) -> None:
     """Skip the test if a package is not installed, and say which."""
     if find_spec(package) is None:
-        pytest.skip(f"the package {package} is not installed: pip install 'grid-storage[transfer]'")
+        pytest.skip(f"the package {package} is not installed: pip install '.[transfer]'")
