@@ -104,7 +104,7 @@ def _ask_introducer(path: Path, asks: bool) -> str:
         " to them."
     )
     _say(
-        "An introducer tells the client which storage servers there are. Whoever runs the grid can give you its"
+        "An introducer tells the client which storage servers there are. The person who runs the grid has its"
         " FURL, a line that begins with pb://. To try Grid by yourself, stop here and run `grid up`."
     )
     return str(click.prompt("FURL of the introducer, or a file that holds it", err=True))
