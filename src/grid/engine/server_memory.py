@@ -85,6 +85,8 @@ class _Record:
 
     def is_doubtful(self, kind: Kind | None) -> bool:
         """Whether the server is in doubt for this kind of request; None: a kind it has never been silent on."""
+        if not self.doubts:
+            return False
         kinds = () if kind is None else (kind, kind + MANY_BYTES)
         if any(doubt.is_active for doubt in map(self.doubts.get, kinds) if doubt is not None):
             return True

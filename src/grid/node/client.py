@@ -8,6 +8,7 @@ connection and three round trips to each introducer; remembered ones cost a read
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -99,12 +100,19 @@ class Client:
             k=settings.needed, n=settings.total, happy=settings.happy, max_segment_size=settings.max_segment_size
         )
 
+    @cached_property
+    def _secrets(self) -> tuple[LeaseMaster, bytes | None]:
+        """What lease secrets and the keys of convergent files come from, read once. ConfigError."""
+        convergent = self.directory.settings.client.convergent
+        return LeaseMaster(self.directory.lease_master()), self.directory.convergence_secret() if convergent else None
+
     def grid(self, servers: Sequence[StorageServer], observer: Observer = ignore_events) -> Grid:
         """The grid of these servers with the node's secrets and settings. ConfigError."""
+        leases, convergence = self._secrets
         return evolve(
             self.grid_to_read(servers, observer),
-            leases=LeaseMaster(self.directory.lease_master()),
-            convergence=self.directory.convergence_secret() if self.directory.settings.client.convergent else None,
+            leases=leases,
+            convergence=convergence,
             preferred=frozenset(ServerId(name) for name in self.directory.settings.client.preferred),
         )
 
