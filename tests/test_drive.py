@@ -10,7 +10,7 @@ import pytest
 from attrs import define
 from twisted.internet.defer import CancelledError, Deferred
 
-from grid.drive import LINGER_S, drive
+from grid.drive import LINGER_S, MOST_HELD_UP_S, drive
 from grid.engine.requests import Request
 from grid.errors import GridError, PeerError, PeerGoneError, PeerRefusedError
 from grid.ports import Event, ServerId
@@ -177,12 +177,34 @@ def test_drive_when_a_wake_up_is_due_advances_the_plan() -> None:
     run = Run(plan)
     run.pass_turn(4.9)
     assert plan.turn_count == 1
-    run.pass_turn(0.2)
+    run.pass_turn(0.11)
     assert plan.turn_count == 2
     run.hands.pending["a"].callback(1)
     run.pass_turn()
     assert run.outcome == ["done"]
     assert run.idle
+
+
+def test_drive_when_the_process_was_held_up_takes_in_what_has_come_before_the_plan_is_woken() -> None:
+    plan = ScriptedPlan(Ask(name="a"), answers_wanted=2)
+    plan.wake = 1.0
+    run = Run(plan)
+    run.pass_turn(1.1)
+    assert [name for name, _ in plan.heard] == ["turn"]
+    run.hands.pending["a"].callback("in time")
+    run.pass_turn()
+    assert [name for name, _ in plan.heard] == ["turn", "a", "turn"]
+
+
+def test_drive_when_the_process_was_held_up_and_nothing_came_wakes_the_plan_soon() -> None:
+    plan = ScriptedPlan(Ask(name="a"))
+    plan.wake = 1.0
+    run = Run(plan)
+    run.pass_turn(100.0)
+    assert plan.turn_count == 1
+    run.pass_turn(MOST_HELD_UP_S)
+    run.pass_turn()
+    assert plan.turn_count == 2
 
 
 def test_drive_when_a_plan_waits_for_nothing_says_so() -> None:

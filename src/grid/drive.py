@@ -29,6 +29,11 @@ from grid.runtime import Tasks
 LINGER_S = 2.0
 """How long a finished plan's parting requests (corruption reports, aborts) may take before they are canceled."""
 
+HELD_UP_S = 0.02
+MOST_HELD_UP_S = 0.25
+"""An alarm that rings this late shows that this process was held up. The plan then waits as long again, up to the maximum, so
+that answers already received are read first; otherwise all of them would seem late."""
+
 log = Logger()
 
 
@@ -252,21 +257,34 @@ class _Loop(Generic[R, T]):
     async def _wait(self) -> None:
         self._waiter = Deferred()
         wake_at = self._plan.wake_at()
-        alarm: Timer | None = None
+        timers: list[Timer] = []
         if self._inbox:
             self._wake()
         elif wake_at is not None:
-            alarm = self._clock.call_later(max(0.0, wake_at - self._clock.now()), self._wake)
+            self._set_alarm(wake_at, timers)
         elif not self._outstanding:
             raise RuntimeError(f"{type(self._plan).__name__} waits for nothing and is not finished")
         try:
             await self._waiter
         finally:
             self._waiter = None
-            for timer in (alarm, self._waking):
+            for timer in (*timers, self._waking):
                 if timer is not None:
                     timer.cancel()
             self._waking = None
+
+    def _set_alarm(self, wake_at: float, timers: list[Timer]) -> None:
+        """Wake the plan at that time, or a little later if this process was held up. timers: gets the timers to cancel."""
+        due = max(wake_at, self._clock.now())
+
+        def ring() -> None:
+            held_up_s = self._clock.now() - due
+            if held_up_s > HELD_UP_S:
+                timers.append(self._clock.call_later(min(held_up_s, MOST_HELD_UP_S), self._wake))
+            else:
+                self._wake()
+
+        timers.append(self._clock.call_later(due - self._clock.now(), ring))
 
     async def _linger(self) -> None:
         """Let parting requests end, within LINGER_S; cancel all others.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from grid.engine.hedging import HEDGE_SHARE, HedgeBudget
-from grid.engine.lateness import HOPELESS_S, LATE_FLOOR_S, SILENCE_FLOOR_S, ServerLoad
+from grid.engine.hedging import HEDGE_SHARE, OVERTAKEN_BYTES, HedgeBudget
+from grid.engine.lateness import HOPELESS_S, LATE_FLOOR_S, OVERTAKEN_FLOOR_S, SILENCE_FLOOR_S, Answers, ServerLoad
 
 BIG = 1_000_000
 
@@ -97,6 +97,71 @@ def test_budget_when_spent_permits_what_holds_all_up_or_an_informed_guess_of_sil
     assert not budget.permits([watch], BIG, head=False)
     budget.learn()
     assert budget.permits([watch], BIG, head=False)
+
+
+def make_loads(count: int) -> list[ServerLoad]:
+    answers = Answers()
+    return [ServerLoad(answers=answers) for _ in range(count)]
+
+
+def test_watch_when_others_answer_quickly_is_overtaken_and_late_soon() -> None:
+    quick, slow = make_loads(2)
+    watch = slow.sent(100, 1.0)
+    assert watch.overtaken_at == float("inf")
+    quick.sent(100, 1.0).answered(1.01)
+    assert watch.wake_at == pytest.approx(1.0 + OVERTAKEN_FLOOR_S)
+    assert not watch.check(watch.wake_at)
+    assert watch.overtaken and watch.late and not watch.silent
+    assert watch.wake_at > 1.0 + OVERTAKEN_FLOOR_S
+
+
+def test_watch_when_others_answered_before_it_was_asked_is_not_overtaken() -> None:
+    quick, slow = make_loads(2)
+    quick.sent(100, 1.0).answered(1.01)
+    watch = slow.sent(100, 1.02)
+    watch.check(1.02 + 2 * OVERTAKEN_FLOOR_S)
+    assert not watch.overtaken and not watch.late
+
+
+def test_watch_when_others_are_slow_too_is_overtaken_by_what_their_slowest_takes() -> None:
+    one, other, slow = make_loads(3)
+    watch = slow.sent(100, 0.0)
+    one.sent(100, 0.0).answered(0.1)
+    other.sent(100, 0.0).answered(0.02)
+    assert 0.25 < watch.overtaken_at < 0.4
+    one.sent(100, 0.1).answered(0.2)
+    other.sent(100, 0.05).answered(0.3)
+    assert watch.overtaken_at == pytest.approx(1.0)
+
+
+def test_watch_when_much_was_asked_for_is_not_overtaken_by_small_answers() -> None:
+    quick, slow = make_loads(2)
+    watch = slow.sent(BIG, 0.0)
+    quick.sent(100, 0.0).answered(0.01)
+    assert watch.overtaken_at == float("inf")
+    quick.sent(BIG // 2, 0.01).answered(0.06)
+    assert watch.overtaken_at == pytest.approx(4 * 0.1)
+
+
+def test_watch_when_its_server_is_far_is_overtaken_by_what_its_own_answers_take() -> None:
+    near, far = make_loads(2)
+    far.sent(100, 0.0).answered(0.2)
+    watch = far.sent(100, 1.0)
+    near.sent(100, 1.0).answered(1.01)
+    assert watch.overtaken_at == pytest.approx(1.8, rel=1e-3)
+
+
+def test_budget_when_an_answer_is_overtaken_permits_a_few_mebibytes_beyond_the_share() -> None:
+    quick, slow = make_loads(2)
+    budget = HedgeBudget(2 * BIG)
+    watch = slow.sent(BIG, 0.0)
+    quick.sent(BIG, 0.0).answered(0.01)
+    watch.check(watch.overtaken_at)
+    assert watch.overtaken and not watch.silent
+    assert [budget.permits([watch], BIG, head=False) for _ in range(3)] == [True, True, False]
+    large = HedgeBudget(100 * OVERTAKEN_BYTES)
+    size = OVERTAKEN_BYTES // 2
+    assert sum(large.permits([watch], size, head=False) for _ in range(100)) == HEDGE_SHARE * 200 + 2
 
 
 def test_budget_when_nothing_is_watched_permits_nothing() -> None:

@@ -1,8 +1,8 @@
 """When a read may request more than it needs: the budget for hedges. Pure.
 
-A read may hedge late answers within a small share of its bytes. Beyond that, it hedges only silent servers:
-a read must not wait for a silent server, but a network on which everything is slow must not carry everything
-twice.
+A read may hedge late answers within a small share of its bytes, and overtaken ones within a few MiB. Beyond that, it
+hedges only silent servers: a read must not wait for a silent server, but a network on which everything is slow must
+not carry everything twice.
 """
 
 from __future__ import annotations
@@ -14,12 +14,20 @@ HEDGE_SHARE = 0.05
 """Bytes that hedges may waste on servers that are merely late, for each byte read."""
 
 
+OVERTAKEN_BYTES = 4 << 20
+"""Bytes that hedges may waste on overtaken answers in one read, but no more than the read itself needs."""
+
+
 class Overdue(Protocol):
     """An outstanding request that can be late."""
 
     @property
     def late(self) -> bool:
         """Whether the answer has taken longer than it should."""
+
+    @property
+    def overtaken(self) -> bool:
+        """Whether other servers have answered much sooner."""
 
     @property
     def silent(self) -> bool:
@@ -32,6 +40,7 @@ class HedgeBudget:
     def __init__(self, block_bytes: int) -> None:
         """block_bytes: bytes that the read needs from all shares together."""
         self._left = HEDGE_SHARE * block_bytes
+        self._left_overtaken = min(OVERTAKEN_BYTES, block_bytes)
         self._informed = False
         self.wasted_bytes = 0
 
@@ -50,5 +59,8 @@ class HedgeBudget:
             return False
         if size <= self._left:
             self._left -= size
+            return True
+        if size <= self._left_overtaken and any(watch.overtaken for watch in watches):
+            self._left_overtaken -= size
             return True
         return any(watch.silent for watch in watches) and (head or self._informed)

@@ -11,7 +11,7 @@ from typing import Generic, Self, TypeVar
 
 from attrs import define, field
 
-from grid.engine.latency import Latency
+from grid.engine.latency import SMALL_ANSWER, Latency
 from grid.engine.server_memory import SHORT_PATIENCE_S, ServerMemory
 from grid.ports import ServerId
 
@@ -23,6 +23,14 @@ LATE_FLOOR_S = 0.5
 
 LATE_FACTOR = 4.0
 """An answer is late when it takes this many times as long as expected."""
+
+OVERTAKEN_FLOOR_S = 0.15
+OVERTAKEN_FACTOR = 4.0
+"""An answer is overtaken when other servers answered after it was requested, and it takes this many times as long as the
+slowest of them and as expected: then the server is slow, not the machine or the network."""
+
+SLOWEST_WEIGHT = 0.2
+"""The weight of a faster answer when it lowers the slowest recent time."""
 
 SILENCE_FLOOR_S = 1.5
 COMPARED_SILENCE_FLOOR_S = 0.85
@@ -48,13 +56,28 @@ DOUBTFUL_S = 0.9
 class Answers:
     """What the answers from all servers of one file show.
 
-    heard_at: when any of them last answered. rate_known: whether the rate of any is known. is_retried: whether the operation
-    looks for shares again when a read fails.
+    heard_at: when any of them last answered. slowest_s: how long the slowest recent answers took; slowest_byte_s: the same per
+    byte of large answers, 0 before the first. rate_known: whether the rate of any is known. is_retried: whether the
+    operation looks for shares again when a read fails.
     """
 
     is_retried: bool = False
     heard_at: float = float("-inf")
+    slowest_s: float = 0.0
+    slowest_byte_s: float = 0.0
     rate_known: bool = False
+
+    def learn(self, size: int, elapsed_s: float, now: float) -> None:
+        """An answer of `size` bytes came after elapsed_s."""
+        self.slowest_s = _slowest(self.slowest_s, elapsed_s)
+        if size >= SMALL_ANSWER:
+            self.slowest_byte_s = _slowest(self.slowest_byte_s, elapsed_s / size)
+        self.heard_at = now
+
+
+def _slowest(before: float, now: float) -> float:
+    """The new slowest recent time: a slower answer replaces it, faster ones lower it step by step."""
+    return max(now, before + SLOWEST_WEIGHT * (now - before))
 
 
 @define(kw_only=True, eq=False)
@@ -87,7 +110,7 @@ class ServerLoad:
 class PendingRead(Generic[L]):
     """One outstanding read. queued: its bytes, plus those requested earlier and still outstanding at that time.
 
-    late, silent: results of the last check. All times move as the client learns more about the server.
+    late, overtaken, silent: results of the last check. All times move as the client learns more about the server.
     """
 
     load: L
@@ -96,6 +119,7 @@ class PendingRead(Generic[L]):
     sent_at: float
     was_doubtful: bool = False
     late: bool = False
+    overtaken: bool = False
     silent: bool = False
 
     @property
@@ -108,7 +132,21 @@ class PendingRead(Generic[L]):
         """When the answer becomes late, as far as is known now."""
         if self.is_doubtful:
             return self.sent_at + SHORT_PATIENCE_S
-        return self.sent_at + max(LATE_FLOOR_S, LATE_FACTOR * self.load.latency.time_of(self.queued))
+        late_at = self.sent_at + max(LATE_FLOOR_S, LATE_FACTOR * self.load.latency.time_of(self.queued))
+        return min(late_at, self.overtaken_at)
+
+    @property
+    def overtaken_at(self) -> float:
+        """When the answer becomes overtaken; inf while no other server has answered since it was requested.
+
+        A large answer is compared only with large ones: on a slow network, small ones arrive first.
+        """
+        answers, latency = self.load.answers, self.load.latency
+        if answers.heard_at <= self.sent_at or (self.size >= SMALL_ANSWER and not answers.slowest_byte_s):
+            return float("inf")
+        byte_s = max(answers.slowest_byte_s, latency.byte_s if latency.rate_known else 0.0)
+        expected_s = self.queued * byte_s + (latency.latency_s if latency.latency_known else 0.0)
+        return self._heard_at + max(OVERTAKEN_FLOOR_S, OVERTAKEN_FACTOR * max(answers.slowest_s, expected_s))
 
     @property
     def silent_at(self) -> float:
@@ -137,12 +175,15 @@ class PendingRead(Generic[L]):
     def wake_at(self) -> float:
         """When to check again."""
         times = [] if self.late else [self.late_at]
+        times += [] if self.overtaken else [self.overtaken_at]
         times += [] if self.silent else [self.silent_at]
-        return min(times, default=self.hopeless_at)
+        at = min(times, default=self.hopeless_at)
+        return self.hopeless_at if at == float("inf") else at
 
     def check(self, now: float) -> bool:
-        """Update `late` and `silent`. Returns whether waiting is hopeless."""
+        """Update `late`, `overtaken` and `silent`. Returns whether waiting is hopeless."""
         self.late = now >= self.late_at
+        self.overtaken = now >= self.overtaken_at
         self.silent = now >= self.silent_at
         self.load.is_slow = self.load.is_slow or self.late
         return now >= self.hopeless_at
@@ -151,9 +192,10 @@ class PendingRead(Generic[L]):
         """The answer has come: learn the server's speed from it."""
         load = self.load
         load.latency.learn(self.size, self.queued, now - self.sent_at)
+        load.answers.learn(self.size, now - self.sent_at, now)
         self.ended()
         load.is_doubtful = load.is_slow = False
-        load.heard_at = load.answers.heard_at = now
+        load.heard_at = now
         load.answers.rate_known = load.answers.rate_known or load.latency.rate_known
 
     def ended(self) -> None:

@@ -119,7 +119,8 @@ class ShareFinder:
         """How many outstanding answers should contain these bytes of a share's blocks and are worth waiting for."""
         if not self._bearing or not self.may_hold(block_offset, size):
             return 0
-        return sum(1 for request in self._bearing if request in self._finding and not self._finding[request].silent)
+        watches = (self._finding[request] for request in self._bearing if request in self._finding)
+        return sum(1 for watch in watches if not (watch.overtaken or watch.silent))
 
     @property
     def exhausted(self) -> bool:
