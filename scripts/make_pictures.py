@@ -1,6 +1,6 @@
 """Make the picture of a page in README.md, docs/pictures/page.png. Its plot comes from `python -m perf report --publish`.
 
-Starts a grid of ten storage nodes, stores a small tree, and photographs a directory's page in chromium (scripts/make_browser.py
+Starts a grid of ten storage nodes, stores a small tree, and photographs a directory's page in chromium (scripts/make_debian.py chromium
 installs it). It takes Grid and playwright (`pip install -e .[browser]`).
 """
 
@@ -71,7 +71,7 @@ def _photograph(address: str, picture: Path) -> None:
 
     program = os.environ.get("GRID_CHROMIUM") or shutil.which("chromium")
     if program is None:
-        raise SystemExit("chromium is missing: scripts/make_browser.py installs it")
+        raise SystemExit("chromium is missing: scripts/make_debian.py chromium installs it")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1000, "height": 900})

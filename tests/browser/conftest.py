@@ -82,7 +82,7 @@ def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     program = os.environ.get("GRID_CHROMIUM") or shutil.which("chromium")
-    assert program, "no chromium here: scripts/make_browser.py installs it"
+    assert program, "no chromium here: scripts/make_debian.py chromium installs it"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield browser

@@ -19,6 +19,7 @@ from tests.vectors.make_chk_shares import make_file
 
 SECRET = b"a" * 16
 VECTORS_VARIABLE = "GRID_SHARED_VECTORS"
+"""Names a folder with answers that others published, which are not the project's to ship; .ci/run sets it."""
 
 
 def encode_convergent(text: bytes, secret: bytes, geometry: Geometry) -> EncodedFile:

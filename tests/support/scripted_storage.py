@@ -6,6 +6,7 @@ slots. Either refuses what the other one does.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
@@ -56,7 +57,7 @@ class Behaviour:
     unread: frozenset[int] = frozenset()
 
 
-class ScriptedStorage:
+class ScriptedStorage(ABC):
     """A server that keeps nothing, and answers as its script says. Every fault that occurs is counted in `fired`."""
 
     def __init__(self, name: str, clock: Clock) -> None:
@@ -71,9 +72,9 @@ class ScriptedStorage:
         self._clock = clock
 
     @property
+    @abstractmethod
     def behaviour(self) -> Behaviour:
         """The part of the script that is common to both faces."""
-        raise NotImplementedError
 
     async def _enter(self, method: str, delay_s: float | None = None) -> None:
         """Count the call; return when it is due, or raise, or do neither. delay_s: instead of the script's."""

@@ -27,7 +27,7 @@ def nothing() -> None:
 
 def unused() -> Spool:
     """No spool: the body is read once."""
-    raise NotImplementedError
+    raise AssertionError("a body that is read once was spooled")
 
 
 async def _echo(exchange: Exchange) -> AnyAnswer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, TypeVar
 
 from twisted.internet.protocol import Factory, Protocol
@@ -23,7 +24,7 @@ def deepen_backlog(port: T) -> T:
     return port
 
 
-class LimitedFactory(Factory):
+class LimitedFactory(Factory, ABC):
     """A factory whose protocols hold permits. A protocol calls `hold` to say how to end it, and `release` when it has ended."""
 
     noisy = False
@@ -50,6 +51,6 @@ class LimitedFactory(Factory):
         permit = self._connection_limit.acquire(getattr(addr, "host", None))
         return None if permit is None else self.open(addr, permit)
 
+    @abstractmethod
     def open(self, addr: Any, permit: Permit) -> Protocol | None:
         """The protocol of a connection that holds its permit."""
-        raise NotImplementedError

@@ -103,7 +103,7 @@ async def _held(room: Reservation, work: Callable[[Reservation], Awaitable[Any]]
 
 
 class OutgoingBytes(BaseSlicer):
-    """A byte string that Foolscap can send."""
+    """A byte string that Foolscap can send. `slice` calls `begin`, then writes exactly as many bytes as announced."""
 
     sendOpen = False  # noqa: N815 - the name is Foolscap's
     trackReferences = False  # noqa: N815
@@ -111,16 +111,11 @@ class OutgoingBytes(BaseSlicer):
     def __init__(self, size: int) -> None:
         self.size = size
 
-    def slice(self, streamable: bool, banana: Any) -> Iterator[Any]:
-        """The string, beginning with the token's head."""
+    def begin(self, streamable: bool, banana: Any) -> None:
+        """Write the token's head."""
         self.streamable = streamable
         int2b128(self.size, banana.transport.write)
         banana.transport.write(STRING)
-        yield from self.write_body(banana)
-
-    def write_body(self, banana: Any) -> Iterator[Any]:
-        """Write exactly as many bytes as announced. The caller waits for each Deferred it yields."""
-        raise NotImplementedError
 
     def describe(self) -> str:
         """The description for Foolscap's own messages."""
@@ -134,8 +129,9 @@ class JoinedBytes(OutgoingBytes):
         super().__init__(sum(map(len, pieces)))
         self._pieces = list(pieces)
 
-    def write_body(self, banana: Any) -> Iterator[Any]:
-        """Write all pieces."""
+    def slice(self, streamable: bool, banana: Any) -> Iterator[Any]:
+        """The head and all pieces, at once."""
+        self.begin(streamable, banana)
         for piece in self._pieces:
             banana.transport.write(bytes(piece))
         self._pieces.clear()
@@ -155,8 +151,9 @@ class StreamedBytes(OutgoingBytes):
         self._room = room
         self._read = read
 
-    def write_body(self, banana: Any) -> Iterator[Any]:
-        """Read and write part after part."""
+    def slice(self, streamable: bool, banana: Any) -> Iterator[Any]:
+        """Read and write part after part. The caller waits for each Deferred it yields."""
+        self.begin(streamable, banana)
         position = 0
         while position < self.size:
             parts: list[Buffer] = []
