@@ -72,10 +72,11 @@ def _secret() -> bytes:
 
 @frozen(kw_only=True)
 class LeaseSecrets:
-    """The two 32-byte secrets of one lease on one server. [spec storage-server 5]"""
+    """The two 32-byte secrets of one lease on one server; upload: of one to go on with later. [spec storage-server 5]"""
 
     renew: bytes = _secret()
     cancel: bytes = _secret()
+    upload: bytes | None = field(default=None, repr=False)
 
 
 @frozen(kw_only=True)
@@ -140,10 +141,11 @@ class Upload(Protocol):
 
 @frozen(kw_only=True)
 class Allocation:
-    """A server's answer to an allocation: the shares it had before, and the upload of those it accepts."""
+    """A server's answer to an allocation: its shares so far, the upload of new ones, and whether a later process can resume it."""
 
     already: frozenset[ShareNumber]
     upload: Upload
+    is_lasting: bool = False
 
 
 @frozen(kw_only=True)
@@ -243,7 +245,8 @@ class StorageServer(Protocol):
     ) -> Allocation:
         """Allocate new shares of share_size bytes each, and renew the lease on all existing shares.
 
-        Requested shares that are in neither set of the answer were refused. [spec storage-server 8.1]
+        Requested shares that are in neither set of the answer were refused. Shares that were begun with the same upload
+        secret are resumed. [spec storage-server 8.1]
         """
 
     async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:

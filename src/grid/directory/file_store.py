@@ -39,7 +39,7 @@ from grid.extents.reader import ExtentReader
 from grid.immutable import check as immutable_check
 from grid.immutable import repair as immutable_repair
 from grid.immutable.get import ImmutableFile
-from grid.immutable.put import put
+from grid.immutable.put import Keeps, put
 from grid.mutable.create import create_mutable
 from grid.mutable.key_supply import new_key
 from grid.mutable.node import MutableFile
@@ -145,15 +145,16 @@ class FileStore:
         convergence: bytes | Keep | None = KEEP,
         key: bytes | None = None,
         segment_size: int | None = None,
+        keeps: Keeps | None = None,
     ) -> ChkCap | LitCap:
-        """Store an immutable file. convergence: None for a random key. key, errors: as in `immutable.put`.
+        """Store an immutable file. convergence: None for a random key. key, keeps, errors: as in `immutable.put`.
 
         segment_size: most bytes of a segment, if not the default.
         """
         grid = self.grid if isinstance(convergence, Keep) else evolve(self.grid, convergence=convergence)
         if segment_size is not None:
             grid = evolve(grid, encoding=evolve(grid.encoding, max_segment_size=segment_size))
-        return (await put(source, grid, key=key)).cap
+        return (await put(source, grid, key=key, keeps=keeps)).cap
 
     async def put_mutable(
         self, source: Source | Buffer, *, format: FormatName | None = None, key: PrivateKey | None = None

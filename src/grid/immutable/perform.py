@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from attrs import evolve
 from twisted.internet.defer import Deferred
 
 from grid.caps import StorageIndex
@@ -20,6 +21,7 @@ from grid.placement.leases import LeaseMaster
 from grid.ports import (
     Allocation,
     Buffer,
+    LeaseSecrets,
     NewShares,
     Runtime,
     ServerId,
@@ -52,10 +54,14 @@ class Performer(BasePerformer):
         source: Source | None = None,
         encoder: Encoder | None = None,
         original_ueb: bytes | None = None,
+        lasting: bool = False,
     ) -> None:
+        """lasting: whether uploads are begun so that a later process of this client can go on with them."""
         super().__init__(servers, storage_index, runtime, leases=leases, sink=sink, source=source)
         self._encoder = encoder
         self._original_ueb = original_ueb
+        self._lasting = lasting
+        self._resumable: set[tuple[ServerId, ShareNumber]] = set()
         self._uploads: dict[tuple[ServerId, ShareNumber], Upload] = {}
         self._allocations = Tasks()
 
@@ -65,10 +71,11 @@ class Performer(BasePerformer):
             return encoder.share_size
         return share_size(encoder.layout, len(self._original_ueb))
 
-    async def abort(self) -> None:
-        """Abort every upload not closed yet, within ABORT_LIMIT_S; never raises."""
+    async def abort(self, *, but_lasting: bool = False) -> None:
+        """Abort every upload not closed yet, within ABORT_LIMIT_S; never raises. but_lasting: leave those that can go on."""
         tasks = Tasks()
-        for upload, shares in self._take_uploads(list(self._uploads)):
+        kept = self._resumable if but_lasting else set()
+        for upload, shares in self._take_uploads([key for key in self._uploads if key not in kept]):
             tasks.start(upload.abort(shares))
         if not tasks.count:
             return
@@ -119,7 +126,7 @@ class Performer(BasePerformer):
 
     async def _allocate(self, server: StorageServer, request: r.Allocate) -> Allocation:
         """Allocate shares. If the plan stops waiting, whatever the server grants later is aborted."""
-        secrets = self._lease(server)
+        secrets = self._upload_secrets(server)
         given_up: list[bool] = []
         answered: Deferred[Allocation] = Deferred(lambda _: given_up.append(True))
 
@@ -130,6 +137,8 @@ class Performer(BasePerformer):
                 return
             for share in allocation.upload.share_numbers:
                 self._uploads[request.server_id, share] = allocation.upload
+                if allocation.is_lasting:
+                    self._resumable.add((request.server_id, share))
             answered.callback(allocation)
 
         def failed(error: BaseException) -> None:
@@ -138,6 +147,14 @@ class Performer(BasePerformer):
 
         self._allocations.start(allocate(), on_error=failed)
         return await answered
+
+    def _upload_secrets(self, server: StorageServer) -> LeaseSecrets:
+        secrets = self._lease(server)
+        if not self._lasting:
+            return secrets
+        assert self._leases is not None
+        seed = server.identity.lease_seed
+        return evolve(secrets, upload=self._leases.upload_secret_for(self._storage_index, seed))
 
     async def _write(self, request: r.WriteShares) -> None:
         """Write to the uploads that the shares belong to: one write each, and nearly always one upload."""

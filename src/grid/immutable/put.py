@@ -10,7 +10,7 @@ one more hash pass over the file, on the pool. Disk: the source is then read twi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 
 from attrs import field, frozen
@@ -68,11 +68,17 @@ class _SparesLeftError(NotHappyError):
     """Servers were lost while receiving shares, and other servers have not been asked yet."""
 
 
-async def put(source: Source, grid: Grid, *, key: bytes | None = None) -> PutResult:
+Keeps = Callable[[BaseException], bool]
+"""Whether what servers have of a large file stays there after an error, for the next put with the same key."""
+
+
+async def put(source: Source, grid: Grid, *, key: bytes | None = None, keeps: Keeps | None = None) -> PutResult:
     """Store a file and return its capability, once at least `happy` servers and k distinct shares are durable.
 
     key: the convergent key of this file under the grid's secret, if the caller knows it. The source is then read
     only once, as with a random key.
+    keeps: makes the put of a large file resume an earlier one that had it, even if that was killed: what servers
+    have is not sent again, if they permit that. The file must be the same, byte for byte.
     NotHappyError or NoServersError if the file cannot be stored, GridError if the source fails.
     """
     if source.size <= LIT_SIZE:
@@ -88,7 +94,7 @@ async def put(source: Source, grid: Grid, *, key: bytes | None = None) -> PutRes
     size = whole_share_size(geometry)
     if size is not None and place_whole(trusted, geometry.n, size):
         return await _put_small(source, geometry, key, trusted, allowed, grid)
-    return await _put_large(source, geometry, key, allowed, grid)
+    return await _put_large(source, geometry, key, allowed, grid, keeps=keeps)
 
 
 async def _put_small(
@@ -125,6 +131,7 @@ async def _put_large(
     allowed: Sequence[StorageServer],
     grid: Grid,
     before: Stored | None = None,
+    keeps: Keeps | None = None,
 ) -> PutResult:
     """Ask servers for room, and push the shares segment by segment. before: shares of the file that this put has stored already."""
     if key is None:
@@ -134,8 +141,11 @@ async def _put_large(
 
     async def try_push() -> tuple[Selection, Pushed]:
         encoder = Encoder(geometry, key)
-        performer = Performer(ordered, storage_index, grid.runtime, leases=grid.leases, source=source, encoder=encoder)
-        return await push(encoder, performer, ordered, grid.encoding.happy, grid)
+        performer = Performer(
+            ordered, storage_index, grid.runtime, leases=grid.leases, source=source, encoder=encoder,
+            lasting=keeps is not None,
+        )  # fmt: skip
+        return await push(encoder, performer, ordered, grid.encoding.happy, grid, keeps=keeps)
 
     done: tuple[Selection, Pushed] | None = None
     with suppress(
@@ -185,8 +195,9 @@ async def push(
     happy: int,
     grid: Grid,
     existing: Mapping[ServerId, Collection[ShareNumber]] | None = None,
+    keeps: Keeps | None = None,
 ) -> tuple[Selection, Pushed]:
-    """Place and push the shares of an encoder's file. On failure, everything allocated is aborted.
+    """Place and push the shares of an encoder's file. On failure, everything allocated is aborted, unless it is kept.
 
     Raises _SparesLeftError, a NotHappyError, if servers in doubt were never asked.
     """
@@ -211,8 +222,10 @@ async def push(
             if not selection.spares:
                 raise
             raise _SparesLeftError(str(error), causes=error.causes, reached=error.reached, happy=error.happy) from error
-    finally:
-        await performer.abort()
+    except BaseException as error:
+        await performer.abort(but_lasting=keeps is not None and keeps(error))
+        raise
+    await performer.abort()
     return selection, pushed
 
 

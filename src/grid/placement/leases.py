@@ -19,6 +19,7 @@ _FILE_RENEWAL_TAG = b"allmydata_file_renewal_secret_v1"
 _FILE_CANCEL_TAG = b"allmydata_file_cancel_secret_v1"
 _SERVER_RENEWAL_TAG = b"allmydata_bucket_renewal_secret_v1"
 _SERVER_CANCEL_TAG = b"allmydata_bucket_cancel_secret_v1"
+_UPLOAD_TAG = b"grid_upload_secret_v1"
 _ENABLER_MASTER_TAG = b"allmydata_mutable_writekey_to_write_enabler_master_v1"
 _ENABLER_TAG = b"allmydata_mutable_write_enabler_master_and_nodeid_to_write_enabler_v1"
 
@@ -36,6 +37,11 @@ class LeaseMaster:
             renew=tagged_pair_hash(_SERVER_RENEWAL_TAG, renewal, lease_seed),
             cancel=tagged_pair_hash(_SERVER_CANCEL_TAG, cancel, lease_seed),
         )
+
+    def upload_secret_for(self, storage_index: StorageIndex, lease_seed: bytes) -> bytes:
+        """The secret by which this node, in any process, goes on with its upload of the file to the server."""
+        _, cancel = _file_secrets(self.master, storage_index)
+        return tagged_pair_hash(_UPLOAD_TAG, cancel, lease_seed)
 
 
 @lru_cache(maxsize=128)

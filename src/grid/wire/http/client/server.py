@@ -34,9 +34,9 @@ from grid.wire.connections.connect_watch import OnQuiet, ignore_quiet
 from grid.wire.http.client import batched_requests, single_requests, wide_requests
 from grid.wire.http.client.link import Link, Session
 from grid.wire.http.client.pool import Address, Pool
-from grid.wire.http.client.requester import Access, HttpRequest, Reply, Requester
+from grid.wire.http.client.requester import Access, HttpRequest, Reply, Requester, all_of
 from grid.wire.http.client.streams import ReadAhead
-from grid.wire.http.client.upload import HttpUpload
+from grid.wire.http.client.upload import HttpUpload, UploadTarget
 from grid.wire.http.format.answers import parse_allocation, parse_slot_answer
 from grid.wire.http.format.authority import CANCEL, RENEW, UPLOAD, WRITE_ENABLER, authorization, plain_authorization
 from grid.wire.http.format.bodies import pack_allocation_request, pack_reason, pack_slot_request
@@ -133,7 +133,7 @@ class HttpServer(SessionServer[Session]):
         share_size: int,
     ) -> Allocation:
         """Allocate room for new shares."""
-        secret = self._runtime.entropy.random_bytes(UPLOAD_SECRET_SIZE)
+        secret = secrets.upload or self._runtime.entropy.random_bytes(UPLOAD_SECRET_SIZE)
         request = HttpRequest(
             method=b"POST",
             path=pack_path(storage_index, "immutable"),
@@ -151,8 +151,26 @@ class HttpServer(SessionServer[Session]):
             raise self._requester.misbehaved(error) from error
         if not allocated <= share_numbers:
             raise PeerError(f"{self._requester.where} allocated shares that it was not asked for")
-        upload = HttpUpload(self._requester, session, storage_index, secret, allocated, share_size)
-        return Allocation(already=already, upload=upload)
+        gaps: dict[ShareNumber, list[tuple[int, int]]] = {}
+        if secrets.upload is not None:
+            left = sorted(share_numbers - already - allocated)
+            gaps = await self._find_begun(session, storage_index, secret, left, share_size)
+        target = UploadTarget(session=session, index=storage_index, secret=secret)
+        upload = HttpUpload(self._requester, target, allocated | gaps.keys(), share_size, gaps)
+        return Allocation(already=already, upload=upload, is_lasting=secrets.upload is not None)
+
+    async def _find_begun(
+        self, session: Session, index: StorageIndex, secret: bytes, numbers: Sequence[ShareNumber], size: int
+    ) -> dict[ShareNumber, list[tuple[int, int]]]:
+        """What is missing of each of the shares that an earlier process has begun to upload with this secret."""
+        found = await self._watched(
+            session,
+            all_of(
+                single_requests.find_missing(self._requester, session.access, index, secret, number, size)
+                for number in numbers
+            ),
+        )
+        return {number: gaps for number, gaps in zip(numbers, found, strict=True) if gaps is not None}
 
     async def _send_stores(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
         session = await self._link.session()

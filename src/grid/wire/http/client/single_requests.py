@@ -143,6 +143,33 @@ async def write_share(
     raise requester.refusal(reply, _WRITE_ERRORS)
 
 
+async def find_missing(
+    requester: Requester, access: Access, index: StorageIndex, secret: bytes, number: ShareNumber, size: int
+) -> list[tuple[int, int]] | None:
+    """What an upload begun with this secret has yet to store of its share: (begin, end), ascending; None if there is none.
+
+    The server says so only when it is given bytes: it gets the first one, which is zero in every immutable share.
+    """
+    request = HttpRequest(
+        method=b"PATCH",
+        path=pack_path(index, "immutable", number),
+        secrets={UPLOAD: secret},
+        headers=((b"Content-Range", pack_content_range(0, 1)),),
+        body=(b"\0",),
+    )
+    reply = await requester.ask(access, request)
+    if reply.status not in (200, 201):
+        return None
+    try:
+        gaps = parse_required(reply.body)
+    except FormatError as error:
+        raise requester.misbehaved(error) from error
+    edges = [edge for gap in gaps for edge in gap]
+    if edges != sorted(edges) or (edges and edges[-1] > size):
+        raise requester.misbehaved("gaps in a share that are out of order, or behind its end")
+    return gaps
+
+
 async def abort_shares(
     requester: Requester, access: Access, index: StorageIndex, secret: bytes, share_numbers: Collection[ShareNumber]
 ) -> None:

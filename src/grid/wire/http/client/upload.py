@@ -4,12 +4,15 @@ The server closes a share when it receives the last byte. So that nothing is fin
 TAIL_SIZE bytes of each share until then. Closing sends them, with zeros for bytes that were
 never written. So a small share takes one request in all, the last writes of a large one include the tail,
 and an aborted upload leaves nothing behind.
-It does not end with a connection. Memory: TAIL_SIZE bytes per share.
+It does not end with a connection. An upload that an earlier process began is resumed: what the server has is not
+sent again. Memory: TAIL_SIZE bytes per share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from attrs import field, frozen
 
 from grid.errors import ConflictingWriteError, DataTooLargeError, PeerError, PeerGoneError
 from grid.limits import WRITE_CALL_BYTES
@@ -23,13 +26,34 @@ from grid.wire.http.format.ranges import Coverage
 TAIL_SIZE = 64 * 1024
 _ZEROS = bytes(256 * 1024)
 
+Gap = tuple[int, int]
+"""(begin, end) of bytes that a share lacks."""
+
+
+@frozen(kw_only=True)
+class UploadTarget:
+    """What the shares of an upload belong to."""
+
+    session: Session
+    index: StorageIndex
+    secret: bytes = field(repr=False)
+
 
 class _OpenShare:
-    """The state of one share: the server has the bytes before `tail_start`, and the others are here."""
+    """The state of one share: the server has the bytes before `tail_start`, and the others are here.
 
-    def __init__(self, size: int) -> None:
+    held: those that the server had before, of which nothing more is sent.
+    """
+
+    def __init__(self, size: int, gaps: Sequence[Gap] | None) -> None:
+        """gaps: what the server lacks of a share begun earlier; None for a new share."""
         self.tail_start = max(0, size - TAIL_SIZE)
-        self.sent = Coverage(self.tail_start)
+        self.sent, self.held = Coverage(self.tail_start), Coverage(self.tail_start)
+        if gaps is not None:
+            edges = [0, *(edge for gap in gaps for edge in gap), size]
+            for begin, end in zip(edges[::2], edges[1::2], strict=True):
+                for coverage in (self.sent, self.held):
+                    coverage.add(begin, min(end, self.tail_start))
         self.tail = bytearray(size - self.tail_start)
         self._kept = Coverage(len(self.tail))
 
@@ -49,19 +73,17 @@ class HttpUpload:
     def __init__(
         self,
         requester: Requester,
-        session: Session,
-        index: StorageIndex,
-        secret: bytes,
+        target: UploadTarget,
         share_numbers: frozenset[ShareNumber],
         size: int,
+        gaps: Mapping[ShareNumber, Sequence[Gap]],
     ) -> None:
+        """gaps: what is missing of each of the shares that were begun earlier."""
         self._requester = requester
-        self._session = session
-        self._index = index
-        self._secret = secret
+        self._target = target
         self._size = size
         self._share_numbers = share_numbers
-        self._open = {number: _OpenShare(size) for number in share_numbers}
+        self._open = {number: _OpenShare(size, gaps.get(number)) for number in share_numbers}
         self._complete: set[ShareNumber] = set()
         self._writes = WritesUnderWay()
 
@@ -83,7 +105,7 @@ class HttpUpload:
         fronts = [front for write in writes if (front := self._split(write)) is not None]
         for front in fronts:
             self._open[front.share_number].sent.add(front.offset, front.offset + front.size)
-        return fronts
+        return [part for front in fronts for part in _without(front, self._open[front.share_number].held)]
 
     def _split(self, write: ShareWrite) -> ShareWrite | None:
         """The part of the write to send now, if any. The part in the tail is kept."""
@@ -106,16 +128,16 @@ class HttpUpload:
             self._complete |= await self._send_all(writes)
 
     async def _send_all(self, writes: Sequence[ShareWrite]) -> frozenset[ShareNumber]:
-        session = self._session
+        session, index, secret = self._target.session, self._target.index, self._target.secret
         if session.version.batched_writes:
-            return await wide_requests.write_shares(self._requester, session.access, self._index, self._secret, writes)
+            return await wide_requests.write_shares(self._requester, session.access, index, secret, writes)
         runs = _runs([write for write in writes if write.size])
 
         async def write_runs(number: ShareNumber) -> bool:
             complete = False
             for offset, pieces in runs[number]:
                 complete = await single_requests.write_share(
-                    self._requester, session.access, self._index, self._secret, ShareWrite(number, offset, pieces)
+                    self._requester, session.access, index, secret, ShareWrite(number, offset, pieces)
                 )
             return complete
 
@@ -169,8 +191,9 @@ class HttpUpload:
         for number in numbers:
             del self._open[number]
         try:
+            target = self._target
             await single_requests.abort_shares(
-                self._requester, self._session.access, self._index, self._secret, numbers
+                self._requester, target.session.access, target.index, target.secret, numbers
             )
         except PeerGoneError:
             return
@@ -179,6 +202,32 @@ class HttpUpload:
         closed = set(share_numbers) - self._open.keys()
         if closed:
             raise PeerError(f"shares {sorted(closed)} are not being uploaded to {self._requester.where}")
+
+
+def _without(write: ShareWrite, held: Coverage) -> list[ShareWrite]:
+    """The write without the bytes that are there already, in as many parts as that leaves."""
+    end = write.offset + write.size
+    overlap = held.overlap(write.offset, end)
+    if not overlap:
+        return [write]
+    parts, position = list[ShareWrite](), write.offset
+    for begin, stop in [*overlap, (end, end)]:
+        if position < begin:
+            pieces = _cut(write.pieces, position - write.offset, begin - write.offset)
+            parts.append(ShareWrite(write.share_number, position, pieces))
+        position = stop
+    return parts
+
+
+def _cut(pieces: Sequence[Buffer], begin: int, end: int) -> list[Buffer]:
+    """Bytes begin .. end of the pieces, as views."""
+    found, offset = list[Buffer](), 0
+    for piece in pieces:
+        view = memoryview(piece)[max(0, begin - offset) : max(0, end - offset)]
+        if view:
+            found.append(view)
+        offset += len(piece)
+    return found
 
 
 def _batches(writes: Sequence[ShareWrite]) -> Iterator[list[ShareWrite]]:
