@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from grid.cli.transfer.jobs import KNEE
+from grid.transfer.jobs import KNEE
 from perf.sampling.statistics import LEVEL, Interval, median, quantile
 
 RESAMPLES = 1000

@@ -97,10 +97,7 @@ class Find:
 
 @frozen
 class ShareWrite:
-    """Bytes for one share: the pieces, in order, go to consecutive offsets from `offset` on.
-
-    The pieces are borrowed until the write is answered, and must not change before that.
-    """
+    """Bytes for one share, from `offset` on. The pieces, in order, are borrowed until the write is answered, and must not change."""
 
     share_number: ShareNumber
     offset: int
@@ -245,8 +242,7 @@ class StorageServer(Protocol):
     ) -> Allocation:
         """Allocate new shares of share_size bytes each, and renew the lease on all existing shares.
 
-        Requested shares that are in neither set of the answer were refused. Shares that were begun with the same upload
-        secret are resumed. [spec storage-server 8.1]
+        Requested shares in neither set of the answer were refused; those begun with this upload secret are resumed. [spec storage-server 8.1]
         """
 
     async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:

@@ -47,7 +47,6 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("module too short", "src/grid/engine/latency.py"): "the one model of a server's speed",
     ("module too short", "src/grid/mutable/create.py"): "one operation, as put and get are for immutable files",
     ("module too short", "src/grid/mutable/share/requests.py"): "a table of the kinds of requests",
-    ("module too short", "src/grid/placement/leases.py"): "the secrets of leases, derived nowhere else",
     (
         "module too short",
         "src/grid/placement/space.py",

@@ -15,6 +15,7 @@ from perf.network.contract import LOOPBACK
 from perf.peers.object_servers import Versity
 from perf.peers.programs import MissingPeerError
 from perf.peers.servers import ServerProcess, free_port
+from tests.cli.conftest import local_grid  # noqa: F401 - the fixture
 
 BUCKET = "bucket"
 

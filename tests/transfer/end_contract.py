@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from grid.ports import Buffer
-from grid.transfer.ends import Body, Entry, NotThereError, SourceChangedError, SourceEnd, TargetEnd
+from grid.transfer.ends import Body, Entry, KeptParts, NoParts, NotThereError, SourceChangedError, SourceEnd, TargetEnd
 
 SIZES = (0, 1, 55, 56, 4096, 2**20 - 1, 2**20 + 1, 9 * 2**20 + 7)
 MTIME_NS = 1_700_000_000 * 10**9
@@ -23,6 +23,7 @@ class BytesBody:
         """changes: whether the source changed while it was read."""
         self._data, self.size, self._ranges = data, len(data) if size is None else size, ranges
         self._changes = changes
+        self.parts: KeptParts = NoParts()
 
     def ranges(self) -> Sequence[tuple[int, int]]:
         return self._ranges

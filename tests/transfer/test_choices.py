@@ -11,14 +11,17 @@ from grid.errors import ConfigError, FormatError, GridError, NoServersError, NoS
 from grid.transfer.choices import (
     CLOCK_NS,
     LONGEST_PAUSE_S,
+    STREAMS,
     Comparison,
     Mode,
+    choose_chunk_size,
     choose_ranges,
     is_same,
     may_pass,
     pause_before,
 )
 from grid.transfer.ends import EndError, Entry, NotThereError, PassingError, SourceChangedError
+from grid.transfer.opening import choose_streams
 
 SECOND_NS = 10**9
 FILE = Entry(name="a", size=10, mtime_ns=100 * SECOND_NS, tag="t")
@@ -93,6 +96,26 @@ def test_stream_never_has_ranges() -> None:
 )
 def test_errors_are_tried_again_only_where_that_can_help(error: Exception, *, is_passing: bool) -> None:
     assert may_pass(error) is is_passing
+
+
+@pytest.mark.parametrize(
+    ("size", "chunk_size"),
+    [(0, 5), (79 * 2**20, 5), (81 * 2**20, 6), (160 * 2**20, 10), (2**30, 64), (10 * 2**30, 64)],
+)
+def test_chunks_that_nobody_chose_grow_with_the_file_within_bounds(size: int, chunk_size: int) -> None:
+    assert choose_chunk_size(size) == chunk_size * 2**20
+
+
+def test_streams_that_nobody_chose_are_several_unless_a_disk_is_read_in_order() -> None:
+    def is_remote(text: str) -> bool:
+        return text.startswith("work:")
+
+    assert choose_streams(["data", "other"], "work:data", is_remote) == 1
+    assert choose_streams(["data"], "s3://bucket/data", is_remote) == 1
+    assert choose_streams(["data", "s3://bucket/data"], "work:data", is_remote) == STREAMS
+    assert choose_streams(["work:data"], "s3://bucket/data", is_remote) == STREAMS
+    assert choose_streams(["data"], "/mnt/data", is_remote) == STREAMS
+    assert choose_streams(["data"], "sftp://host/data", is_remote) == STREAMS
 
 
 def test_pauses_double_and_spread_and_end_at_a_minute() -> None:

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 from twisted.internet.threads import deferToThread
 
+from grid.caps import SliceCap
 from grid.node.directory import open_directory
 from grid.node.local_grid import LocalGrid
-from grid.transfer.ends import EndError, Entry, LeftOut, NotThereError, PassingError
+from grid.transfer.ends import PENDING, EndError, Entry, LeftOut, NotThereError, PassingError, SourceChangedError
+from grid.transfer.grid_contents import Adoptable
 from grid.transfer.grid_end import GridEnd
 from grid.transfer.grid_session import GridSession
 from grid.transfer.http_end import HttpEnd
@@ -68,10 +70,25 @@ async def test_contract_of_a_directory_of_the_grid(local_grid: LocalGrid) -> Non
             store = await session.store()
             cap = await session.run(store.create_directory())
             await check_contract(GridEnd(session, cap, ["new"], "work:new"))
+            await _small_files_lie_in_one_pack(GridEnd(session, cap, ["packed"], "work:packed", packs=True))
         finally:
             await session.close()
 
     await deferToThread(asyncio.run, case())
+
+
+async def _small_files_lie_in_one_pack(end: GridEnd) -> None:
+    contents = {f"file-{size}": os.urandom(size) for size in (0, 55, 56, 4096, 2**18, 2**18 + 1)}
+    entries = [Entry(name=name, size=len(data)) for name, data in contents.items()]
+    tokens = [await end.store(entry, BytesBody(contents[entry.name])) for entry in entries]
+    assert [token == PENDING for token in tokens] == [False, False, True, True, True, False]
+    assert not await end.settle(list(zip(entries, tokens, strict=True)))
+    assert {name: await read(end, entry) for name, entry in (await listed(end)).items()} == contents
+    opened = [await end.open(Entry(name=f"file-{size}")) for size in (56, 4096, 2**18)]
+    caps = [each.shortcut.cap for each in opened if isinstance(each.shortcut, Adoptable)]
+    assert len({cap.pack for cap in caps if isinstance(cap, SliceCap)}) == 1 and len(caps) == 3
+    with pytest.raises(SourceChangedError):
+        await end.store(Entry(name="early", size=100), BytesBody(b"x", 100))
 
 
 def test_a_single_object_is_a_source_under_its_own_name(s3: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from attrs import evolve
@@ -68,6 +69,16 @@ def test_tree_when_sent_in_any_mode_arrives_and_is_not_sent_again(source: Path, 
     assert contents(tmp_path / "target") == contents(source)
     assert (first.copied, first.unchanged, first.failures) == (21, 0, [])
     assert (second.copied, second.unchanged, second.failures) == (0, 21, [])
+
+
+@pytest.mark.parametrize(("chunk_size", "transfers"), [(1_500_000, 4), (None, "auto")])
+def test_tree_when_chunks_are_of_any_size_or_chosen_arrives(
+    source: Path, tmp_path: Path, chunk_size: int | None, transfers: int | Literal["auto"]
+) -> None:
+    (source / "larger").write_bytes(os.urandom(12 * 2**20))
+    outcome = send(source, tmp_path / "target", tmp_path, evolve(FAST, chunk_size=chunk_size, transfers=transfers))
+    assert (outcome.copied, outcome.failures) == (22, [])
+    assert contents(tmp_path / "target") == contents(source)
 
 
 def test_file_when_changed_or_gone_from_the_target_is_sent_anew(source: Path, tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from grid.cli.transfer.jobs import FIRST_JOBS, MOST_JOBS, PATIENCE_S, AutomaticJobs
 from grid.cli.transfer.post_order import run_post_order
+from grid.transfer.jobs import FIRST_JOBS, MOST_JOBS, PATIENCE_S, AutomaticJobs
 from perf.sampling.fits import find_knee
 from tests.cli.transfer.test_post_order import Recorder, make_tree
 

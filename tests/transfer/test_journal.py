@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from grid.errors import BusyError, ConfigError
-from grid.transfer.ends import Entry
+from grid.transfer.ends import Entry, KeptPart
 from grid.transfer.journal import DONE, FAILED, STORED, Journal, JournalError, Row, journal_path
 
 ODD_NAMES = ("plain", "ü/ñ", "\udcff\udc80", "\ud800", "new\nline", "a" * 4000)
@@ -37,6 +38,31 @@ def test_rows_when_the_journal_is_opened_again_are_what_was_noted(path: Path) ->
     assert [journal.find("s", name) for name in ODD_NAMES] == rows
     assert journal.find("other", "plain") is None
     assert (journal.count(STORED), journal.count(DONE)) == (len(rows), 0)
+    journal.close()
+
+
+def test_parts_of_a_file_are_those_of_its_present_state(path: Path) -> None:
+    entry = Entry(name="large", size=10, mtime_ns=1)
+    part = KeptPart(offset=0, length=5, token="key", digest=b"d")
+    journal = Journal(path)
+    journal.parts_of("s", entry).keep(part)
+    journal.parts_of("s", evolve(entry, name="other")).keep(part)
+    journal.close()
+    journal = Journal(path)
+    assert journal.parts_of("s", entry).load() == [part]
+    assert not journal.parts_of("s", evolve(entry, mtime_ns=2)).load()
+    assert not journal.parts_of("s", entry).load(), "what it was before is dropped"
+    other = journal.parts_of("s", evolve(entry, name="other"))
+    other.forget()
+    assert not other.load()
+    journal.close()
+
+
+def test_parts_of_a_file_without_time_and_tag_are_not_kept(path: Path) -> None:
+    journal = Journal(path)
+    parts = journal.parts_of("s", Entry(name="large", size=10))
+    parts.keep(KeptPart(offset=0, length=5, token="key", digest=b"d"))
+    assert not parts.load()
     journal.close()
 
 

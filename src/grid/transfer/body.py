@@ -16,8 +16,8 @@ from typing import cast
 from attrs import frozen
 
 from grid.ports import Buffer
-from grid.transfer.choices import Mode, choose_ranges
-from grid.transfer.ends import OpenedSource, SourceChangedError, cancelled_as_error
+from grid.transfer.choices import Mode, choose_chunk_size, choose_ranges
+from grid.transfer.ends import KeptParts, NoParts, OpenedSource, SourceChangedError, cancelled_as_error
 
 BLOCK = 2**20
 """Bytes that are hashed by themselves, so that ranges may come in any order."""
@@ -50,20 +50,30 @@ class ContentDigest:
 
 @frozen(kw_only=True)
 class Flow:
-    """How contents flow. slow: called with each count of bytes, waits as long as the rate wants. advance: counts them."""
+    """How contents flow. slow: called with each count of bytes, waits as long as the rate wants. advance: counts them.
+
+    chunk_size: None for one that suits each file.
+    """
 
     mode: Mode
-    chunk_size: int
+    chunk_size: int | None
     streams: int
     slow: Callable[[int], float]
     advance: Callable[[int], None]
+
+    def chunk_size_of(self, size: int) -> int:
+        """Bytes of a range of a file of that size: whole blocks."""
+        wanted = self.chunk_size or choose_chunk_size(size)
+        return max(wanted // BLOCK, 1) * BLOCK
 
 
 class FileBody:
     """The contents of an opened source."""
 
-    def __init__(self, opened: OpenedSource, size: int, flow: Flow) -> None:
+    def __init__(self, opened: OpenedSource, size: int, flow: Flow, parts: KeptParts | None = None) -> None:
+        """parts: where parts of it are noted; None for a file that is read and not sent."""
         self._opened, self._flow, self.size = opened, flow, size
+        self.parts: KeptParts = parts or NoParts()
         self._slots = asyncio.Semaphore(flow.streams)
         self.digest = ContentDigest()
         self.counted = 0
@@ -72,7 +82,10 @@ class FileBody:
         """The ranges to fetch side by side; none where they are to be delivered in order."""
         if self._flow.mode == "chunked-stream":
             return []
-        return choose_ranges(self._flow.mode, self.size, self._flow.chunk_size)
+        return self._chunks()
+
+    def _chunks(self) -> Sequence[tuple[int, int]]:
+        return choose_ranges(self._flow.mode, self.size, self._flow.chunk_size_of(self.size))
 
     async def fetch(self, offset: int, length: int) -> AsyncIterator[Buffer]:
         """Exactly the bytes of a range, as soon as fewer than `streams` others are under way."""
@@ -82,7 +95,7 @@ class FileBody:
 
     async def stream(self, offset: int = 0) -> AsyncIterator[Buffer]:
         """All bytes from the offset on, in order."""
-        chunks = choose_ranges(self._flow.mode, self.size, self._flow.chunk_size)
+        chunks = self._chunks()
         if not chunks or self._flow.streams == 1:
             async for piece in self._exactly(offset, self.size - offset):
                 yield piece
@@ -125,6 +138,14 @@ class FileBody:
                     yield piece
         if offset < end:
             raise SourceChangedError(f"{self._opened.entry.name}: the source is shorter than it said")
+
+
+async def require_contents(opened: OpenedSource, size: int | None, digest: str) -> None:
+    """SourceChangedError unless the file has that size and digest."""
+    if opened.entry.size != size:
+        raise SourceChangedError("it has another size")
+    if await digest_of(opened, size or 0) != digest:
+        raise SourceChangedError("its contents differ")
 
 
 async def digest_of(opened: OpenedSource, size: int) -> str:

@@ -33,6 +33,14 @@ CLOCK_NS = 2 * 10**9
 EXACT_NS = 10**6
 """The same where both ends keep times as they are given."""
 
+MIB = 2**20
+RANGES = 16
+LEAST_CHUNK, MOST_CHUNK = 5 * MIB, 64 * MIB
+"""Bounds of ranges that nobody chose: a shorter one takes longer to ask for than to send; some longer ones fill the memory."""
+
+STREAMS = 4
+"""Ranges of one file at once, unless somebody says otherwise."""
+
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 60.0
 
@@ -49,6 +57,11 @@ def is_same(source: Entry, there: Entry, comparison: Comparison, tolerance_ns: i
     if comparison == "update" and there.mtime_ns > source.mtime_ns + tolerance_ns:
         return True
     return sizes_agree and abs(source.mtime_ns - there.mtime_ns) < tolerance_ns
+
+
+def choose_chunk_size(size: int) -> int:
+    """Bytes of a range where nobody said: a sixteenth of the file, so that all streams have work nearly to its end."""
+    return min(max(-(-size // (RANGES * MIB)) * MIB, LEAST_CHUNK), MOST_CHUNK)
 
 
 def choose_ranges(mode: Mode, size: int, chunk_size: int) -> Sequence[tuple[int, int]]:

@@ -119,12 +119,56 @@ class OpenedSource(Protocol):
         """Let go of it."""
 
 
+@frozen(kw_only=True)
+class KeptPart:
+    """A range of a file that a target may have from an attempt that was stopped. token: what the target finds it by.
+
+    digest: of the range's bytes, as the target computes it.
+    """
+
+    offset: int
+    length: int
+    token: str = field(repr=False)
+    digest: bytes = field(repr=False)
+
+
+class KeptParts(Protocol):
+    """What is noted of the parts of one file, for the next attempt: of the file as it is now, not as it was."""
+
+    def load(self) -> Sequence[KeptPart]:
+        """Those of earlier attempts."""
+
+    def keep(self, part: KeptPart) -> None:
+        """Note one more, durably, even if this process is killed now. JournalError."""
+
+    def forget(self) -> None:
+        """Drop them all. JournalError."""
+
+
+class NoParts:
+    """Keeps nothing: of small files, and of those that would look the same if they changed."""
+
+    def load(self) -> Sequence[KeptPart]:
+        """None."""
+        return []
+
+    def keep(self, part: KeptPart) -> None:
+        """Forget it at once."""
+
+    def forget(self) -> None:
+        """Nothing is there."""
+
+
 class Body(Protocol):
     """The contents of one file on its way. A target may start over at any offset."""
 
     @property
     def size(self) -> int:
         """Bytes in all."""
+
+    @property
+    def parts(self) -> KeptParts:
+        """What is noted of its parts."""
 
     def stream(self, offset: int = 0) -> AsyncIterator[Buffer]:
         """All bytes from the offset to the end, in order, or an error."""
@@ -156,6 +200,10 @@ class SourceEnd(Protocol):
         """End its connections."""
 
 
+PENDING = "pending"
+"""The token of a file that is not stored yet, because it waits for others."""
+
+
 class TargetEnd(SourceEnd, Protocol):
     """Where files go. What it stores can be read from it again."""
 
@@ -168,8 +216,12 @@ class TargetEnd(SourceEnd, Protocol):
     async def store(self, entry: Entry, body: Body) -> str:
         """Take the contents of a source that did not change meanwhile, or nothing; return the token with which `settle` shows the file.
 
-        With no token ("") the file is in its place already. PassingError, EndError, OSError, GridError.
+        With no token ("") the file is in its place already; with PENDING it is stored together with others, later.
+        PassingError, EndError, OSError, GridError.
         """
+
+    def is_stored(self, name: str) -> bool:
+        """Whether a file whose token is PENDING can be settled without waiting for more files."""
 
     async def settle(self, stored: Sequence[tuple[Entry, str]]) -> Mapping[str, GridError]:
         """Put files in their places by their tokens; those that failed, by name."""
@@ -203,6 +255,13 @@ def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
+
+
+async def listed(source: SourceEnd) -> AsyncIterator[Entry | LeftOut]:
+    """What the source lists; PassingError as well where its library gives up."""
+    with cancelled_as_error(source.label):
+        async for found in source.entries():
+            yield found
 
 
 @contextmanager

@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 from attrs import define, field, frozen
 
 from grid.errors import GridError
-from grid.transfer.body import FileBody, Flow, digest_of
-from grid.transfer.choices import CLOCK_NS, EXACT_NS, Comparison, Mode, is_same, may_pass, pause_before
+from grid.transfer.body import FileBody, Flow, digest_of, require_contents
+from grid.transfer.choices import CLOCK_NS, EXACT_NS, STREAMS, Comparison, Mode, is_same, may_pass, pause_before
 from grid.transfer.ends import (
+    PENDING,
     Entry,
     LeftOut,
     NotThereError,
     OpenedSource,
-    SourceChangedError,
     SourceEnd,
     TargetEnd,
     cancelled_as_error,
     first_error,
+    listed,
 )
+from grid.transfer.jobs import Put, Workers, choose_jobs
 from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row
 from grid.transfer.rates import ByteBudget
 from grid.transfer.selection import Selection
@@ -34,18 +37,23 @@ SETTLE_COUNT = 256
 """Files that are put in their places together."""
 SETTLE_S = 5.0
 NOTED_AT_ONCE = 1000
+RESUMED_SIZE = 16 * 2**20
+"""Bytes from which on an interrupted file is not sent again from its beginning, where its target can go on."""
 FILE_MEMORY = 256 * 2**10
 """Memory that any file on its way takes beside its contents."""
 
 
 @frozen(kw_only=True)
 class Plan:
-    """What the options of a transfer say. keeps_times: both ends keep the times of files, to the millisecond."""
+    """What the options of a transfer say. keeps_times: both ends keep the times of files, to the millisecond.
+
+    chunk_size: None for one that suits each file.
+    """
 
     mode: Mode = "auto"
-    chunk_size: int = 20 * 2**20
-    transfers: int = 8
-    streams: int = 4
+    chunk_size: int | None = 20 * 2**20
+    transfers: int | Literal["auto"] = 8
+    streams: int = STREAMS
     max_memory: int = 256 * 2**20
     retries: int = 4
     verify: bool = False
@@ -102,6 +110,9 @@ class _Stored:
     digest: str
 
 
+_Wanted = tuple[SourceEnd, Entry]
+
+
 class Transfer:
     """One run. slow: seconds to wait after a number of bytes."""
 
@@ -121,10 +132,12 @@ class Transfer:
         self._sources, self._target, self._journal, self._plan = sources, target, journal, plan
         self._observer = observer or Observer()
         self._flow = Flow(
-            mode=plan.mode, chunk_size=plan.chunk_size, streams=plan.streams, slow=slow, advance=self._observer.sent
+            mode=plan.mode, chunk_size=plan.chunk_size, streams=plan.streams, slow=slow, advance=self._advance
         )
+        self._ended = self._moved = 0
         self._budget = ByteBudget(plan.max_memory)
         self._stored: list[_Stored] = []
+        self._pending: list[_Stored] = []
         self._settling = asyncio.Lock()
         self.outcome = Outcome(is_dry_run=plan.dry_run)
 
@@ -133,20 +146,15 @@ class Transfer:
         if self._lists_target:
             with cancelled_as_error(self._target.label):
                 await self._note_target()
-        waiting: asyncio.Queue[tuple[SourceEnd, Entry] | None] = asyncio.Queue(2 * self._plan.transfers)
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(self._plan.transfers):
-                    group.create_task(self._work(waiting))
                 settler = group.create_task(self._settle_in_time())
-                complete = await self._list(waiting)
-                for _ in range(self._plan.transfers):
-                    await waiting.put(None)
-                await waiting.join()
+                jobs = choose_jobs(self._plan.transfers, lambda: (self._ended, self._moved))
+                complete = await Workers(jobs, self._work).run(self._list)
                 settler.cancel()
         except BaseExceptionGroup as errors:
             raise first_error(errors) from None
-        await self._settle()
+        await self._settle(is_last=True)
         if self._plan.delete and complete and self.outcome.found and not self.outcome.failures:
             await self._remove_unwanted()
         return self.outcome
@@ -165,11 +173,11 @@ class Transfer:
             pass
         self._journal.note_there(entries)
 
-    async def _list(self, waiting: asyncio.Queue[tuple[SourceEnd, Entry] | None]) -> bool:
+    async def _list(self, put: Put[_Wanted]) -> bool:
         """Give every file that is new to the workers; whether all sources were listed without a gap."""
         complete = True
         for source in self._sources:
-            async for found in _listed(source):
+            async for found in listed(source):
                 if isinstance(found, LeftOut):
                     complete = complete and not found.is_gap
                     self.outcome.left_out.append(found)
@@ -178,7 +186,7 @@ class Transfer:
                 self.outcome.found += 1
                 if self._is_wanted(source, found):
                     self._observer.found(found.size or 0)
-                    await waiting.put((source, found))
+                    await put((source, found))
         return complete
 
     def _is_wanted(self, source: SourceEnd, entry: Entry) -> bool:
@@ -217,19 +225,21 @@ class Transfer:
             return there.size == entry.size and abs(entry.mtime_ns - there.mtime_ns) < CLOCK_NS
         return there.size in (None, entry.size)
 
-    async def _work(self, waiting: asyncio.Queue[tuple[SourceEnd, Entry] | None]) -> None:
-        while (item := await waiting.get()) is not None:
-            source, entry = item
-            self._observer.began(entry)
-            try:
-                await self._send_patiently(source, entry)
-            finally:
-                self._observer.left(entry)
-                waiting.task_done()
-            self._observer.ended(entry.size or 0)
-            if len(self._stored) >= SETTLE_COUNT:
-                await self._settle()
-        waiting.task_done()
+    async def _work(self, item: _Wanted) -> None:
+        source, entry = item
+        self._observer.began(entry)
+        try:
+            await self._send_patiently(source, entry)
+        finally:
+            self._observer.left(entry)
+        self._ended += 1
+        self._observer.ended(entry.size or 0)
+        if len(self._stored) >= SETTLE_COUNT:
+            await self._settle()
+
+    def _advance(self, count: int) -> None:
+        self._moved += count
+        self._observer.sent(count)
 
     async def _send_patiently(self, source: SourceEnd, entry: Entry) -> None:
         """Send a file, again if that may help; the last error counts."""
@@ -249,7 +259,8 @@ class Transfer:
         self._fail(entry.name, error)
 
     async def _try_to_send(self, source: SourceEnd, entry: Entry) -> GridError | OSError | None:
-        needed = FILE_MEMORY + min(entry.size or 0, self._plan.chunk_size * self._plan.streams)
+        size = entry.size or 0
+        needed = FILE_MEMORY + min(size, self._flow.chunk_size_of(size) * self._plan.streams)
         try:
             async with self._budget.hold(needed):
                 with cancelled_as_error(entry.name):
@@ -282,16 +293,21 @@ class Transfer:
             self.outcome.linked += 1
             stored = _Stored(source, listed, entry, token, "")
         else:
-            body = FileBody(opened, entry.size, self._flow)
+            parts = self._journal.parts_of(source.label, entry) if entry.size >= RESUMED_SIZE else None
+            body = FileBody(opened, entry.size, self._flow, parts)
             token = await self._target.store(entry, body)
             self.outcome.copied += 1
             self.outcome.sent_bytes += entry.size
             stored = _Stored(source, listed, entry, token, body.digest.hexdigest())
-        if token:
+        if token == PENDING:
+            self._pending.append(stored)
+        elif token:
             self._journal.note([self._row(stored, STORED)])
             self._stored.append(stored)
         else:
             await self._note_done([stored])
+        if entry.size >= RESUMED_SIZE:
+            self._journal.forget_parts(source.label, entry)
 
     def _digest_of(self, source: SourceEnd, entry: Entry) -> str:
         row = self._journal.find(source.label, entry.name)
@@ -310,9 +326,13 @@ class Transfer:
             await asyncio.sleep(SETTLE_S)
             await self._settle()
 
-    async def _settle(self) -> None:
-        """Put what is stored in its place, and note that it is there."""
+    async def _settle(self, *, is_last: bool = False) -> None:
+        """Put what is stored in its place, and note that it is there. is_last: what waits for more files as well."""
         async with self._settling:
+            pending, self._pending = self._pending, []
+            for each in pending:
+                is_ready = is_last or self._target.is_stored(each.entry.name)
+                (self._stored if is_ready else self._pending).append(each)
             batch, self._stored = self._stored, []
             if not batch:
                 return
@@ -348,10 +368,7 @@ class Transfer:
     async def _read_back(self, stored: _Stored) -> None:
         opened = await self._target.open(Entry(name=stored.entry.name))
         try:
-            if opened.entry.size != stored.entry.size:
-                raise SourceChangedError("it has another size")
-            if await digest_of(opened, opened.entry.size or 0) != stored.digest:
-                raise SourceChangedError("its contents differ")
+            await require_contents(opened, stored.entry.size, stored.digest)
         finally:
             await opened.close()
 
@@ -378,9 +395,3 @@ class Transfer:
 
     def _fail(self, name: str, error: GridError | OSError) -> None:
         self.outcome.failures.append((name, error))
-
-
-async def _listed(source: SourceEnd) -> AsyncIterator[Entry | LeftOut]:
-    with cancelled_as_error(source.label):
-        async for found in source.entries():
-            yield found

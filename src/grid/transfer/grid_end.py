@@ -10,9 +10,8 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
 
-from attrs import evolve, field, frozen
+from attrs import evolve
 
 from grid.caps import DirectoryCap, ImmutableFileCap, KnownCap, UnknownCap, UnknownChild, parse_cap
 from grid.directory.edits import RemoveChild, SetChild
@@ -22,29 +21,23 @@ from grid.directory.names import normalize_name
 from grid.directory.pack import Child
 from grid.errors import ChildOfWrongTypeError, GridError, NoSuchChildError
 from grid.extents.files import open_immutable
-from grid.ports import Buffer
-from grid.sinks import BytesSink
-from grid.transfer.ends import Body, EndError, Entry, LeftOut, NotThereError, OpenedSource, refuse_name
+from grid.extents.pack_writer import PackContents, is_packed
+from grid.transfer.ends import PENDING, Body, EndError, Entry, LeftOut, NotThereError, OpenedSource, refuse_name
+from grid.transfer.grid_contents import Adoptable, BodySource, OpenedGridFile
+from grid.transfer.grid_packing import Packing, put_pack
+from grid.transfer.grid_resuming import Resumption
 from grid.transfer.grid_session import Doubt, GridSession, check_files
-
-T = TypeVar("T")
-
-READ_SIZE = 4 * 2**20
-"""Bytes of one read: several segments, whose shares are fetched side by side."""
-
-
-@frozen(kw_only=True)
-class Adoptable:
-    """A file that can be linked as it is. session: of the grid that has it."""
-
-    session: GridSession
-    cap: KnownCap = field(repr=False)
 
 
 class GridEnd:
     """What is below a capability, at a path."""
 
-    def __init__(self, session: GridSession, root: KnownCap, path: Sequence[str], label: str) -> None:
+    def __init__(
+        self, session: GridSession, root: KnownCap, path: Sequence[str], label: str, *, packs: bool = False
+    ) -> None:
+        """packs: whether small files go into packs."""
+        self._packs = packs
+        self._packing: Packing | None = None
         self._session, self._root, self._path, self.label = session, root, tuple(path), label
         self._caps: dict[str, KnownCap] = {}
         self._linking = asyncio.Lock()
@@ -90,10 +83,10 @@ class GridEnd:
                 raise NotThereError(f"{self.label}: {entry.name} is not a file")
             cap = found
         if isinstance(cap, ImmutableFileCap):
-            return _OpenedGridFile(self._session, open_immutable(cap, store.grid), evolve(entry, size=cap.size), cap)
+            return OpenedGridFile(self._session, open_immutable(cap, store.grid), evolve(entry, size=cap.size), cap)
         mutable = store.open_mutable(cap)
         size = await self._session.run(mutable.size())
-        return _OpenedGridFile(self._session, mutable, evolve(entry, size=size), None)
+        return OpenedGridFile(self._session, mutable, evolve(entry, size=size), None)
 
     async def close(self) -> None:
         """The session belongs to the transfer."""
@@ -116,27 +109,53 @@ class GridEnd:
     async def store(self, entry: Entry, body: Body) -> str:
         """Upload the contents; the token is the capability."""
         store = await self._session.store()
-        source = _BodySource(self._session, body, asyncio.get_running_loop())
+        if self._packs and is_packed(body.size):
+            data = b"".join([bytes(piece) async for piece in body.stream()])
+            await body.require_unchanged()
+            await self._packing_into(store).add(entry.name, data)
+            return PENDING
+        resumption = Resumption(body, store)
+        source = BodySource(self._session, body, asyncio.get_running_loop(), resumption.examine)
         try:
-            cap = await self._session.run(_put(store, source))
+            cap = await self._session.run(store.put_immutable(source, key=resumption.key, keeps=resumption.keeps))
             await body.require_unchanged()
             return cap.to_string()
+        except BaseException as error:
+            resumption.failed(error)
+            raise
         finally:
             await source.close()
+
+    def _packing_into(self, store: FileStore) -> Packing:
+        if self._packing is None:
+            self._packing = Packing(
+                lambda: PackContents(store.convergence, store.runtime.entropy.random_bytes),
+                lambda contents: self._session.run(put_pack(store, contents)),
+            )
+        return self._packing
+
+    def is_stored(self, name: str) -> bool:
+        """Whether the file's pack is."""
+        return self._packing is None or self._packing.is_stored(name)
 
     async def settle(self, stored: Sequence[tuple[Entry, str]]) -> Mapping[str, GridError]:
         """Link files, with one edit for each directory."""
         store = await self._session.store()
         folders: dict[tuple[str, ...], list[SetChild]] = {}
+        failed: dict[str, GridError] = {}
+        if any(token == PENDING and not self.is_stored(entry.name) for entry, token in stored):
+            await self._packing_into(store).finish()
         for entry, token in stored:
             *above, name = entry.name.split("/")
-            cap = parse_cap(token)
+            cap = self._packing_into(store).take(entry.name) if token == PENDING else parse_cap(token)
+            if isinstance(cap, GridError):
+                failed[entry.name] = cap
+                continue
             assert not isinstance(cap, UnknownCap)
             self._caps[entry.name] = cap
             folders.setdefault(tuple(above), []).append(
                 SetChild(normalize_name(name), cap, metadata=_metadata(entry), overwrite="only-files")
             )
-        failed: dict[str, GridError] = {}
         async with self._linking:
             for folder, edits in folders.items():
                 try:
@@ -220,76 +239,8 @@ class GridEnd:
         return _entry(name, child, cap.size if isinstance(cap, ImmutableFileCap) else None, tag)
 
 
-class _OpenedGridFile:
-    """A file that is read in ranges; what one range learns makes the next one cheaper."""
-
-    def __init__(self, session: GridSession, file: Any, entry: Entry, cap: KnownCap | None) -> None:  # noqa: ANN401
-        self._session, self._file, self.entry = session, file, entry
-        self.shortcut: object = None if cap is None else Adoptable(session=session, cap=cap)
-
-    async def read(self, offset: int, length: int) -> AsyncIterator[Buffer]:
-        while length > 0:
-            sink = BytesSink()
-            await self._session.run(self._read(sink, offset, min(length, READ_SIZE)))
-            if not sink.data:
-                return
-            yield bytes(sink.data)
-            offset += len(sink.data)
-            length -= len(sink.data)
-
-    async def _read(self, sink: BytesSink, offset: int, length: int) -> None:
-        await self._file.read(sink, offset, length)
-
-    async def require_unchanged(self) -> None:
-        """Every byte was proven from the capability."""
-
-    async def close(self) -> None:
-        """Nothing is held open."""
-
-
-class _BodySource:
-    """A body as what a put reads: in order, and from the beginning again if the put begins again."""
-
-    def __init__(self, session: GridSession, body: Body, loop: asyncio.AbstractEventLoop) -> None:
-        self._session, self._body, self._loop = session, body, loop
-        self._stream: AsyncIterator[Buffer] | None = None
-        self._position = 0
-        self._rest = bytearray()
-
-    @property
-    def size(self) -> int:
-        return self._body.size
-
-    async def read_at(self, offset: int, length: int) -> Buffer:
-        return await self._session.ask(self._loop, self._next(offset, min(length, self.size - offset)))
-
-    async def _next(self, offset: int, length: int) -> bytes:
-        if self._stream is None or offset != self._position:
-            await self.close()
-            self._stream, self._position = self._body.stream(offset), offset
-            self._rest.clear()
-        while len(self._rest) < length:
-            self._rest += await anext(self._stream)
-        data = bytes(memoryview(self._rest)[:length])
-        del self._rest[:length]
-        self._position += length
-        return data
-
-    async def close(self) -> None:
-        """End the stream."""
-        stream, self._stream = self._stream, None
-        if stream is not None:
-            close: Any = getattr(stream, "aclose", None)
-            if close is not None:
-                await close()
-
-
 async def _list(store: FileStore, cap: DirectoryCap) -> Mapping[str, Child]:
     return await store.directory(cap).list()
-
-
-async def _put(store: FileStore, source: _BodySource) -> KnownCap:
-    return await store.put_immutable(source)
 
 
 def _entry(name: str, child: Child, size: int | None, tag: str) -> Entry:

@@ -6,8 +6,12 @@ knee of `streams-knee` by the same rule.
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+from grid.transfer.ends import first_error
 
 KNEE = 0.05
 """A number of jobs is enough if its rate is within this part of the best."""
@@ -86,3 +90,47 @@ def limit_of(jobs: Jobs) -> int:
 def choose_jobs(wanted: int | str, progress: Progress) -> Jobs:
     """What the option --jobs says."""
     return wanted if isinstance(wanted, int) else AutomaticJobs(progress)
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+QUEUED = 16
+"""Items that wait for a worker: listing goes on meanwhile, and needs little memory."""
+
+Put = Callable[[T], Awaitable[None]]
+
+
+class Workers(Generic[T]):
+    """Does the work of each item; `jobs` says how many may be worked on at once."""
+
+    def __init__(self, jobs: Jobs, work: Callable[[T], Awaitable[None]]) -> None:
+        self._jobs, self._work = jobs, work
+        self._waiting: asyncio.Queue[T | None] = asyncio.Queue(QUEUED)
+        self._count = 0
+
+    async def run(self, feed: Callable[[Put[T]], Awaitable[R]]) -> R:
+        """What `feed` returns, once the work of every item that it put is done; the first error of any of them."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._hire(group)
+                result = await feed(self._waiting.put)
+                await self._waiting.put(None)
+        except BaseExceptionGroup as errors:
+            raise first_error(errors) from None
+        return result
+
+    def _hire(self, group: asyncio.TaskGroup) -> None:
+        while self._count < limit_of(self._jobs):
+            self._count += 1
+            group.create_task(self._serve(group))
+
+    async def _serve(self, group: asyncio.TaskGroup) -> None:
+        while self._count <= limit_of(self._jobs):
+            item = await self._waiting.get()
+            if item is None:
+                await self._waiting.put(None)  # For the others; nothing follows it.
+                return
+            await self._work(item)
+            self._hire(group)
+        self._count -= 1

@@ -1,7 +1,8 @@
 """The journal of a transfer: one row for each file in an SQLite database that only its owner can read.
 
-It owns what survives a kill: which files are done, which are stored and yet to be put in their places, and what their
-sources were then. Rows hold capabilities, so that the file has mode 0600. One process at a time uses a journal.
+It owns what survives a kill: which files are done, which are stored and yet to be put in their places, which parts of
+large files are on their way, and what their sources were then. Rows hold capabilities and keys, so that the file has
+mode 0600. One process at a time uses a journal.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from attrs import field, frozen
 
 from grid.errors import BusyError, ConfigError
 from grid.node.files import make_private_directory
-from grid.transfer.ends import EndError, Entry
+from grid.transfer.ends import EndError, Entry, KeptPart, KeptParts, NoParts
 
 STORED = "stored"
 """The target has the contents; the file is yet to be put in its place."""
@@ -32,6 +33,10 @@ CREATE TABLE IF NOT EXISTS files (
     PRIMARY KEY (source, name)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS states ON files (state);
+CREATE TABLE IF NOT EXISTS parts (
+    source TEXT NOT NULL, name BLOB NOT NULL, facts TEXT NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL,
+    token TEXT NOT NULL, digest BLOB NOT NULL, PRIMARY KEY (source, name, offset)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS under_way (name BLOB PRIMARY KEY, size INTEGER, began_at REAL) WITHOUT ROWID;
 """
 _TEMPORARY = """
@@ -113,6 +118,37 @@ class Journal:
         self._many("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
         self._step()
 
+    def parts_of(self, source: str, entry: Entry) -> KeptParts:
+        """The parts of a file as it is now; nothing is kept of one that would look the same if it changed."""
+        return NoParts() if entry.mtime_ns is None and not entry.tag else _Parts(self, source, entry)
+
+    def load_parts(self, source: str, entry: Entry) -> list[KeptPart]:
+        """The parts of a file; those of what it was before are dropped. JournalError."""
+        key = (source, _key(entry.name), repr(entry.facts))
+        self._many("DELETE FROM parts WHERE source = ? AND name = ? AND facts != ?", [key])
+        found = self._rows.execute(
+            "SELECT offset, length, token, digest FROM parts WHERE source = ? AND name = ? ORDER BY offset", key[:2]
+        )
+        return [
+            KeptPart(offset=offset, length=length, token=token, digest=digest)
+            for offset, length, token, digest in found
+        ]
+
+    def note_part(self, source: str, entry: Entry, part: KeptPart) -> None:
+        """Keep a part. JournalError."""
+        value = (source, _key(entry.name), repr(entry.facts), part.offset, part.length, part.token, part.digest)
+        self._step()
+        self._many("INSERT OR REPLACE INTO parts VALUES (?, ?, ?, ?, ?, ?, ?)", [value])
+        self._step()
+
+    def forget_parts(self, source: str, entry: Entry) -> None:
+        """Drop the parts of a file. JournalError."""
+        self._many("DELETE FROM parts WHERE source = ? AND name = ?", [(source, _key(entry.name))])
+
+    def part_tokens(self) -> set[str]:
+        """The tokens of all parts of all files."""
+        return {str(row[0]) for row in self._rows.execute("SELECT DISTINCT token FROM parts")}
+
     def note_under_way(self, entry: Entry, began_at: float) -> None:
         """Note that a file is being sent, for those who ask what this process does. began_at: Unix time. JournalError."""
         self._many("INSERT OR REPLACE INTO under_way VALUES (?, ?, ?)", [(_key(entry.name), entry.size, began_at)])
@@ -179,6 +215,25 @@ class Journal:
             yield
         except (sqlite3.Error, OverflowError) as error:
             raise JournalError(f"{self._path}: the journal of the transfer cannot be written: {error}") from None
+
+
+class _Parts:
+    """The parts of one file."""
+
+    def __init__(self, journal: Journal, source: str, entry: Entry) -> None:
+        self._journal, self._source, self._entry = journal, source, entry
+
+    def load(self) -> Sequence[KeptPart]:
+        """Those of earlier attempts."""
+        return self._journal.load_parts(self._source, self._entry)
+
+    def keep(self, part: KeptPart) -> None:
+        """Note one more."""
+        self._journal.note_part(self._source, self._entry, part)
+
+    def forget(self) -> None:
+        """Drop them all."""
+        self._journal.forget_parts(self._source, self._entry)
 
 
 def _key(name: str) -> bytes:

@@ -107,6 +107,10 @@ class LocalEnd:
             raise
         return ""
 
+    def is_stored(self, name: str) -> bool:
+        """Every file is."""
+        return True
+
     async def settle(self, stored: Sequence[tuple[Entry, str]]) -> Mapping[str, GridError]:
         """Files are in their places already."""
         return {}

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from attrs import frozen
 
+from grid.transfer.choices import STREAMS
 from grid.transfer.ends import EndError, SourceEnd, TargetEnd
 from grid.transfer.engine import Observer, Outcome, Plan, Transfer
 from grid.transfer.journal import Journal, journal_path
@@ -32,6 +33,19 @@ def scheme_of(text: str) -> str:
     """The scheme if the argument is a URL of a kind that is known; "" otherwise."""
     scheme, found, _ = text.partition("://")
     return scheme.lower() if found and scheme.lower() in SCHEMES else ""
+
+
+def choose_streams(sources: Sequence[str], target: str, is_remote: Callable[[str], bool]) -> int:
+    """Ranges of a file to read at once where nobody said how many. is_remote: whether what is no URL is on the grid.
+
+    A disk gives its bytes no faster to many readers, unless they are written in any order as well.
+    """
+
+    def is_disk(text: str) -> bool:
+        return not scheme_of(text) and not is_remote(text)
+
+    takes_any_order = is_disk(target) or scheme_of(target) == "sftp"
+    return STREAMS if takes_any_order or not all(map(is_disk, sources)) else 1
 
 
 def open_source(text: str, open_other: OpenOther) -> SourceEnd:

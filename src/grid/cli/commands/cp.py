@@ -30,13 +30,16 @@ JOBS = 8
 
 
 class JobsType(click.ParamType[int | str]):
-    """A number of jobs, or `auto`."""
+    """A number of jobs, or `auto`. most: the greatest number."""
 
     name = "jobs"
 
+    def __init__(self, most: int = 256) -> None:
+        self._most = most
+
     def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         """Fail with what is allowed."""
-        return "auto" if value == "auto" else click.IntRange(1, 256)(value, param, ctx)
+        return "auto" if value == "auto" else click.IntRange(1, self._most)(value, param, ctx)
 
 
 @click.command(
@@ -98,8 +101,8 @@ def cp(
     """
     from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.transfer.copying import Copier, CopyOptions
-    from grid.cli.transfer.jobs import choose_jobs
     from grid.cli.transfer.session import open_endpoints, transfer_session, wants_packs, with_random_keys
+    from grid.transfer.jobs import choose_jobs
 
     unique, bwlimit = bool(others["unique"]), cast("Schedule | None", others["bwlimit"])
     _require_sense(ctx, arguments, policy, dry_run=dry_run, unique=unique)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from grid.cli.arguments.completion import complete_local_or_remote
-from grid.cli.commands.cp import conclude
+from grid.cli.commands.cp import JobsType, conclude
 from grid.cli.terminal.failures import describe
-from grid.cli.terminal.invocation import examples, invocation, progress_options
+from grid.cli.terminal.invocation import examples, invocation, pack_option, progress_options
 from grid.cli.terminal.quoting import plain
 from grid.cli.transfer.selection import selection_options
 from grid.cli.transfer.throttle import bwlimit_option
@@ -27,15 +27,22 @@ if TYPE_CHECKING:
     from grid.transfer.opening import Request
 
 
-class _Size(click.ParamType[int]):
+class _Size(click.ParamType[int | str]):
+    """A size; `auto` as well where that is permitted."""
+
     name = "size"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+    def __init__(self, *, permits_auto: bool = False) -> None:
+        self._permits_auto = permits_auto
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         """Bytes; UsageError."""
         from grid.node.quantities import parse_size
 
         if isinstance(value, int):
             return value
+        if self._permits_auto and value == "auto":
+            return "auto"
         try:
             size = parse_size(str(value))
         except ValueError as error:
@@ -57,12 +64,12 @@ class _Size(click.ParamType[int]):
 )
 @click.option("--mode", type=click.Choice(["auto", "stream", "chunked", "chunked-stream"]), default="auto",
               show_default=True, help="Read a large file in one stream, or in ranges side by side.")  # fmt: skip
-@click.option("--chunk-size", metavar="SIZE", type=_Size(), default="20MiB", show_default=True,
-              help="Bytes of a range.")  # fmt: skip
-@click.option("--transfers", metavar="N", type=click.IntRange(1, 256), default=8, show_default=True,
-              help="How many files to move at once.")  # fmt: skip
-@click.option("--streams", metavar="N", type=click.IntRange(1, 64), default=4, show_default=True,
-              help="How many ranges of one file to read at once.")  # fmt: skip
+@click.option("--chunk-size", metavar="SIZE", type=_Size(permits_auto=True), default="20MiB", show_default=True,
+              help="Bytes of a range; auto: by the size of the file.")  # fmt: skip
+@click.option("--transfers", metavar="N", type=JobsType(), default=8, show_default=True,
+              help="How many files to move at once; auto: as many as make the transfer faster.")  # fmt: skip
+@click.option("--streams", metavar="N", type=JobsType(64), default=4, show_default=True,
+              help="How many ranges of one file to read at once; auto: by source and target.")  # fmt: skip
 @click.option("--max-memory", metavar="SIZE", type=_Size(), default="256MiB", show_default=True,
               help="Most file data to hold in memory at once.")  # fmt: skip
 @bwlimit_option
@@ -79,6 +86,7 @@ class _Size(click.ParamType[int]):
     help="Remove files of the target that no source has; `grid undo` does not bring them back.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be sent and removed, and change nothing.")
+@pack_option
 @click.option("--convergent", is_flag=True, help="Onto the grid: store equal files once; reads each file twice.")
 @progress_options
 @click.option(
@@ -132,16 +140,16 @@ def show_outcome(outcome: Outcome) -> None:
 
 def _request(arguments: tuple[str, ...], options: dict[str, object]) -> Request:
     from grid.transfer.engine import Plan
-    from grid.transfer.opening import Request
+    from grid.transfer.opening import Request, choose_streams
 
     schedule = options.pop("bwlimit")
     options["comparison"] = options["comparison"] or "time"
-    return Request(
-        sources=arguments[:-1],
-        target=arguments[-1],
-        plan=Plan(**options),  # type: ignore[arg-type]
-        schedule=schedule,  # type: ignore[arg-type]
-    )
+    sources, target = arguments[:-1], arguments[-1]
+    if options["chunk_size"] == "auto":
+        options["chunk_size"] = None
+    if options["streams"] == "auto":
+        options["streams"] = choose_streams(sources, target, is_remote)
+    return Request(sources=sources, target=target, plan=Plan(**options), schedule=schedule)  # type: ignore[arg-type]
 
 
 async def _run(ctx: click.Context, request: Request, display: TransferDisplay, *, unique: bool) -> Outcome:
@@ -185,8 +193,9 @@ def is_remote(text: str) -> bool:
 class EndOpener:
     """Opens ends of this machine and of the grid. A client of the grid is started when the first end needs one."""
 
-    def __init__(self, ctx: click.Context, *, unique: bool) -> None:
-        self._ctx, self._unique = ctx, unique
+    def __init__(self, ctx: click.Context, *, unique: bool, packs: bool = True) -> None:
+        """packs: whether small files may go into packs, if the user wants that."""
+        self._ctx, self._unique, self._packs = ctx, unique, packs
         self._session: GridSession | None = None
 
     def open(self, text: str, *, is_target: bool) -> TargetEnd:
@@ -208,7 +217,9 @@ class EndOpener:
         remote = parse_remote(text, read_aliases(directory))
         if self._session is None:
             self._session = GridSession(directory, running_reactor(), unique=self._unique)
-        return GridEnd(self._session, remote.root, remote.names, remote.shown)
+        given = invocation(self._ctx).packs
+        packs = is_target and self._packs and (directory.settings.client.pack if given is None else given)
+        return GridEnd(self._session, remote.root, remote.names, remote.shown, packs=packs)
 
     async def close(self) -> None:
         """End the connections of the client."""

@@ -112,7 +112,7 @@ async def _run(ctx: click.Context, given: _Options, report: _Report, *, once: bo
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    opener = EndOpener(ctx, unique=given.unique)
+    opener = EndOpener(ctx, unique=given.unique, packs=False)
     target = open_target(given.target, opener.open)
     try:
         journal = Journal(journal_path([given.folder], given.target))

@@ -8,8 +8,8 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, DeferredSemaphore
 
-from grid.cli.transfer.jobs import Jobs, limit_of
 from grid.runtime import Tasks
+from grid.transfer.jobs import Jobs, limit_of
 
 LARGE_FILE = 4 * 2**20
 """Bytes from which a file fills the pool and the window of a transfer by itself."""

@@ -34,7 +34,6 @@ from grid.cli.transfer.endpoints import (
     examine_local_target,
     find_remote,
 )
-from grid.cli.transfer.jobs import Jobs
 from grid.cli.transfer.local_tree import LeftOut, Scan, ScanRules, scan_directory
 from grid.cli.transfer.rehearsal import (
     Rehearsal,
@@ -54,6 +53,7 @@ from grid.cli.transfer.upload import Uploader
 from grid.directory.pack import Child
 from grid.directory.store import OpenDirectory, Store
 from grid.plural import counted
+from grid.transfer.jobs import Jobs
 from grid.transfer.selection import Selection
 
 if TYPE_CHECKING:

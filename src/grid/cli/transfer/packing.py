@@ -10,25 +10,22 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 
 from attrs import field, frozen
 from twisted.internet.defer import Deferred
 
-from grid.caps import ChkCap, LitCap, SliceCap
+from grid.caps import SliceCap
 from grid.cli.terminal.progress import Tally
 from grid.cli.transfer.database import LocalDatabase
 from grid.cli.transfer.throttle import Throttle
 from grid.cli.transfer.tree import FileFacts, Leaf, LocalOrigin
 from grid.directory.store import Store
-from grid.errors import GridError, NotHappyError, PeerError
-from grid.extents.pack_writer import SEGMENT_SIZE, Extent, PackContents, is_packed
-from grid.mutable.sources import MemorySource
+from grid.errors import GridError
+from grid.extents.pack_writer import Extent, PackContents, is_packed
+from grid.transfer.grid_packing import put_pack
 
 FILES_AT_ONCE = 64
 """Files that are read in one call on the pool."""
-
-RETRY_AFTER_S = 1.0
 
 Packed = SliceCap | GridError
 """What became of a file: its capability, or why its pack could not be stored."""
@@ -97,7 +94,7 @@ class Packer:
 
     async def _put(self, contents: PackContents, added: list[_Added]) -> None:
         try:
-            pack = await self._put_twice(MemorySource(contents.data))
+            pack = await put_pack(self._store, contents)
             caps = [each.extent.slice_of(pack) for each in added]
         except GridError as error:
             self.packed.update((each.path, error) for each in added)
@@ -108,13 +105,6 @@ class Packer:
         for each, cap in zip(added, caps, strict=True):
             self.packed[each.path] = cap
             self._database.record_file(each.path, each.facts, cap.to_string(), read_at_ns=each.read_at_ns, now=now)
-
-    async def _put_twice(self, source: MemorySource) -> ChkCap | LitCap:
-        """One more attempt where servers failed: another may have come."""
-        with suppress(PeerError, NotHappyError):
-            return await self._store.put_immutable(source, segment_size=SEGMENT_SIZE)
-        await self._store.runtime.clock.sleep(RETRY_AFTER_S)
-        return await self._store.put_immutable(source, segment_size=SEGMENT_SIZE)
 
 
 def _groups(leaves: Iterable[Leaf]) -> Iterator[list[str]]:

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any
 
 from grid.cli.transfer.bounded import run_pieces
-from grid.cli.transfer.jobs import Jobs
 from grid.cli.transfer.tree import Branch, Leaf
+from grid.transfer.jobs import Jobs
 
 DoLeaf = Callable[[tuple[str, ...], Branch, Leaf], Awaitable[None]]
 """Called with the path of the directory, the directory and the file in it."""

@@ -30,7 +30,6 @@ from grid.cli.transfer.file_note import (
     owner_in,
     set_time,
 )
-from grid.cli.transfer.jobs import Jobs
 from grid.cli.transfer.names import find_collisions, refuse_name
 from grid.cli.transfer.post_order import run_post_order
 from grid.cli.transfer.throttle import Throttle
@@ -40,6 +39,7 @@ from grid.directory.store import Store
 from grid.errors import GridError
 from grid.ports import Sink
 from grid.sinks import BytesSink
+from grid.transfer.jobs import Jobs
 
 STORED = ChkCap | SliceCap | SequenceCap
 """Files that never change, and have to be fetched."""

@@ -20,7 +20,6 @@ from grid.cli.terminal.failures import describe
 from grid.cli.terminal.progress import TransferDisplay
 from grid.cli.transfer.bounded import run_pieces
 from grid.cli.transfer.copy_plan import CopyError
-from grid.cli.transfer.jobs import Jobs
 from grid.cli.transfer.names import normalize_names
 from grid.cli.transfer.post_order import run_post_order
 from grid.cli.transfer.throttle import SlowedSource, Throttle
@@ -31,6 +30,7 @@ from grid.directory.names import normalize_name
 from grid.directory.pack import Child
 from grid.directory.store import OpenDirectory, Store
 from grid.errors import AuthorityError, GridError
+from grid.transfer.jobs import Jobs
 
 LOOKS_AT_ONCE = 8
 

@@ -1,0 +1,101 @@
+"""Contents of files on their way from the grid and to it, between the loop of a transfer and the reactor of the client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from attrs import field, frozen
+
+from grid.caps import KnownCap
+from grid.ports import Buffer
+from grid.sinks import BytesSink
+from grid.transfer.ends import Body, Entry
+from grid.transfer.grid_session import GridSession
+
+READ_SIZE = 4 * 2**20
+"""Bytes of one read: several segments, whose shares are fetched side by side."""
+
+
+@frozen(kw_only=True)
+class Adoptable:
+    """A file that can be linked as it is. session: of the grid that has it."""
+
+    session: GridSession
+    cap: KnownCap = field(repr=False)
+
+
+class OpenedGridFile:
+    """A file that is read in ranges; what one range learns makes the next one cheaper."""
+
+    def __init__(self, session: GridSession, file: Any, entry: Entry, cap: KnownCap | None) -> None:  # noqa: ANN401
+        self._session, self._file, self.entry = session, file, entry
+        self.shortcut: object = None if cap is None else Adoptable(session=session, cap=cap)
+
+    async def read(self, offset: int, length: int) -> AsyncIterator[Buffer]:
+        """The bytes of a range, some segments at a time."""
+        while length > 0:
+            sink = BytesSink()
+            await self._session.run(self._read(sink, offset, min(length, READ_SIZE)))
+            if not sink.data:
+                return
+            yield bytes(sink.data)
+            offset += len(sink.data)
+            length -= len(sink.data)
+
+    async def _read(self, sink: BytesSink, offset: int, length: int) -> None:
+        await self._file.read(sink, offset, length)
+
+    async def require_unchanged(self) -> None:
+        """Every byte was proven from the capability."""
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+
+class BodySource:
+    """A body as what a put reads: in order, and from the beginning again if the put begins again."""
+
+    def __init__(
+        self,
+        session: GridSession,
+        body: Body,
+        loop: asyncio.AbstractEventLoop,
+        examine: Callable[[int, Buffer], None],
+    ) -> None:
+        """examine: gets every range before it is passed on, and may refuse it."""
+        self._session, self._body, self._loop, self._examine = session, body, loop, examine
+        self._stream: AsyncIterator[Buffer] | None = None
+        self._position = 0
+        self._rest = bytearray()
+
+    @property
+    def size(self) -> int:
+        """Bytes in all."""
+        return self._body.size
+
+    async def read_at(self, offset: int, length: int) -> Buffer:
+        """On the reactor: the bytes of a range."""
+        return await self._session.ask(self._loop, self._next(offset, min(length, self.size - offset)))
+
+    async def _next(self, offset: int, length: int) -> bytes:
+        if self._stream is None or offset != self._position:
+            await self.close()
+            self._stream, self._position = self._body.stream(offset), offset
+            self._rest.clear()
+        while len(self._rest) < length:
+            self._rest += await anext(self._stream)
+        data = bytes(memoryview(self._rest)[:length])
+        del self._rest[:length]
+        self._position += length
+        self._examine(offset, data)
+        return data
+
+    async def close(self) -> None:
+        """End the stream."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            close: Any = getattr(stream, "aclose", None)
+            if close is not None:
+                await close()

@@ -1,0 +1,99 @@
+"""Small files that a transfer puts into packs. [spec extents 1]
+
+It owns the pack that is being filled. A file is durable once its pack is stored, not before, and is linked after that.
+
+Cost: memory: two packs, one that is filled and one that is stored; a name and an extent for each file in them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from grid.caps import ChkCap, LitCap, SliceCap
+from grid.directory.store import Store
+from grid.errors import GridError, NotHappyError, PeerError
+from grid.extents.pack_writer import SEGMENT_SIZE, Extent, PackContents
+from grid.mutable.sources import MemorySource
+from grid.ports import Buffer
+from grid.transfer.ends import EndError
+
+MOST_FILES = 20_000
+"""Files of one pack: their names wait in memory until it is stored."""
+
+LONGEST_S = 60.0
+"""How long a pack is filled, if files keep coming."""
+
+RETRY_AFTER_S = 1.0
+
+
+async def put_pack(store: Store, contents: PackContents) -> ChkCap | LitCap:
+    """Store a pack, with one more attempt where servers failed: another may have come. The errors of a put."""
+    source = MemorySource(contents.data)
+    with suppress(PeerError, NotHappyError):
+        return await store.put_immutable(source, segment_size=SEGMENT_SIZE)
+    await store.runtime.clock.sleep(RETRY_AFTER_S)
+    return await store.put_immutable(source, segment_size=SEGMENT_SIZE)
+
+
+class Packing:
+    """Puts files into packs, whichever tasks bring them."""
+
+    def __init__(
+        self, new_pack: Callable[[], PackContents], put: Callable[[PackContents], Awaitable[ChkCap | LitCap]]
+    ) -> None:
+        """new_pack: an empty one. put: stores one that is full; GridError."""
+        self._new_pack, self._put = new_pack, put
+        self._contents = new_pack()
+        self._extents: dict[str, Extent] = {}
+        self._began_at = 0.0
+        self._storing: asyncio.Task[None] | None = None
+        self._found: dict[str, SliceCap | GridError] = {}
+        self._adding = asyncio.Lock()
+
+    async def add(self, name: str, data: Buffer) -> None:
+        """Put a file into the pack; the pack is stored later, beside the files that come next."""
+        async with self._adding:
+            if not self._extents:
+                self._began_at = time.monotonic()
+            self._found.pop(name, None)
+            self._extents[name] = self._contents.add(data)
+            is_old = time.monotonic() - self._began_at > LONGEST_S
+            if self._contents.is_full or len(self._extents) >= MOST_FILES or is_old:
+                await self._begin()
+
+    def is_stored(self, name: str) -> bool:
+        """Whether what became of a file is known by now."""
+        return name in self._found
+
+    async def finish(self) -> None:
+        """Store all that is not stored yet."""
+        async with self._adding:
+            if self._extents:
+                await self._begin()
+            await self._ended()
+
+    def take(self, name: str) -> SliceCap | GridError:
+        """What became of a file, once."""
+        return self._found.pop(name, None) or EndError(f"{name} is in no pack")
+
+    async def _begin(self) -> None:
+        """Store the pack, after the one before it."""
+        await self._ended()
+        contents, extents = self._contents, self._extents
+        self._contents, self._extents = self._new_pack(), {}
+        self._storing = asyncio.create_task(self._store(contents, extents))
+
+    async def _ended(self) -> None:
+        storing, self._storing = self._storing, None
+        if storing is not None:
+            await storing
+
+    async def _store(self, contents: PackContents, extents: dict[str, Extent]) -> None:
+        try:
+            pack = await self._put(contents)
+            self._found |= {name: extent.slice_of(pack) for name, extent in extents.items()}
+        except GridError as error:
+            self._found |= dict.fromkeys(extents, error)

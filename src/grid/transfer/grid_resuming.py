@@ -1,0 +1,77 @@
+"""A large file on its way to the grid: its key is the same in all attempts, so that servers go on with the shares they have.
+
+It owns the rule that a key encrypts one file alone. Each range is noted with its digest before servers get anything of
+it, and a range that differs from what an earlier attempt read under the key ends the attempt. [decision 337]
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from twisted.internet.defer import CancelledError
+
+from grid.directory.file_store import FileStore
+from grid.errors import ConflictingWriteError, NotHappyError
+from grid.immutable.put import Keeps
+from grid.ports import Buffer
+from grid.transfer.choices import may_pass
+from grid.transfer.ends import Body, KeptPart, NoParts, SourceChangedError
+
+KEY_SIZE = 16
+
+
+class Resumption:
+    """One attempt to put a file, whether or not there were others before."""
+
+    def __init__(self, body: Body, store: FileStore) -> None:
+        """Take the key of an earlier attempt, if shares would be the same now. JournalError."""
+        encoding = store.grid.encoding
+        self._parts = body.parts
+        self._end = f" {encoding.k}-{encoding.n}-{encoding.max_segment_size}"
+        self._known: dict[int, KeptPart] = {}
+        self.key: bytes | None = None
+        self.keeps: Keeps | None = None if isinstance(body.parts, NoParts) else is_worth_keeping
+        if store.convergence is not None:
+            return  # The key is made of the contents.
+        kept = body.parts.load()
+        tokens = {part.token for part in kept}
+        self.key = self._parse(tokens.pop()) if len(tokens) == 1 else None
+        if self.key is None:
+            self._parts.forget()
+            self.key = store.runtime.entropy.random_bytes(KEY_SIZE)
+            return
+        self._known = {part.offset: part for part in kept}
+
+    def examine(self, offset: int, data: Buffer) -> None:
+        """Note bytes that servers are about to get. SourceChangedError if an earlier attempt read others; JournalError."""
+        if self.key is None:
+            return
+        token = self.key.hex() + self._end
+        part = KeptPart(offset=offset, length=len(data), token=token, digest=hashlib.sha256(data).digest())
+        known = self._known.get(offset)
+        if known == part:
+            return
+        if known is not None or any(offset < each.offset + each.length for each in self._known.values()):
+            raise SourceChangedError("the source is not what an earlier attempt read; starting over")
+        self._parts.keep(part)
+        self._known[offset] = part
+
+    def failed(self, error: BaseException) -> None:
+        """Forget the key unless the next attempt may go on. JournalError."""
+        if self.key is not None and not is_worth_keeping(error):
+            self._parts.forget()
+
+    def _parse(self, token: str) -> bytes | None:
+        try:
+            key = bytes.fromhex(token.removesuffix(self._end))
+        except ValueError:
+            return None
+        return key if len(key) == KEY_SIZE and token.endswith(self._end) else None
+
+
+def is_worth_keeping(error: BaseException) -> bool:
+    """Whether the next attempt may go on with what servers have of a file after this error."""
+    causes = error.causes if isinstance(error, NotHappyError) else ()
+    if any(isinstance(each, SourceChangedError | ConflictingWriteError) for each in (error, *causes)):
+        return False
+    return not isinstance(error, Exception) or isinstance(error, CancelledError) or may_pass(error)
