@@ -55,8 +55,8 @@ def init(
 ) -> int:
     """Create a client directory (that of -d, or ~/.grid) and a first directory on the grid.
 
-    On a terminal, it asks for what no option says and explains it; anywhere else, --introducer is needed. To try Grid
-    without a grid, run `grid up` instead.
+    On a terminal, it explains and asks for what you do not give as an option; anywhere else, --introducer is needed. To try
+    Grid without a grid, run `grid up` instead.
     """
     from grid.cli.arguments.aliases import check_new_name
     from grid.cli.commands.create import read_furl

@@ -1,4 +1,4 @@
-"""`grid s3 key add|list|remove`: who may use the S3 door of a node, and which buckets they have."""
+"""`grid s3 key add|list|remove`: who may use the S3 interface of a node, and which buckets they have."""
 
 from __future__ import annotations
 
