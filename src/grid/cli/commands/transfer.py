@@ -63,9 +63,10 @@ class _Size(click.ParamType[int | str]):
     "arguments", metavar="SOURCE... TARGET", nargs=-1, required=True, shell_complete=complete_local_or_remote
 )
 @click.option("--mode", type=click.Choice(["auto", "stream", "chunked", "chunked-stream"]), default="auto",
-              show_default=True, help="Read a large file in one stream, or in ranges side by side.")  # fmt: skip
+              show_default=True, help="How to read a large file: stream, from start to end; chunked, in ranges side by side;"
+              " chunked-stream, the same, but passed on in order; auto: chunked from two ranges on, else stream.")  # fmt: skip
 @click.option("--chunk-size", metavar="SIZE", type=_Size(permits_auto=True), default="20MiB", show_default=True,
-              help="Bytes of a range; auto: by the size of the file.")  # fmt: skip
+              help="Size of each range; auto: by the size of the file.")  # fmt: skip
 @click.option("--transfers", metavar="N", type=JobsType(), default=8, show_default=True,
               help="How many files to move at once; auto: as many as make the transfer faster.")  # fmt: skip
 @click.option("--streams", metavar="N", type=JobsType(64), default=4, show_default=True,
