@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import schemathesis
@@ -35,15 +36,21 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningGateway
         assert "Traceback" not in gateway.logged()
 
 
+@pytest.fixture(scope="module")
+def operations(gateway: RunningGateway) -> list[Any]:
+    """What the document describes, read once for all examples."""
+    document = json.loads(gateway.ask("GET", "/openapi.json").body)
+    schema = schemathesis.openapi.from_dict(document)
+    found = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
+    assert found
+    return found
+
+
 @EXAMPLES
 @given(st.data())
 def test_request_when_made_from_the_document_is_answered_and_no_5xx(
-    gateway: RunningGateway, data: st.DataObject
+    gateway: RunningGateway, operations: list[Any], data: st.DataObject
 ) -> None:
-    document = json.loads(gateway.ask("GET", "/openapi.json").body)
-    schema = schemathesis.openapi.from_dict(document)
-    operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
-    assert operations
     operation = data.draw(st.sampled_from(operations))
     case = data.draw(operation.as_strategy())
     response = case.call(base_url=f"http://{gateway.host}")
