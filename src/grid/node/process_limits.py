@@ -1,4 +1,8 @@
-"""What the system allows a node's process: how many files and connections may be open, and no image of its memory on a disk."""
+"""A node's process and its system: how many files and connections may be open, no image of its memory on a disk, and freed memory returned.
+
+A storage node returns freed memory whenever it has released enough of its budgets (grid.wire.budget.server_memory). A gateway has no
+single place where memory is released, so that it goes by the processor time that it used.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,15 @@ import ctypes
 import os
 import resource
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from time import process_time
 
 from attrs import frozen
 
 from grid.limits import MAX_CONNECTIONS
+from grid.ports import Clock, Timer
+from grid.runtime import return_freed_memory
 
 WANTED = 65536
 """Descriptors that serve thousands of idle connections with room for the files of those that are served."""
@@ -20,6 +28,13 @@ _IN_USE = 16
 
 _OWN = 8
 """What a node opens for itself before anybody connects: its ports, its log, its database."""
+
+
+LOOK_S = 5.0
+"""Seconds between two looks."""
+
+BUSY_S = 0.3
+"""Processor seconds after which there may be memory to return."""
 
 
 @frozen(kw_only=True)
@@ -92,3 +107,35 @@ def forbid_core_dumps() -> None:
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+class MemoryReturn:
+    """Returns freed memory every LOOK_S seconds in which the process worked, until `close`.
+
+    Clients that abandon what they asked for leave megabytes of freed memory between used blocks, and the allocator keeps all of
+    it: a gateway in front of slow readers grew from 100 to 550 MiB. Cost: some milliseconds each time.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        return_memory: Callable[[], None] = return_freed_memory,
+        used_s: Callable[[], float] = process_time,
+    ) -> None:
+        """used_s: processor seconds of this process so far."""
+        self._clock = clock
+        self._return_memory = return_memory
+        self._used_s = used_s
+        self._last_s = used_s()
+        self._timer: Timer = clock.call_later(LOOK_S, self._look)
+
+    def close(self) -> None:
+        """Look no more."""
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        self._timer = self._clock.call_later(LOOK_S, self._look)
+        used_s = self._used_s()
+        if used_s - self._last_s >= BUSY_S:
+            self._return_memory()
+            self._last_s = self._used_s()

@@ -23,7 +23,7 @@ from grid.node.client import Client
 from grid.node.directory import NodeDirectory, NodeKind
 from grid.node.identity import signing_key
 from grid.node.introducers import read_introducers
-from grid.node.process_limits import descriptor_limit, descriptors_in_use, plan_descriptors
+from grid.node.process_limits import MemoryReturn, descriptor_limit, descriptors_in_use, plan_descriptors
 from grid.node.storage_node import read_certificates
 from grid.node.tubs import listen_as_configured, node_tub
 from grid.ports import Runtime
@@ -181,6 +181,7 @@ async def _serve_web(
     listening = await closing.enter_async_context(
         running_gateway(client.directory, client, connection_limit, reactor, settings.web_port, say, storage)
     )
+    closing.callback(MemoryReturn(client.runtime.clock).close)
     if settings.s3.port is not None:
         from grid.node.s3_door import running_s3_door
 
