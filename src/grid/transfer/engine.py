@@ -151,7 +151,8 @@ class Transfer:
                 settler = group.create_task(self._settle_in_time())
                 jobs = choose_jobs(self._plan.transfers, lambda: (self._ended, self._moved))
                 complete = await Workers(jobs, self._work).run(self._list)
-                settler.cancel()
+                async with self._settling:  # What is being settled now would be in no place otherwise.
+                    settler.cancel()
         except BaseExceptionGroup as errors:
             raise first_error(errors) from None
         await self._settle(is_last=True)
