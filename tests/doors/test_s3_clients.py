@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.doors.files import contents, make_files
 from tests.doors.grid import BUCKET, DOMAIN, OpenDoor, open_door, program
 
 pytestmark = [pytest.mark.doors, pytest.mark.timeout(600)]
@@ -24,12 +25,7 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenDoor]:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Files of sizes that take a literal, one share message, and several parts."""
-    folder = tmp_path_factory.mktemp("data") / "files"
-    (folder / "deep er").mkdir(parents=True)
-    for name, size in (("empty", 0), ("small", 40), ("deep er/middle \u00e9", 20_000), ("large", 12_000_000)):
-        (folder / name).write_bytes((name.encode() * (size // 5 + 1))[:size])
-    return folder
+    return make_files(tmp_path_factory.mktemp("data") / "files")
 
 
 def run(door: OpenDoor, folder: Path, *words: str | Path, data: bytes = b"", more: dict[str, str] | None = None) -> str:
@@ -41,11 +37,6 @@ def run(door: OpenDoor, folder: Path, *words: str | Path, data: bytes = b"", mor
     said = done.stdout.decode(errors="replace")
     assert done.returncode == 0, f"{words}\n{said[-2000:]}\n{done.stderr.decode(errors='replace')[-4000:]}"
     return said
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder."""
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def rclone(door: OpenDoor, folder: Path, *words: str | Path) -> str:

@@ -6,12 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from twisted.internet.defer import Deferred, DeferredList, gatherResults
 
 from grid.caps import LitCap
 from grid.directory.edits import SetChild
 from grid.directory.file_store import FileStore
+from grid.directory.gathering import Directories
 from grid.engine.grid import Encoding
+from grid.errors import ExistingChildError
 from grid.gateway.site import Gateway
 from grid.placement.leases import LeaseMaster
 from tests.gateway.rig import Nobody, Reply, Rig
@@ -35,6 +38,16 @@ class Publishes:
 async def put_all(rig: S3Rig, keys: list[str]) -> list[Reply]:
     asked = [Deferred.fromCoroutine(rig.ask("PUT", path(key), key.encode())) for key in keys]
     return list(await gatherResults(asked))
+
+
+async def test_a_directory_in_the_way_of_a_file_is_refused_where_nothing_goes_beside(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        root = rig.accounts[MAIN].buckets["bucket"]
+        directories = Directories(rig.door.services.store)
+        await directories.change(root, lambda look, retrying: (SetChild("f", LitCap(data=b"f"), {}),))
+        with pytest.raises(ExistingChildError):
+            await directories.make(root, "f")
+        assert await rig.keys() == ["f"]
 
 
 async def test_a_hundred_puts_at_a_time_take_a_few_publishes(tmp_path: Path) -> None:

@@ -103,6 +103,16 @@ class S3Settings:
 
 
 @frozen(kw_only=True)
+class SftpSettings:
+    """The SFTP door. port: where it listens, None for no door; the others: files, as written."""
+
+    port: str | None = None
+    public_key: str = ""
+    private_key: str = ""
+    accounts: str = ""
+
+
+@frozen(kw_only=True)
 class NodeSettings:
     """Everything a configuration file says.
 
@@ -130,6 +140,7 @@ class NodeSettings:
     client: ClientSettings = ClientSettings()
     storage: StorageSettings = StorageSettings()
     s3: S3Settings = S3Settings()
+    sftp: SftpSettings = SftpSettings()
 
 
 @frozen
@@ -199,6 +210,7 @@ def _settings(sections: Mapping[str, Mapping[str, str]], file_name: str) -> Node
         client=_read_client(section("client")),
         storage=_read_storage(section("storage")),
         s3=_read_s3(section("s3")),
+        sftp=_read_sftp(section("sftpd")),
     )
 
 
@@ -354,6 +366,23 @@ def _read_s3(section: _Section) -> S3Settings:
         raise section.error("private_key", "takes a certificate as well")
     return S3Settings(
         port=section.text("port"), domain="".join(domain), certificate=certificate, private_key=private_key
+    )
+
+
+def _read_sftp(section: _Section) -> SftpSettings:
+    if not section.read("enabled", parse_boolean, False):
+        return SftpSettings()
+    files = {}
+    for key in ("host_pubkey_file", "host_privkey_file", "accounts.file"):
+        file = section.text(key)
+        if file is None:
+            raise section.error(key, "must name a file while enabled is true; docs/sftp.md says how to make it")
+        files[key] = file
+    return SftpSettings(
+        port=section.text("port") or "tcp:8022",
+        public_key=files["host_pubkey_file"],
+        private_key=files["host_privkey_file"],
+        accounts=files["accounts.file"],
     )
 
 

@@ -14,6 +14,7 @@ from twisted.internet.ssl import CertificateOptions
 from twisted.protocols.tls import TLSMemoryBIOFactory
 
 from grid.errors import ConfigError
+from grid.gateway.shared.node_view import DoorUser, DoorView
 from grid.gateway.shared.services import Services
 from grid.node.directory import NodeDirectory
 from grid.node.files import expand_home
@@ -67,13 +68,27 @@ async def running_s3_door(
         raise ConfigError(f"{where}, key port: cannot listen there: {one_line(str(problem))}") from problem
     scheme = "http" if settings.certificate is None else "https"
     address = port.getHost()
+    shown = f"{scheme}://{getattr(address, 'host', '')}:{getattr(address, 'port', '')}"
+    view = DoorView(name="S3", address=shown, users=lambda: _users(keys), active=services.s3_traffic.active)
+    services.doors.append(view)
     try:
-        say(f"S3 interface at {scheme}://{getattr(address, 'host', '')}:{getattr(address, 'port', '')}")
+        say(f"S3 interface at {shown}")
         yield door
     finally:
+        services.doors.remove(view)
         await port.stopListening()
         await factory.drain(services.settings.drain_s)
         door.directories.close()
+
+
+def _users(keys: KeyFile) -> list[DoorUser]:
+    """The access keys, and which buckets they open."""
+    found = []
+    for account in keys.accounts().values():
+        buckets = ", ".join(sorted(account.buckets)) or "no bucket by name"
+        home = "; buckets made with it" if account.home is not None else ""
+        found.append(DoorUser(account.access_key, f"{buckets}{home}{'; reads only' if account.is_read_only else ''}"))
+    return found
 
 
 def certificate_options(file: Path, key_file: Path) -> CertificateOptions:

@@ -9,7 +9,7 @@ import fcntl
 import os
 import secrets
 import string
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -70,6 +70,10 @@ class KeyFile:
 
     def find(self, access_key: str) -> Account | None:
         """The account of an access key; none at all while the file cannot be read."""
+        return self.accounts().get(access_key)
+
+    def accounts(self) -> Mapping[str, Account]:
+        """All accounts by their access keys; none while the file cannot be read."""
         mark = self._look()
         if mark != self._mark:
             self._mark = mark
@@ -78,7 +82,7 @@ class KeyFile:
             except (ConfigError, OSError) as problem:
                 self._accounts = {}
                 _log.warn("no access key is taken: {problem}", problem=str(problem))
-        return self._accounts.get(access_key)
+        return self._accounts
 
     def _look(self) -> tuple[int, ...] | None:
         try:

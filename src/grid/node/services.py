@@ -148,7 +148,8 @@ async def _run_storage(
         for introducer in _start_introducers(directory, runtime, tub, sign(fields, key), say):
             closing.callback(introducer.close)
         housekeeping.start()
-        if directory.settings.web_port is not None or directory.settings.s3.port is not None:
+        configured = directory.settings
+        if any(port is not None for port in (configured.web_port, configured.s3.port, configured.sftp.port)):
             client = Client(directory, runtime, reactor)
             closing.push_async_callback(client.close)
             await _serve_web(
@@ -174,6 +175,11 @@ async def _serve_web(
                 f"{client.directory.config_file}: section [s3], key port: the S3 interface runs beside the web gateway; "
                 "set web.port under [node], too"
             )
+        if settings.sftp.port is not None:
+            raise ConfigError(
+                f"{client.directory.config_file}: section [sftpd], key enabled: the SFTP interface runs beside the web gateway; "
+                "set web.port under [node], too"
+            )
         return
     # Only a gateway pays for the imports of one.
     from grid.node.gateway import running_gateway
@@ -187,6 +193,12 @@ async def _serve_web(
 
         await closing.enter_async_context(
             running_s3_door(client.directory, listening.gateway, connection_limit, reactor, say)
+        )
+    if settings.sftp.port is not None:
+        from grid.node.sftp_door import running_sftp_door
+
+        await closing.enter_async_context(
+            running_sftp_door(client.directory, listening.gateway, connection_limit, reactor, say)
         )
 
 

@@ -14,10 +14,10 @@ from attrs import define, field
 
 from grid.caps import DirectoryCap, KnownCap
 from grid.directory.edits import RemoveChild, SetChild
+from grid.directory.gathering import Directories
 from grid.directory.node import Look
 from grid.directory.pack import Child
 from grid.s3.faults import S3Fault
-from grid.s3.gathering import Directories
 from grid.s3.names import KeyPath, path_of
 from grid.s3.object_info import StoredObject, object_of
 

@@ -7,14 +7,15 @@ from collections.abc import Callable
 from attrs import define, field
 
 from grid.caps import DirectoryCap
+from grid.directory.gathering import Directories
 from grid.gateway.http.body import Body
 from grid.gateway.shared.services import Services
 from grid.s3.accounts import Account, is_bucket_name
 from grid.s3.authentication import Claim
 from grid.s3.bucket import Bucket
 from grid.s3.faults import S3Fault
-from grid.s3.gathering import Directories
 from grid.s3.listing import Lister
+from grid.s3.names import beside_of
 from grid.s3.signature import RequestHead
 
 FindAccount = Callable[[str], Account | None]
@@ -31,7 +32,7 @@ class Door:
     lister: Lister = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.directories = Directories(self.services.store)
+        self.directories = Directories(self.services.store, beside_of)
         self.lister = Lister(self.directories, self.services.store.runtime)
 
     def now(self) -> float:

@@ -18,10 +18,10 @@ from sys import getsizeof
 from attrs import define, field, frozen
 
 from grid.caps import DirectoryCap, KnownCap, parse_cap
+from grid.directory.gathering import Children, Directories
 from grid.directory.metadata import parse_metadata
 from grid.directory.pack import Child
 from grid.ports import Runtime
-from grid.s3.gathering import Children, Directories
 from grid.s3.names import name_of, segment_of
 from grid.s3.object_info import StoredObject, object_of
 

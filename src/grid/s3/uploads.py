@@ -15,12 +15,12 @@ from attrs import field, frozen
 
 from grid.caps import DirectoryCap, KnownCap
 from grid.directory.edits import RemoveChild, SetChild
+from grid.directory.gathering import Children
 from grid.directory.metadata import Metadata, pack_metadata, seconds_in
 from grid.directory.node import Look
 from grid.directory.pack import Child
 from grid.s3.bucket import Bucket
 from grid.s3.checksums import ALGORITHMS
-from grid.s3.gathering import Children
 from grid.s3.names import UPLOADS
 from grid.s3.object_info import MAX_PARTS, ObjectInfo, StoredObject, object_of, texts_in
 

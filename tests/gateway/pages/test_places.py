@@ -10,8 +10,17 @@ from grid.gateway.pages.operations import render_operation, render_operations
 from grid.gateway.pages.servers import render_servers, render_welcome
 from grid.gateway.pages.statistics import render_statistics
 from grid.gateway.pages.tree_operation import render_tree_operation
-from grid.gateway.shared.node_view import ServerView
+from grid.gateway.shared.node_view import DoorUser, DoorView, ServerView
 from tests.gateway.pages.hostile import HOSTILE, require_harmless
+
+
+def door(*users: str) -> DoorView:
+    return DoorView(
+        name="SFTP",
+        address="sftp://127.0.0.1:8022",
+        users=lambda: [DoorUser(user, "reads only") for user in users],
+        active=lambda: 2,
+    )
 
 
 def server(name: str, connected: bool = True) -> ServerView:
@@ -43,7 +52,14 @@ def test_nothing_that_servers_say_becomes_markup(text: str) -> None:
     require_harmless(render_welcome(rows, [text], needed=3, nickname=text))
     require_harmless(render_operation(operation(row, outcome="failed", status=text), {f"x{text}": text}))
     require_harmless(render_operations([operation()], [operation(outcome="failed", status=text)], 5.0))
-    require_harmless(render_statistics({text: 1}, {text: None}))
+    require_harmless(render_statistics({text: 1}, {text: None}, [door(text)]))
+
+
+def test_the_numbers_show_the_doors_and_who_may_use_them() -> None:
+    document = require_harmless(render_statistics({}, {}, [door(*(f"user{number}" for number in range(130)))]))
+
+    assert "sftp://127.0.0.1:8022" in document.text and "2 requests under way" in document.text
+    assert "user0" in document.text and "user99" in document.text and "and 30 more" in document.text
 
 
 def test_the_first_page_has_the_forms_that_scripts_know() -> None:

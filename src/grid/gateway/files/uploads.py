@@ -25,7 +25,7 @@ from grid.immutable.write.small_file import whole_share_size
 from grid.limits import MAX_SDMF_BODY
 from grid.mutable.node import MutableFile
 from grid.mutable.sources import MemorySource
-from grid.ports import Buffer
+from grid.ports import Buffer, Source
 
 
 class ArrivingKey:
@@ -98,7 +98,7 @@ async def store_new(
 
 
 async def store_spooled(
-    store: RecordedStore, stores: Stores, new: NewFile, spool: Spool, arriving: ArrivingKey | None = None
+    store: RecordedStore, stores: Stores, new: NewFile, spool: Source, arriving: ArrivingKey | None = None
 ) -> KnownCap:
     """Store a new file of bytes that were spooled. arriving: what the spool showed them to.
 
@@ -138,7 +138,7 @@ def _arriving_key(store: RecordedStore, size: int | None) -> ArrivingKey | None:
     return None if convergence is None else ArrivingKey(convergence, store.grid.encoding, size)
 
 
-async def _key_of(store: RecordedStore, spool: Spool) -> bytes | None:
+async def _key_of(store: RecordedStore, spool: Source) -> bytes | None:
     """The convergent key of what was spooled; None if it has none."""
     making = _arriving_key(store, spool.size)
     if spool.size <= LIT_SIZE or making is None:

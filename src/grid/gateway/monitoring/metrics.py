@@ -66,9 +66,12 @@ class Metrics:
         self._http = _Http(self._registry)
         self._gauge("grid_http_requests_active", "Requests in progress.", gateway.traffic.active)
         gateway.traffic.watch(self._http.count)
-        self._s3 = _S3(self._registry)
+        self._s3 = _Door(self._registry, "s3", "S3")
         self._gauge("grid_s3_requests_active", "S3 requests in progress.", gateway.s3_traffic.active)
         gateway.s3_traffic.watch(self._s3.count)
+        self._sftp = _Door(self._registry, "sftp", "SFTP")
+        self._gauge("grid_sftp_requests_active", "SFTP requests in progress.", gateway.sftp_traffic.active)
+        gateway.sftp_traffic.watch(self._sftp.count)
         self._registry.register(_OpenFileReads(gateway))
         self._storage = _Storage()
         self._registry.register(self._storage)
@@ -134,29 +137,35 @@ class _Http:
         self._sent.labels(served.method).inc(served.sent)
 
 
-class _S3:
-    """The requests of the S3 door, by their operations."""
+class _Door:
+    """The requests of the S3 door or the SFTP door, by their operations."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, name: str, shown: str) -> None:
         kinds = ["operation", "status"]
         self._requests = Counter(
-            "grid_s3_requests",
-            "Finished S3 requests: by operation and class of status.",
+            f"grid_{name}_requests",
+            f"Finished {shown} requests: by operation and class of status.",
             kinds,
             registry=registry,
         )
         self._seconds = Histogram(
-            "grid_s3_request_seconds",
-            "Time from the end of an S3 request's head to the end of its answer.",
+            f"grid_{name}_request_seconds",
+            f"Time from the end of the head of one of the {shown} requests to the end of its answer.",
             ["operation"],
             buckets=_SECONDS,
             registry=registry,
         )
         self._received = Counter(
-            "grid_s3_request_bytes", "Bytes of the bodies of S3 requests.", ["operation"], registry=registry
+            f"grid_{name}_request_bytes",
+            f"Bytes of the bodies of {shown} requests.",
+            ["operation"],
+            registry=registry,
         )
         self._sent = Counter(
-            "grid_s3_response_bytes", "Bytes of the bodies of answers to S3 requests.", ["operation"], registry=registry
+            f"grid_{name}_response_bytes",
+            f"Bytes of the bodies of answers to {shown} requests.",
+            ["operation"],
+            registry=registry,
         )
 
     def count(self, served: Served) -> None:

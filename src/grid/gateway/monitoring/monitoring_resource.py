@@ -87,7 +87,7 @@ class _Monitoring:
             case "openmetrics":
                 return Answer(200, OPENMETRICS, pack_openmetrics(values), _NO_STORE)
             case "":
-                return page(render_statistics(values["counters"], values["stats"]))
+                return page(render_statistics(values["counters"], values["stats"], self._gateway.doors))
         raise BadRequest("statistics come as t=json and t=openmetrics", shape="page")
 
     async def metrics(self, exchange: Exchange) -> AnyAnswer:

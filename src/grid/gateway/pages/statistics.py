@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from grid.gateway.pages.markup import Markup, duration_text, size_text, tag
 from grid.gateway.pages.shell import document, nothing_here
+from grid.gateway.shared.node_view import DoorView
+from grid.plural import counted
 
 _TILES = (
     ("uploader.files_uploaded", "files stored", False),
@@ -16,10 +18,13 @@ _TILES = (
     ("mutable.files_retrieved", "editable files read", False),
 )
 
+MOST_USERS = 100
+"""Of a door, on the page."""
+
 Numbers = Mapping[str, int | float | None]
 
 
-def render_statistics(counters: Numbers, stats: Numbers) -> str:
+def render_statistics(counters: Numbers, stats: Numbers, doors: Sequence[DoorView] = ()) -> str:
     """counters: numbers that only grow; stats: numbers of the moment; by the names that monitors know."""
     tiles = [_tile(_shown(counters.get(name) or 0, size), words) for name, words, size in _TILES]
     uptime = stats.get("node.uptime")
@@ -40,10 +45,33 @@ def render_statistics(counters: Numbers, stats: Numbers) -> str:
         tag("h1", "Statistics"),
         tag("p", "What this gateway has done since it started.", class_="lead"),
         tag("div", tiles, class_="tiles"),
+        [_door(door) for door in doors] or None,
         _table("Counters", counters) if counters else nothing_here("Nothing counted yet", "Store or read a file."),
         _table("State", stats) if stats else None,
         links,
         here="/statistics",
+    )
+
+
+def _door(door: DoorView) -> Markup:
+    """Where it is, and who may use it."""
+    users = door.users()
+    rows = [
+        tag("tr", tag("th", tag("bdi", user.name), scope="row"), tag("td", user.opens)) for user in users[:MOST_USERS]
+    ]
+    head = tag("thead", tag("tr", tag("th", "Who may use it", scope="col"), tag("th", "Leads to", scope="col")))
+    title = door.name
+    table = tag("table", tag("caption", f"Users of {title}", class_="unseen"), head, tag("tbody", rows))
+    more = tag("p", f"and {len(users) - MOST_USERS} more") if len(users) > MOST_USERS else None
+    active = counted(door.active(), "request")
+    return tag(
+        "section",
+        tag("h2", title),
+        tag("p", "Open at ", tag("code", door.address), f", {active} under way."),
+        tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=f"Users of {title}")
+        if rows
+        else None,
+        more,
     )
 
 

@@ -5,7 +5,7 @@ A port: `grid.node.gateway` implements it over a running client.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from attrs import frozen
@@ -35,3 +35,21 @@ class ClientView(Protocol):
 
     def introducers(self) -> Sequence[str]:
         """The state of the connection to each introducer, one line each."""
+
+
+@frozen
+class DoorUser:
+    """Somebody who may use a door: an account's name or an access key, never a secret. opens: what it leads to, in words."""
+
+    name: str
+    opens: str
+
+
+@frozen(kw_only=True)
+class DoorView:
+    """A door that is open. users: those of now. active: requests under way."""
+
+    name: str
+    address: str
+    users: Callable[[], Sequence[DoorUser]]
+    active: Callable[[], int]

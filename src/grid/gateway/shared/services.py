@@ -17,7 +17,7 @@ from grid.directory.file_store import FileStore
 from grid.gateway.faults import Forbidden, Unauthorized
 from grid.gateway.history.history import History
 from grid.gateway.history.recorded_store import RecordedStore
-from grid.gateway.shared.node_view import ClientView
+from grid.gateway.shared.node_view import ClientView, DoorView
 from grid.gateway.shared.open_files import OpenFiles
 from grid.gateway.shared.spool import SpoolFolder
 from grid.gateway.shared.store_turns import Stores
@@ -92,6 +92,8 @@ class Services:
     history: History = field(init=False)
     traffic: Traffic = field(init=False, factory=Traffic)
     s3_traffic: Traffic = field(init=False, factory=Traffic)
+    sftp_traffic: Traffic = field(init=False, factory=Traffic)
+    doors: list[DoorView] = field(init=False, factory=list)
     open_files: OpenFiles = field(init=False)
     stores: Stores = field(init=False, factory=Stores)
 

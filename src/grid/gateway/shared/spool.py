@@ -72,7 +72,7 @@ class Spool:
         self._pieces: list[bytes] = []
         self._waiting = 0
         self._size = 0
-        self._file: _UnnamedFile | None = None
+        self._file: UnnamedFile | None = None
         self._writing: Awaitable[None] | None = None
 
     def __enter__(self) -> Spool:
@@ -137,19 +137,19 @@ class Spool:
             self._pieces = [b"".join(self._pieces)]
             return
         if self._file is None:
-            self._file = _UnnamedFile(self._folder.path)
+            self._file = UnnamedFile(self._folder.path)
         pieces, self._pieces = self._pieces, []
         size, self._waiting = self._waiting, 0
         if pieces:
             self._writing = Deferred.fromCoroutine(self._append(self._file, pieces, size))
 
-    async def _append(self, file: _UnnamedFile, pieces: list[bytes], size: int) -> None:
+    async def _append(self, file: UnnamedFile, pieces: list[bytes], size: int) -> None:
         try:
             await self._cpu.run(file.append, pieces, self._observe)
         finally:
             self._folder.held_size -= size
 
-    async def _close(self, file: _UnnamedFile) -> None:
+    async def _close(self, file: UnnamedFile) -> None:
         closing = self._cpu.run(file.close)
         with suppress(GridError):
             await self._settle()
@@ -161,7 +161,7 @@ class Spool:
             await writing
 
 
-class _UnnamedFile:
+class UnnamedFile:
     """The file, opened at its first use. Threads take turns, so that it is never closed under one of them."""
 
     def __init__(self, directory: Path) -> None:

@@ -19,9 +19,8 @@ from grid.caps import DirectoryCap
 from grid.directory.edits import Edit, RemoveChild, SetChild
 from grid.directory.node import Directory, Look
 from grid.directory.pack import Child
-from grid.errors import GridError
+from grid.errors import ExistingChildError, GridError
 from grid.runtime import Tasks
-from grid.s3.names import beside_of
 
 MOST_TOGETHER = 1000
 """Changes in one publish."""
@@ -108,9 +107,13 @@ class _Queues:
 
 @define(eq=False)
 class Directories:
-    """All directories that a door is using now."""
+    """All directories that a door is using now.
+
+    beside: the name for a file in whose way a new directory is; without it, `make` refuses to make one there.
+    """
 
     _store: DirectoryOpener
+    _beside: Callable[[str], str] | None = None
     _tasks: Tasks = field(factory=Tasks)
     _queues: dict[DirectoryCap, _Queues] = field(factory=dict)
 
@@ -165,7 +168,9 @@ class Directories:
                     continue
                 found[name] = new
                 if here is not None:
-                    edits.append(SetChild(beside_of(name), here.target, here.metadata))
+                    if self._beside is None:
+                        raise ExistingChildError(f"there is already a {name!r} in the directory", name=name)
+                    edits.append(SetChild(self._beside(name), here.target, here.metadata))
                 edits.append(SetChild(name, new, {}))
             return edits
 

@@ -1,0 +1,68 @@
+"""Accounts: names, public keys and root directories, in the file that 1.20 calls `accounts.file`. Pure. [spec cli 6.3]
+
+One account a line: `NAME KEY-TYPE KEY [COMMENT...] CAPABILITY`. A name may have several lines, each with a key and a root
+of its own. The file holds capabilities: no error quotes a line.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+
+from attrs import field, frozen
+
+from grid.caps import DirectoryCap, parse_cap
+from grid.errors import ConfigError
+
+MAX_ACCOUNTS = 10_000
+
+KEY_TYPES = frozenset({"ssh-ed25519", "ssh-rsa", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"})
+"""Of the keys that an account may have; the signatures of RSA are made with SHA-2."""
+
+
+@frozen(kw_only=True)
+class Account:
+    """One way in. key: the public key as SSH sends it. root: what the client sees as `/`."""
+
+    name: str
+    key: bytes = field(repr=False)
+    root: DirectoryCap = field(repr=False)
+
+
+Accounts = Mapping[tuple[str, bytes], Account]
+"""By name and key."""
+
+
+def parse_accounts(text: str, file: str) -> Accounts:
+    """The accounts in a file's text; ConfigError, which names the file and the line."""
+    found: dict[tuple[str, bytes], Account] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        account = _parse_line(words, f"{file}, line {number}")
+        if (account.name, account.key) in found:
+            raise ConfigError(f"{file}, line {number}: an earlier line has the same name and key")
+        found[account.name, account.key] = account
+        if len(found) > MAX_ACCOUNTS:
+            raise ConfigError(f"{file}: at most {MAX_ACCOUNTS} accounts")
+    return found
+
+
+def _parse_line(words: list[str], where: str) -> Account:
+    if len(words) < 4 or words[1] not in KEY_TYPES:
+        raise ConfigError(
+            f"{where}: expected NAME KEY-TYPE KEY CAPABILITY, with a key type such as ssh-ed25519; passwords are not supported"
+        )
+    try:
+        key = base64.b64decode(words[2], validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    kind = words[1].encode("ascii")
+    if not key.startswith(len(kind).to_bytes(4, "big") + kind):
+        raise ConfigError(f"{where}: not a public key; copy it from the .pub file that ssh-keygen wrote")
+    root = parse_cap(words[-1])
+    if not isinstance(root, DirectoryCap) or root.authority == "verify":
+        raise ConfigError(f"{where}: the last word must be the capability of a directory, which it can list")
+    return Account(name=words[0], key=key, root=root)

@@ -1,0 +1,145 @@
+"""A session as Conch calls it: by paths in bytes, with a Deferred for each answer. Each call is a task of the door's, and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from attrs import define
+from twisted.internet.defer import Deferred
+
+from grid.errors import GridError
+from grid.sftp.attributes import Facts, Wire
+from grid.sftp.faults import FAILURE, UNSUPPORTED, SftpFault
+from grid.sftp.handles import OpenFile
+from grid.sftp.paths import parse_path, show_path
+from grid.sftp.session import MAX_READ, Listing, Session
+
+EXTENSIONS = {
+    b"posix-rename@openssh.com": b"1",
+    b"fsync@openssh.com": b"1",
+    b"limits@openssh.com": b"1",
+}
+
+T = TypeVar("T")
+
+
+@define(eq=False)
+class SessionCalls:
+    """A session as Conch calls it."""
+
+    _session: Session
+
+    def run(self, name: str, work: Coroutine[Any, Any, T], received: int = 0) -> Deferred[T]:
+        """Do it as a task of the door's, and count it."""
+        door = self._session.door
+        clock = door.services.store.runtime.clock
+        began_at = clock.now()
+        result: Deferred[T] = Deferred()
+        door.load.requests += 1
+
+        def count(status: int, sent: int) -> None:
+            door.load.requests -= 1
+            seconds = clock.now() - began_at
+            door.services.sftp_traffic.ended("POST", (name, ""), status, seconds, received, sent)
+
+        def done(value: T) -> None:
+            count(200, len(value) if isinstance(value, bytes | bytearray | memoryview) else 0)
+            result.callback(value)
+
+        def failed(error: BaseException) -> None:
+            count(400 if isinstance(error, GridError) else 500, 0)
+            result.errback(error)
+
+        door.tasks.start(work, done, failed)
+        return result
+
+    def gotVersion(self, version: int, extensions: object) -> dict[bytes, bytes]:
+        """What is offered."""
+        return EXTENSIONS
+
+    def openFile(self, filename: bytes, flags: int, attrs: Wire) -> Deferred[FileCalls]:
+        """A file."""
+
+        async def open_file() -> FileCalls:
+            return FileCalls(self, await self._session.open(filename, flags, attrs))
+
+        return self.run("open", open_file())
+
+    def openDirectory(self, path: bytes) -> Deferred[Listing]:
+        """A directory's entries."""
+        return self.run("opendir", self._session.list(path))
+
+    def getAttrs(self, path: bytes, followLinks: object) -> Deferred[Facts]:
+        """The attributes of a path."""
+        return self.run("stat", self._session.facts(path))
+
+    def setAttrs(self, path: bytes, attrs: Wire) -> Deferred[None]:
+        """Set it."""
+        return self.run("setstat", self._session.set_attributes(path, attrs))
+
+    def removeFile(self, filename: bytes) -> Deferred[None]:
+        """Unlink."""
+        return self.run("remove", self._session.remove(filename))
+
+    def renameFile(self, oldpath: bytes, newpath: bytes, *, overwrite: bool = False) -> Deferred[None]:
+        """Move."""
+        return self.run("rename", self._session.rename(oldpath, newpath, overwrite=overwrite))
+
+    def makeDirectory(self, path: bytes, attrs: Wire) -> Deferred[None]:
+        """Make a directory."""
+        return self.run("mkdir", self._session.make_directory(path, attrs))
+
+    def removeDirectory(self, path: bytes) -> Deferred[None]:
+        """Remove one."""
+        return self.run("rmdir", self._session.remove_directory(path))
+
+    def readLink(self, path: bytes) -> bytes:
+        """Refused."""
+        raise SftpFault(FAILURE, "not a symbolic link")
+
+    def makeLink(self, linkPath: bytes, targetPath: bytes) -> None:
+        """Refused."""
+        raise SftpFault(
+            UNSUPPORTED, "directories of a grid hold no symbolic links; copy the file, or link its capability"
+        )
+
+    def realPath(self, path: bytes) -> bytes:
+        """The path without dots."""
+        return show_path(parse_path(path))
+
+
+@define(eq=False)
+class FileCalls:
+    """An open file as Conch calls it."""
+
+    _calls: SessionCalls
+    opened: OpenFile
+
+    def readChunk(self, offset: int, length: int) -> Deferred[bytes]:
+        """Bytes of it."""
+
+        async def read() -> bytes:
+            return bytes(await self.opened.read(offset, min(length, MAX_READ)))
+
+        return self._calls.run("read", read())
+
+    def writeChunk(self, offset: int, data: bytes) -> Deferred[None]:
+        """Put bytes there."""
+        return self._calls.run("write", self.opened.write(offset, data), len(data))
+
+    def getAttrs(self) -> Deferred[Facts]:
+        """Its attributes."""
+        return self._calls.run("fstat", self.opened.facts())
+
+    def setAttrs(self, attrs: Wire) -> Deferred[None]:
+        """Set that."""
+        return self._calls.run("fsetstat", self.opened.set_attributes(attrs))
+
+    def sync(self) -> Deferred[None]:
+        """Have it stored."""
+        return self._calls.run("fsync", self.opened.sync())
+
+    def close(self) -> Deferred[None]:
+        """Have it stored, and forget it."""
+        return self._calls.run("close", self.opened.close())

@@ -1,0 +1,177 @@
+"""Files that are being written: kept aside until they are closed, and then there as a whole.
+
+An immutable file is stored anew, with what is left of its old contents, and its link changed in one publish: others see the
+old file or the new one. Of a mutable file, what was written is replaced in place. A draft that nobody closes leaves nothing.
+
+All handles of one path in a session share its draft: who reads there sees what was written. Requests take turns in the order in which
+they came, so that a read finds what the writes before it wrote, answered or not.
+"""
+
+from __future__ import annotations
+
+from attrs import define, field
+from twisted.internet.defer import Deferred
+
+from grid.caps import KnownCap, MdmfWriteCap
+from grid.directory.metadata import Metadata
+from grid.errors import DataTooLargeError
+from grid.gateway.files.uploads import UPDATE_SIZE, NewFile, require_sdmf_size, store_spooled
+from grid.gateway.shared.store_turns import Semaphore
+from grid.ports import Buffer
+from grid.sftp.attributes import Facts, Wire, changed_metadata, facts_of
+from grid.sftp.door import Door
+from grid.sftp.paths import Path
+from grid.sftp.read_ahead import ReadAhead
+from grid.sftp.scratch import OldContents, Scratch
+from grid.sftp.tree import Tree
+
+MAX_FILE = 2**40
+"""Bytes."""
+
+
+@define(kw_only=True, eq=False)
+class Draft:
+    """One path's. path: None when it was removed meanwhile. target: what the path led to, None for nothing.
+
+    wire: attributes that the client has set. is_changed: whether contents are to be stored.
+    """
+
+    door: Door
+    tree: Tree
+    path: Path | None
+    target: KnownCap | None = field(repr=False)
+    metadata: Metadata = field(repr=False)
+    old_size: int
+    is_changed: bool
+    wire: dict[str, int] = field(factory=dict)
+    handles: int = 0
+    _is_described: bool = field(init=False, default=True)
+    _shortest: int = field(init=False)
+    _old: ReadAhead | None = field(init=False, default=None)
+    _scratch: Scratch = field(init=False)
+    _turn: Semaphore = field(init=False, factory=lambda: Semaphore(1))
+
+    def __attrs_post_init__(self) -> None:
+        services = self.door.services
+        old = None
+        if self.target is not None and self.old_size:
+            target = self.target
+            self._old = ReadAhead(
+                lambda sink, start, length: self.door.read(target, sink, start, length), self.old_size, self.door.room
+            )
+            old = OldContents(self.old_size, self._old.read)
+        self._shortest = self.old_size
+        self._scratch = Scratch(services.settings.spools, services.store.runtime.cpu, self.door.pieces, old)
+
+    @property
+    def facts(self) -> Facts:
+        """As they would be if it were closed now."""
+        metadata = changed_metadata(self.metadata, {"mtime": int(self.door.now()), **self.wire})
+        return facts_of(self.target, metadata, self._scratch.size)
+
+    async def write(self, offset: int | None, data: bytes) -> None:
+        """Put the bytes there; None: at the end. The errors of `Scratch.write`."""
+        async with self._turn.one():
+            where = self._scratch.size if offset is None else offset
+            if where + len(data) > MAX_FILE:
+                raise DataTooLargeError(f"a file has at most {MAX_FILE} bytes here")
+            self.is_changed = True
+            await self._scratch.write(where, data)
+
+    async def read(self, offset: int, length: int) -> Buffer:
+        """Bytes as the writes before this left them; fewer at the end."""
+        async with self._turn.one():
+            fitting = max(0, min(length, self._scratch.size - offset))
+            # It looks at once where the bytes are; later writes may go on while they are fetched.
+            reading = Deferred.fromCoroutine(self._scratch.read_at(offset, fitting))
+        return await reading
+
+    async def settled_facts(self) -> Facts:
+        """The facts after the writes before this."""
+        async with self._turn.one():
+            return self.facts
+
+    async def set_attributes(self, wire: Wire) -> None:
+        """Note them for when the file is stored; a size takes effect at once."""
+        async with self._turn.one():
+            size = wire.get("size")
+            if size is not None:
+                if size > MAX_FILE:
+                    raise DataTooLargeError(f"a file has at most {MAX_FILE} bytes here")
+                self._scratch.truncate(size)
+                self._shortest = min(self._shortest, size)
+                self.is_changed = True
+            kept = {name: value for name, value in wire.items() if name in ("permissions", "mtime", "atime")}
+            if kept:
+                self.wire.update(kept)
+                self._is_described = False
+
+    async def store(self) -> None:
+        """Have it stored, durably, and its link lead to it; nothing if nothing was changed. The errors of the engines."""
+        async with self._turn.one():
+            path = self.path
+            if path is None:
+                return
+            if not self.is_changed:
+                if not self._is_described:
+                    await self.tree.describe(path, lambda before: changed_metadata(before, self.wire))
+                    self._is_described = True
+                return
+            times = {"mtime": int(self.door.now()), **self.wire}
+            if self.target is not None and self.target.is_mutable:
+                await self._replace(self.target)
+                parent, _ = await self.tree.look(path)
+                if parent.authority == "write":
+                    await self.tree.describe(path, lambda before: changed_metadata(before, times))
+            else:
+                target = await self._store_new()
+                await self.tree.link_file(path, target, lambda before: changed_metadata(before, times))
+                self.target = target
+            self.is_changed, self._is_described = False, True
+
+    async def move(self, path: Path | None) -> bool:
+        """Store it at that path from now on, None: nowhere; whether anything was at the old one."""
+        async with self._turn.one():
+            self.path = path
+            return self.target is not None
+
+    def discard(self) -> None:
+        """Forget it."""
+        self._scratch.close()
+        if self._old is not None:
+            self._old.close()
+
+    async def _store_new(self) -> KnownCap:
+        services = self.door.services
+        await self._scratch.settle()
+        with services.history.upload(size=self._scratch.size) as operation:
+            cap = await store_spooled(services.store, services.stores, NewFile(), self._scratch)
+            if cap.storage_index is not None:
+                operation.name(cap.storage_index)
+        return cap
+
+    async def _replace(self, target: KnownCap) -> None:
+        """Replace what was written of a mutable file; all of it if it was cut, has a hole, or is no MDMF file."""
+        services = self.door.services
+        services.require_allowed(target)
+        file = services.store.open_mutable(target)
+        written, scratch = self._scratch.written, self._scratch
+        end = self.old_size
+        for start, stop in written:
+            if start > end:
+                end = -1
+                break
+            end = max(end, stop)
+        in_place = isinstance(target, MdmfWriteCap) and self._shortest == self.old_size and end == scratch.size
+        if not in_place:
+            if not isinstance(target, MdmfWriteCap):
+                require_sdmf_size(scratch.size)
+            await scratch.settle()
+        with services.history.publish(target.storage_index, size=scratch.size):
+            async with services.stores.turn(scratch.size):
+                if not in_place:
+                    await file.overwrite(scratch)
+                    return
+                for start, stop in written:
+                    for offset in range(start, stop, UPDATE_SIZE):
+                        await file.update(offset, await scratch.read_at(offset, min(UPDATE_SIZE, stop - offset)))

@@ -1,0 +1,45 @@
+"""Paths of requests as names in directories. Pure.
+
+Every path is absolute or begins at the root; `.` and `..` are resolved here, and nothing leads above the root.
+"""
+
+from __future__ import annotations
+
+from grid.directory.names import normalize_name
+from grid.errors import FormatError
+from grid.sftp.faults import BAD_MESSAGE, SftpFault
+
+MAX_PATH = 16384
+MAX_DEPTH = 256
+
+Path = tuple[str, ...]
+"""Names from the root on; () for the root."""
+
+
+def parse_path(raw: bytes) -> Path:
+    """The names of a path; SftpFault if it is none."""
+    if len(raw) > MAX_PATH:
+        raise SftpFault(BAD_MESSAGE, f"a path has at most {MAX_PATH} bytes")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise SftpFault(BAD_MESSAGE, "a path is text in UTF-8") from None
+    if "\0" in text:
+        raise SftpFault(BAD_MESSAGE, "a path has no NUL")
+    names: list[str] = []
+    for part in text.split("/"):
+        if part == "..":
+            del names[-1:]
+        elif part not in ("", "."):
+            try:
+                names.append(normalize_name(part))
+            except FormatError as error:
+                raise SftpFault(BAD_MESSAGE, str(error)) from None
+    if len(names) > MAX_DEPTH:
+        raise SftpFault(BAD_MESSAGE, f"a path has at most {MAX_DEPTH} names")
+    return tuple(names)
+
+
+def show_path(path: Path) -> bytes:
+    """The path as clients see it."""
+    return ("/" + "/".join(path)).encode("utf-8", "replace")

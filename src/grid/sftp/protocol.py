@@ -1,0 +1,279 @@
+"""The packets of one session: requests as they come, and their answers, within bounds.
+
+Conch reads and writes the packets; this owns how much is under way. A client that sends faster than its requests are done, or does
+not take its answers, gets no more room to send in. Packets that cannot be requests end the session.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from twisted.conch.ssh.common import NS, getNS
+from twisted.conch.ssh.filetransfer import (
+    FXP_ATTRS,
+    FXP_EXTENDED_REPLY,
+    FXP_HANDLE,
+    FXP_NAME,
+    FXP_READ,
+    FXP_VERSION,
+    FileTransferBase,
+    FileTransferServer,
+)
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger, LogPublisher
+from twisted.python.failure import Failure
+
+from grid.errors import GridError
+from grid.runtime import is_cancellation
+from grid.sftp.attributes import Facts
+from grid.sftp.calls import FileCalls, SessionCalls
+from grid.sftp.door import MAX_HANDLES, MOST_BYTES
+from grid.sftp.faults import BAD_MESSAGE, EOF, FAILURE, UNSUPPORTED, SftpFault, sftp_fault
+from grid.sftp.session import MAX_READ, Listing, Session
+
+MAX_PACKET = 2**18 + 2**10
+MAX_REQUESTS = 128
+"""Under way in a session."""
+
+MAX_BYTES = 2**21
+"""Bytes of the requests and the answers under way."""
+
+T = TypeVar("T")
+
+_log = Logger("grid.sftp")
+SILENT = Logger("grid.sftp", observer=LogPublisher())
+"""For Conch, which logs the bytes of requests and names of handles."""
+
+
+class SftpProtocol(FileTransferServer):
+    """One session's. transport: its channel."""
+
+    _log = SILENT
+    transport: Any
+    client: Any
+
+    def __init__(self, session: Session) -> None:
+        FileTransferBase.__init__(self)
+        self.client = SessionCalls(session)
+        self.openFiles: dict[bytes, FileCalls] = {}
+        self.openDirs: dict[bytes, Listing] = {}
+        self._session = session
+        self._arrived = bytearray()
+        self._under_way: dict[bytes, int] = {}
+        self._bytes = self._untaken = self._sent = 0
+        self._is_draining = False
+        self._is_ending = False
+
+    def dataReceived(self, data: bytes) -> None:
+        """Take bytes of requests."""
+        self._arrived += data
+        self.drain()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the client has to wait."""
+        return (
+            self.transport.is_paused
+            or len(self._under_way) >= MAX_REQUESTS
+            or self._bytes >= MAX_BYTES
+            or (self._bytes > 0 and self._session.door.load.request_bytes >= MOST_BYTES)
+        )
+
+    def go_on(self, sent: int) -> None:
+        """The client takes more. sent: bytes that went from the session's buffer to the connection's."""
+        if not self._session.is_lost:
+            self._weigh(sent)
+            self.drain()
+
+    def drain(self) -> None:
+        """Begin what can begin now."""
+        if self._is_draining:
+            return
+        self._is_draining = True
+        try:
+            while not self.is_held and not self._session.is_lost and self._next():
+                pass
+        except Exception:  # Conch's parsing raises whatever it meets.
+            self._give_up()
+        finally:
+            self._is_draining = False
+        self._settle()
+
+    def _settle(self) -> None:
+        """Say whether the client has to wait, and end when all that it asked for is done."""
+        if self._session.is_lost:
+            return
+        self.transport.set_held(self.is_held)
+        if self._is_ending and not self._under_way and not self.is_held:
+            self.transport.finish()
+
+    def end(self) -> None:
+        """The client sends no more: end when everything is done."""
+        self._is_ending = True
+        self.drain()
+
+    def sendPacket(self, kind: int, data: bytes) -> None:
+        """Send an answer."""
+        if self._session.is_lost:
+            return
+        if kind != FXP_VERSION:
+            self._count(-self._under_way.pop(data[:4], 0))
+        before = len(self.transport.buf)
+        super().sendPacket(kind, data)
+        self._weigh(before + 5 + len(data) - len(self.transport.buf))
+        self.drain()
+
+    def connectionLost(self, reason: object = None) -> None:
+        """Forget everything that is open, and what was written and not closed."""
+        if self._session.is_lost:
+            return
+        self._session.is_lost = True
+        self.connected = False
+        self._arrived.clear()
+        self._count(-self._bytes)
+        files, self.openFiles = self.openFiles, {}
+        for file in files.values():
+            file.opened.abandon()
+        listings, self.openDirs = self.openDirs, {}
+        for listing in listings.values():
+            listing.close()
+
+    def _next(self) -> bool:
+        """Begin the next request; whether there was one."""
+        arrived = self._arrived
+        if len(arrived) < 4:
+            return False
+        length = int.from_bytes(arrived[:4], "big")
+        if not 5 <= length <= MAX_PACKET:
+            raise SftpFault(BAD_MESSAGE, "no packet has that length")
+        if len(arrived) < 4 + length:
+            return False
+        kind, data = arrived[4], bytes(arrived[5 : 4 + length])
+        del arrived[: 4 + length]
+        name = self.packetTypes.get(kind)
+        if name == "INIT":
+            self.packet_INIT(data)
+            return True
+        request_id = data[:4]
+        if len(request_id) < 4 or request_id in self._under_way:
+            raise SftpFault(BAD_MESSAGE, "no request has that number")
+        cost = len(data) + (MAX_READ if kind == FXP_READ else 0)
+        self._under_way[request_id] = cost
+        self._count(cost)
+        begin = getattr(self, f"packet_{name}", None)
+        if begin is None:
+            self._sendStatus(request_id, UNSUPPORTED, b"not supported")
+        else:
+            begin(data)
+        return True
+
+    def _give_up(self) -> None:
+        self.connectionLost()
+        self.transport.loseConnection()
+
+    def _weigh(self, sent: int) -> None:
+        """Count the bytes that the client has not taken: in the session's buffer, and, while it is full, in the connection's."""
+        self._sent = self._sent + sent if self.transport.is_paused else 0
+        untaken = self._sent + len(self.transport.buf)
+        self._count(untaken - self._untaken)
+        self._untaken = untaken
+
+    def _count(self, size: int) -> None:
+        self._bytes += size
+        self._session.door.load.request_bytes += size
+
+    def _cbOpenFile(self, file: FileCalls, requestId: bytes) -> None:
+        if self._session.is_lost:
+            return
+        handle = self._session.new_handle()
+        self.openFiles[handle] = file
+        self.sendPacket(FXP_HANDLE, requestId + NS(handle))
+
+    def _cbOpenDirectory(self, listing: Listing, requestId: bytes) -> None:
+        if self._session.is_lost:
+            listing.close()
+            return
+        handle = self._session.new_handle()
+        self.openDirs[handle] = listing
+        self.sendPacket(FXP_HANDLE, requestId + NS(handle))
+
+    def packet_CLOSE(self, data: bytes) -> None:
+        """The handle is gone at once, whatever becomes of the file."""
+        request_id = data[:4]
+        handle, _ = getNS(data[4:])
+        listing = self.openDirs.pop(handle, None)
+        if listing is not None:
+            listing.close()
+            self._cbStatus(None, request_id)
+            return
+        file = self.openFiles.pop(handle, None)
+        if file is None:
+            self._ebStatus(Failure(KeyError()), request_id)
+            return
+        self._answer(file.close(), self._cbStatus, request_id)
+
+    def packet_READDIR(self, data: bytes) -> None:
+        """The next entries."""
+        request_id = data[:4]
+        handle, _ = getNS(data[4:])
+        listing = self.openDirs.get(handle)
+        if listing is None:
+            self._ebStatus(Failure(KeyError()), request_id)
+            return
+        self._answer(self.client.run("readdir", listing.more()), self._cbEntries, request_id)
+
+    def packet_EXTENDED(self, data: bytes) -> None:
+        """What OpenSSH has beside the standard."""
+        request_id = data[:4]
+        name, rest = getNS(data[4:])
+        if name == b"posix-rename@openssh.com":
+            old, rest = getNS(rest)
+            new, _ = getNS(rest)
+            self._answer(self.client.renameFile(old, new, overwrite=True), self._cbStatus, request_id)
+        elif name == b"fsync@openssh.com":
+            file = self.openFiles.get(getNS(rest)[0])
+            if file is None:
+                self._ebStatus(Failure(KeyError()), request_id)
+                return
+            self._answer(file.sync(), self._cbStatus, request_id)
+        elif name == b"limits@openssh.com":
+            limits = struct.pack("!4Q", MAX_PACKET, MAX_READ, MAX_READ, MAX_HANDLES)
+            self.sendPacket(FXP_EXTENDED_REPLY, request_id + limits)
+        else:
+            self._sendStatus(request_id, UNSUPPORTED, b"not supported")
+
+    def _cbEntries(self, entries: list[tuple[str, Facts]], requestId: bytes) -> None:
+        if not entries:
+            raise EOFError
+        body = b"".join(
+            NS(name.encode("utf-8", "replace"))
+            + NS(facts.long_name(name).encode("utf-8", "replace"))
+            + self._packAttributes(facts.to_wire())
+            for name, facts in entries
+        )
+        self.sendPacket(FXP_NAME, requestId + struct.pack("!L", len(entries)) + body)
+
+    def _cbStat(self, result: Facts, requestId: bytes) -> None:
+        self.sendPacket(FXP_ATTRS, requestId + self._packAttributes(result.to_wire()))
+
+    def _answer(self, done: Deferred[T], answer: Callable[..., None], request_id: bytes) -> None:
+        done.addCallback(answer, request_id)
+        done.addErrback(self._ebStatus, request_id)
+
+    def _ebStatus(self, reason: Failure, requestId: bytes, msg: bytes = b"") -> None:
+        error = reason.value
+        if isinstance(error, EOFError):
+            self._sendStatus(requestId, EOF, b"end of file")
+        elif isinstance(error, GridError):
+            fault = sftp_fault(error)
+            self._sendStatus(requestId, fault.status, fault.message.encode("utf-8", "replace"))
+        elif isinstance(error, KeyError):
+            self._sendStatus(requestId, FAILURE, b"no such handle")
+        else:
+            if error is not None and not is_cancellation(error):
+                _log.failure("an SFTP request failed", failure=reason)
+            self._sendStatus(requestId, FAILURE, b"the door failed; see its log")
+
+    _ebRead = _ebWrite = _ebStatus

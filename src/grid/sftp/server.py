@@ -1,0 +1,274 @@
+"""The SSH side of the door: who may come in, by which algorithms, and how much one connection may ask for.
+
+Public keys only, and algorithms without SHA-1, CBC or finite-field groups of the client's choice. A connection opens sessions of SFTP and nothing
+else: no shell, no commands, no forwarding. Whatever a stranger sends ends at worst its own connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import define
+from twisted.conch.error import ValidPublicKey
+from twisted.conch.interfaces import IConchUser
+from twisted.conch.ssh.common import getNS
+from twisted.conch.ssh.factory import SSHFactory
+from twisted.conch.ssh.keys import Key
+from twisted.conch.ssh.transport import DISCONNECT_NO_MORE_AUTH_METHODS_AVAILABLE, SSHServerTransport
+from twisted.conch.ssh.userauth import SSHUserAuthServer
+from twisted.cred.checkers import ICredentialsChecker
+from twisted.cred.credentials import ISSHPrivateKey
+from twisted.cred.error import UnauthorizedLogin
+from twisted.cred.portal import IRealm, Portal
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.logger import Logger
+from zope.interface import implementer
+
+from grid.sftp.accounts import Account
+from grid.sftp.channels import SftpConnection, User
+from grid.sftp.door import MAX_CONNECTIONS_OF_ACCOUNT, Door
+from grid.sftp.protocol import SILENT
+from grid.wire.connections.connection_limit import ConnectionLimit, Permit, Standing
+
+LOGIN_S = 60
+MAX_FAILURES = 6
+"""Signatures or keys that are refused before a connection ends."""
+
+MAX_AUTHENTICATION_REQUESTS = 32
+MAX_EARLY_KEY_EXCHANGES = 2
+
+LEAST_RSA_BITS = 2048
+
+CIPHERS = (b"aes256-ctr", b"aes192-ctr", b"aes128-ctr")
+MACS = (b"hmac-sha2-512", b"hmac-sha2-256")
+KEY_EXCHANGES = (
+    b"mlkem768x25519-sha256",
+    b"curve25519-sha256",
+    b"curve25519-sha256@libssh.org",
+    b"ecdh-sha2-nistp256",
+    b"ecdh-sha2-nistp384",
+    b"ecdh-sha2-nistp521",
+)
+SIGNATURES = (
+    b"ssh-ed25519",
+    b"ecdsa-sha2-nistp256",
+    b"ecdsa-sha2-nistp384",
+    b"ecdsa-sha2-nistp521",
+    b"rsa-sha2-512",
+    b"rsa-sha2-256",
+)
+
+_log = Logger("grid.sftp")
+
+
+@implementer(ICredentialsChecker)
+@define(eq=False)
+class _Checker:
+    """Whose key it is, and whether the client has it."""
+
+    _door: Door
+    credentialInterfaces = (ISSHPrivateKey,)
+
+    def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
+        """The account; UnauthorizedLogin, without a reason."""
+        account = self._find(credentials)
+        if account is None:
+            return fail(UnauthorizedLogin())
+        if not credentials.signature:
+            return fail(ValidPublicKey())
+        if getNS(credentials.signature)[0] != credentials.algName:
+            return fail(UnauthorizedLogin())
+        if not Key.fromString(credentials.blob).verify(credentials.signature, credentials.sigData):
+            return fail(UnauthorizedLogin())
+        return succeed(account)
+
+    def _find(self, credentials: Any) -> Account | None:
+        if credentials.algName not in SIGNATURES:
+            return None
+        try:
+            name = credentials.username.decode("utf-8")
+        except UnicodeDecodeError:
+            return None
+        return self._door.find_account(name, credentials.blob)
+
+
+@implementer(IRealm)
+@define(eq=False)
+class _Realm:
+    """Counts the connections of each account."""
+
+    _door: Door
+
+    def requestAvatar(self, avatarId: Any, mind: object, *interfaces: object) -> Any:
+        """The account as it is connected; UnauthorizedLogin if it has too many connections."""
+        connections, name = self._door.connections, avatarId.name
+        if connections[name] >= MAX_CONNECTIONS_OF_ACCOUNT:
+            raise UnauthorizedLogin
+        connections[name] += 1
+
+        def logout() -> None:
+            connections[name] -= 1
+            if not connections[name]:
+                del connections[name]
+
+        return IConchUser, User(self._door, avatarId), logout
+
+
+class SftpUserAuth(SSHUserAuthServer):
+    """Authentication; what counts against a client, its connection counts."""
+
+    _log = SILENT
+    transport: Any
+    loginTimeout = LOGIN_S
+
+    def ssh_USERAUTH_REQUEST(self, packet: bytes) -> Any:
+        """One more attempt, or question."""
+        self.transport.authentication_requests += 1
+        if self.transport.authentication_requests > MAX_AUTHENTICATION_REQUESTS:
+            self.transport.sendDisconnect(DISCONNECT_NO_MORE_AUTH_METHODS_AVAILABLE, b"too many attempts")
+            return None
+        return super().ssh_USERAUTH_REQUEST(packet)
+
+    def _ebBadAuth(self, reason: Any) -> None:
+        self.loginAttempts = self.transport.failures
+        super()._ebBadAuth(reason)
+        self.transport.failures = self.loginAttempts
+
+    attemptsBeforeDisconnect = MAX_FAILURES - 1
+
+
+class SftpTransport(SSHServerTransport):
+    """One connection. permit: its place among those of the process."""
+
+    _log = SILENT
+    supportedCiphers = list(CIPHERS)
+    supportedMACs = list(MACS)
+    supportedKeyExchanges = [name for name in KEY_EXCHANGES if name in SSHServerTransport.supportedKeyExchanges]
+    supportedCompressions = [b"none"]
+    ourVersionString = b"SSH-2.0-Grid"
+
+    transport: Any
+    factory: Any
+    permit: Permit
+
+    def __init__(self) -> None:
+        self.authentication_requests = self.failures = self._key_exchanges = 0
+        self._timer: Any = None
+        self._paused_at: float | None = None
+
+    def connectionMade(self) -> None:
+        """Begin; a client that has not logged in after LOGIN_S is dropped."""
+        self.permit.hold(self.transport.abortConnection, self._waited_s)
+        self.factory.transports.add(self)
+        if hasattr(self.transport, "setTcpKeepAlive"):
+            self.transport.setTcpKeepAlive(1)
+        self.transport.registerProducer(self, True)
+        self._timer = self.factory.reactor.callLater(LOGIN_S, self._give_up_on_stranger)
+        super().connectionMade()
+
+    def connectionLost(self, reason: Any = None) -> None:
+        """Forget it."""
+        self.factory.transports.discard(self)
+        self.permit.release()
+        if self._timer is not None and self._timer.active():
+            self._timer.cancel()
+        super().connectionLost(reason)
+
+    def dataReceived(self, data: bytes) -> None:
+        """Take bytes; those that make no sense end the connection."""
+        try:
+            super().dataReceived(data)
+        except Exception as error:  # Conch's parsing raises whatever it meets.
+            _log.debug("an SFTP client sent what cannot be read: {kind}", kind=type(error).__name__)
+            self.transport.abortConnection()
+
+    def setService(self, service: Any) -> None:
+        """Go on to it; somebody who is known keeps the permit better than a stranger."""
+        super().setService(service)
+        if hasattr(self, "avatar"):
+            self.permit.stand(Standing.ACTIVE)
+
+    def ssh_KEXINIT(self, packet: bytes) -> None:
+        """Exchange keys, a stranger only once or twice."""
+        self._key_exchanges += 1
+        if self._key_exchanges > MAX_EARLY_KEY_EXCHANGES and not hasattr(self, "avatar"):
+            self.transport.abortConnection()
+            return
+        super().ssh_KEXINIT(packet)
+
+    def sendExtInfo(self, extensions: object) -> None:
+        """Say which signatures of clients are taken."""
+        super().sendExtInfo([(b"server-sig-algs", b",".join(SIGNATURES))])
+
+    def pauseProducing(self) -> None:
+        """The client does not take what is sent: read nothing from it either."""
+        self._paused_at = self.factory.reactor.seconds()
+        self.transport.pauseProducing()
+
+    def resumeProducing(self) -> None:
+        """It does again."""
+        self._paused_at = None
+        self.transport.resumeProducing()
+        for channel in list(getattr(self.service, "channels", {}).values()):
+            channel.resume()
+
+    def stopProducing(self) -> None:
+        """The connection is gone."""
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the client does not take what is sent."""
+        return self._paused_at is not None
+
+    def _waited_s(self) -> float:
+        """How long the client has not taken what is sent."""
+        return 0.0 if self._paused_at is None else self.factory.reactor.seconds() - self._paused_at
+
+    def _give_up_on_stranger(self) -> None:
+        if not hasattr(self, "avatar"):
+            self.transport.abortConnection()
+
+
+class SftpFactory(SSHFactory):
+    """All connections of a door."""
+
+    noisy = False
+    _log = SILENT
+    protocol = SftpTransport
+    services = {b"ssh-userauth": SftpUserAuth, b"ssh-connection": SftpConnection}
+
+    def __init__(self, door: Door, host_keys: Sequence[Key], reactor: Any, connection_limit: ConnectionLimit) -> None:
+        """connection_limit: on all connections of this process."""
+        self.door = door
+        self.reactor = reactor
+        self.transports: set[SftpTransport] = set()
+        self._limit = connection_limit
+        self.privateKeys = {key.sshType(): key for key in host_keys}
+        self.publicKeys = {key.sshType(): key.public() for key in host_keys}
+        self.portal = Portal(_Realm(door), [_Checker(door)])
+
+    def buildProtocol(self, addr: Any) -> SftpTransport | None:  # type: ignore[override]
+        """A connection; None closes it."""
+        permit = self._limit.acquire(getattr(addr, "host", None))
+        if permit is None:
+            return None
+        made = super().buildProtocol(addr)
+        assert isinstance(made, SftpTransport)
+        made.permit = permit
+        made.supportedPublicKeys = [name for name in made.supportedPublicKeys if name in SIGNATURES]
+        return made
+
+    def getService(self, transport: SftpTransport, service: bytes) -> Any:
+        """Authentication for strangers, and sessions for others."""
+        known = hasattr(transport, "avatar")
+        return self.services.get(service) if known == (service == b"ssh-connection") else None
+
+    async def drain(self, seconds: float) -> None:
+        """Let what is under way end, for so long; then end all connections."""
+        if self.door.tasks.count:
+            ended: Deferred[None] = Deferred.fromCoroutine(self.door.tasks.wait())
+            ended.addTimeout(seconds, self.reactor).addErrback(lambda _: None)
+            await ended
+        for transport in list(self.transports):
+            transport.transport.abortConnection()

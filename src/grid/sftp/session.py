@@ -1,0 +1,286 @@
+"""One session: what a client asks for, done on its account's tree. Knows nothing of packets.
+
+Every method raises SftpFault or another GridError, whose status and line the client gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from attrs import define, field
+from twisted.internet.defer import Deferred, gatherResults
+
+from grid.caps import DirectoryCap, ImmutableFileCap, KnownCap, UnknownChild
+from grid.directory.pack import Child
+from grid.errors import GridError
+from grid.gateway.shared.store_turns import Semaphore
+from grid.sftp.accounts import Account
+from grid.sftp.attributes import Facts, Wire, changed_metadata, facts_of
+from grid.sftp.door import MAX_HANDLES, MAX_LISTINGS, MOST_HANDLES, MOST_LISTED, Door
+from grid.sftp.drafts import Draft
+from grid.sftp.faults import BAD_MESSAGE, FAILURE, NO_SUCH_FILE, PERMISSION_DENIED, UNSUPPORTED, SftpFault
+from grid.sftp.handles import APPEND, CREATE, EXCLUSIVE, READ, TRUNCATE, WRITE, DraftHandle, OpenFile, ReadHandle
+from grid.sftp.paths import Path, parse_path
+from grid.sftp.tree import Tree
+
+MAX_READ = 2**16
+"""Bytes that one request reads."""
+
+LISTED_AT_ONCE = 100
+SIZES_AT_ONCE = 8
+
+
+@define(eq=False)
+class Session:
+    """A client's."""
+
+    door: Door
+    account: Account
+    tree: Tree = field(init=False)
+    drafts: dict[Path, Draft] = field(init=False, factory=dict)
+    open_count: int = field(init=False, default=0)
+    listing_count: int = field(init=False, default=0)
+    is_lost: bool = field(init=False, default=False)
+    _handle_count: int = field(init=False, default=0)
+
+    def __attrs_post_init__(self) -> None:
+        self.tree = Tree(self.account.root, self.door.services.store, self.door.directories)
+
+    async def open(self, raw: bytes, flags: int, wire: Wire) -> OpenFile:
+        """A file. flags: READ and so on."""
+        path = parse_path(raw)
+        if self.open_count >= MAX_HANDLES:
+            raise SftpFault(FAILURE, f"a session has at most {MAX_HANDLES} open files; close some")
+        if self.door.load.handles >= MOST_HANDLES:
+            raise SftpFault(FAILURE, "too many files are open in all sessions; try again later")
+        if not flags & (READ | WRITE | APPEND):
+            raise SftpFault(BAD_MESSAGE, "a file is opened to be read or written")
+        self._count_open(1)
+        try:
+            draft = self.drafts.get(path)
+            if draft is not None:
+                opened: OpenFile = await self._open_draft(draft, flags, wire)
+            elif flags & (WRITE | APPEND):
+                opened = await self._open_to_write(path, flags, wire)
+            else:
+                opened = await self._open_to_read(path)
+        except BaseException:
+            self._count_open(-1)
+            raise
+        if self.is_lost:
+            opened.abandon()
+        return opened
+
+    async def list(self, raw: bytes) -> Listing:
+        """The entries of a directory."""
+        if self.listing_count >= MAX_LISTINGS:
+            raise SftpFault(FAILURE, f"a session lists at most {MAX_LISTINGS} directories at once")
+        path = parse_path(raw)
+        children = await self.tree.list(path)
+        load = self.door.load
+        if load.listed and load.listed + len(children) > MOST_LISTED:
+            raise SftpFault(FAILURE, "too many large directories are being listed; try again later")
+        self.listing_count += 1
+        load.listed += len(children)
+        return Listing(self, path, len(children), iter(children.items()))
+
+    async def facts(self, raw: bytes) -> Facts:
+        """The attributes of a path."""
+        path = parse_path(raw)
+        draft = self.drafts.get(path)
+        if draft is not None:
+            return await draft.settled_facts()
+        return await self.facts_of(await self.tree.find(path))
+
+    async def facts_of(self, child: Child) -> Facts:
+        """The attributes of a link."""
+        target = child.target
+        if isinstance(target, UnknownChild):
+            return Facts(is_directory=False, size=0, mode=0, mtime=0, atime=0)
+        size = None if isinstance(target, DirectoryCap) else await self._size(target)
+        return facts_of(target, child.metadata, size)
+
+    async def set_attributes(self, raw: bytes, wire: Wire) -> None:
+        """Set times, permissions or the size of a path."""
+        path = parse_path(raw)
+        if not wire.keys() & {"size", "permissions", "mtime"}:
+            raise SftpFault(UNSUPPORTED, "owners are not kept: who may do what is said by capabilities")
+        draft = self.drafts.get(path)
+        if draft is not None:
+            await draft.set_attributes(wire)
+        elif "size" in wire:
+            opened = await self.open(raw, WRITE, {})
+            try:
+                await opened.set_attributes(wire)
+            except BaseException:
+                opened.abandon()
+                raise
+            await opened.close()
+        else:
+            await self.tree.describe(path, lambda before: changed_metadata(before, wire))
+
+    async def remove(self, raw: bytes) -> None:
+        """Unlink a file; who has it open goes on with it, and it is not stored."""
+        path = parse_path(raw)
+        draft = self.drafts.pop(path, None)
+        if draft is not None and not await draft.move(None):
+            return
+        await self.tree.remove_file(path)
+
+    async def rename(self, old_raw: bytes, new_raw: bytes, *, overwrite: bool) -> None:
+        """Move a file or a directory. overwrite: as POSIX has it."""
+        old, new = parse_path(old_raw), parse_path(new_raw)
+        if old == new[: len(old)] and old != new:
+            raise SftpFault(FAILURE, "a directory cannot be moved into itself")
+        draft = self.drafts.get(old)
+        if draft is not None:
+            # What is not there yet cannot be moved.
+            await draft.store()
+        await self.tree.rename(old, new, overwrite=overwrite)
+        replaced = self.drafts.pop(new, None) if old != new else None
+        if replaced is not None:
+            await replaced.move(None)
+        for path in [path for path in self.drafts if path[: len(old)] == old]:
+            moved = self.drafts.pop(path)
+            there = (*new, *path[len(old) :])
+            self.drafts[there] = moved
+            await moved.move(there)
+
+    async def make_directory(self, raw: bytes, wire: Wire) -> None:
+        """Make a directory."""
+        await self.tree.make_directory(parse_path(raw), lambda before: changed_metadata(before, wire))
+
+    async def remove_directory(self, raw: bytes) -> None:
+        """Remove an empty directory."""
+        path = parse_path(raw)
+        if any(draft[: len(path)] == path for draft in self.drafts):
+            raise SftpFault(FAILURE, "a file in that directory is open")
+        await self.tree.remove_directory(path)
+
+    def new_handle(self) -> bytes:
+        """A name for something that is open, as no other of the session has."""
+        self._handle_count += 1
+        return b"%d" % self._handle_count
+
+    def closed(self) -> None:
+        """One open file fewer."""
+        self._count_open(-1)
+
+    def _count_open(self, count: int) -> None:
+        self.open_count += count
+        self.door.load.handles += count
+
+    async def _size(self, target: KnownCap) -> int:
+        if isinstance(target, ImmutableFileCap):
+            return target.size
+        return await self.door.services.store.size(target)
+
+    async def _open_to_read(self, path: Path) -> OpenFile:
+        child = await self.tree.find(path)
+        target = _file(child, path)
+        self.door.services.require_allowed(target)
+        return ReadHandle(door=self.door, child=child, target=target, size=await self._size(target), closed=self.closed)
+
+    async def _open_to_write(self, path: Path, flags: int, wire: Wire) -> OpenFile:
+        if not path:
+            raise SftpFault(FAILURE, "the root is a directory")
+        parent, child = await self.tree.look(path)
+        if child is None and not flags & CREATE:
+            raise SftpFault(NO_SUCH_FILE, "no such file or directory")
+        if child is not None and flags & EXCLUSIVE and flags & CREATE:
+            raise SftpFault(FAILURE, f"{path[-1]!r} exists already")
+        target = None if child is None else _file(child, path)
+        if target is not None and child is not None:
+            self.door.services.require_allowed(target)
+            if child.metadata.get("no-write") is True or (target.is_mutable and target.authority != "write"):
+                raise SftpFault(PERMISSION_DENIED, "that file can only be read")
+        if (target is None or not target.is_mutable) and parent.authority != "write":
+            raise SftpFault(PERMISSION_DENIED, "this account can only read that directory")
+        size = 0 if target is None else await self._size(target)
+        known = self.drafts.get(path)  # Another request may have come first.
+        if known is not None:
+            return await self._open_draft(known, flags, wire)
+        draft = Draft(
+            door=self.door,
+            tree=self.tree,
+            path=path,
+            target=target,
+            metadata={} if child is None else child.metadata,
+            old_size=size,
+            is_changed=target is None,
+        )
+        self.drafts[path] = draft
+        kept = {"permissions": wire["permissions"]} if child is None and "permissions" in wire else {}
+        draft.wire.update(kept)
+        return await self._open_draft(draft, flags & ~EXCLUSIVE, {})
+
+    async def _open_draft(self, draft: Draft, flags: int, wire: Wire) -> OpenFile:
+        if flags & EXCLUSIVE and flags & CREATE:
+            raise SftpFault(FAILURE, "that file exists already")
+        draft.handles += 1
+        handle = DraftHandle(draft=draft, flags=flags, closed=self.closed, drop=self.drop)
+        if flags & TRUNCATE and flags & (WRITE | APPEND):
+            try:
+                await draft.set_attributes({"size": 0})
+            except BaseException:
+                handle.forget()
+                raise
+        return handle
+
+    def drop(self, draft: Draft) -> None:
+        """One handle of a draft fewer; the last one forgets it."""
+        draft.handles -= 1
+        if draft.handles == 0:
+            if draft.path is not None and self.drafts.get(draft.path) is draft:
+                del self.drafts[draft.path]
+            draft.discard()
+
+
+@define(eq=False)
+class Listing:
+    """A directory that is being listed."""
+
+    _session: Session
+    _path: Path
+    _count: int
+    _entries: Iterator[tuple[str, Child]]
+    _is_closed: bool = field(init=False, default=False)
+
+    async def more(self) -> list[tuple[str, Facts]]:
+        """The next entries; none behind the last."""
+        turns = Semaphore(SIZES_AT_ONCE)
+        chosen = list(islice(self._entries, LISTED_AT_ONCE))
+
+        async def describe(name: str, child: Child) -> tuple[str, Facts]:
+            draft = self._session.drafts.get((*self._path, name))
+            if draft is not None:
+                return name, draft.facts
+            async with turns.one():
+                try:
+                    return name, await self._session.facts_of(child)
+                except GridError:
+                    target = child.target
+                    assert not isinstance(target, UnknownChild)
+                    return name, facts_of(target, child.metadata, None)
+
+        return list(await gatherResults([Deferred.fromCoroutine(describe(*entry)) for entry in chosen]))
+
+    def close(self) -> None:
+        """Forget it."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._session.listing_count -= 1
+            self._session.door.load.listed -= self._count
+            self._entries = iter(())
+
+
+def _file(child: Child, path: Path) -> KnownCap:
+    target = child.target
+    if isinstance(target, DirectoryCap):
+        raise SftpFault(FAILURE, f"{path[-1] if path else '/'!r} is a directory")
+    if isinstance(target, UnknownChild):
+        raise SftpFault(PERMISSION_DENIED, "that file is of an unknown kind; a newer version may know it")
+    if target.authority == "verify":
+        raise SftpFault(PERMISSION_DENIED, "that capability cannot read the file")
+    return target

@@ -1,0 +1,210 @@
+"""The tree below an account's root: finding, linking, removing and moving what is in it.
+
+Changes of one directory that come while another is published go out together, whichever sessions of the door they come from. Each
+is judged by the contents that it changes.
+
+Cost: finding: a read of each directory on the way. A change: the same, and a share of a publish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from attrs import define, field
+
+from grid.caps import DirectoryCap, KnownCap, UnknownChild
+from grid.directory.edits import Overwrite, RemoveChild, SetChild
+from grid.directory.gathering import Children, Directories
+from grid.directory.metadata import Metadata
+from grid.directory.moving import follow_trail
+from grid.directory.node import Look
+from grid.directory.pack import Child
+from grid.errors import NoSuchChildError
+from grid.gateway.history.recorded_store import RecordedStore
+from grid.sftp.faults import FAILURE, NO_SUCH_FILE, PERMISSION_DENIED, SftpFault
+from grid.sftp.paths import Path
+
+Edits = Sequence[SetChild | RemoveChild]
+
+Describe = Callable[[Metadata], dict[str, object]]
+"""The metadata of a link by what it has now."""
+
+
+@define(eq=False)
+class Tree:
+    """One account's."""
+
+    root: DirectoryCap = field(repr=False)
+    store: RecordedStore
+    directories: Directories
+
+    async def find(self, path: Path) -> Child:
+        """What is there. SftpFault; the errors of a listing."""
+        if not path:
+            return Child(target=self.root)
+        children = await self.directories.read(await self.directory(path[:-1]))
+        return _require(children.get(path[-1]))
+
+    async def look(self, path: Path) -> tuple[DirectoryCap, Child | None]:
+        """The directory in which the last name is, or would be, and what is there."""
+        parent = await self.directory(path[:-1])
+        return parent, (await self.directories.read(parent)).get(path[-1])
+
+    async def list(self, path: Path) -> Children:
+        """The children of a directory."""
+        return await self.directories.read(await self.directory(path))
+
+    async def directory(self, path: Path) -> DirectoryCap:
+        """The directory at the end of a path; SftpFault if there is none."""
+        found = self.root
+        for name in path:
+            target = _require((await self.directories.read(found)).get(name)).target
+            if not isinstance(target, DirectoryCap):
+                raise SftpFault(NO_SUCH_FILE, f"{name!r} is not a directory")
+            found = target
+        return found
+
+    async def link_file(self, path: Path, target: KnownCap, describe: Describe) -> None:
+        """Lead the path to a file, durably, in the place of the file that is there."""
+        parent = await self._changeable(path)
+
+        def decide(look: Look, retrying: bool) -> Edits:
+            here = look(path[-1])
+            if here is not None and isinstance(here.target, DirectoryCap):
+                raise SftpFault(FAILURE, "a directory of that name was made meanwhile; use another name")
+            return (SetChild(path[-1], target, describe({} if here is None else here.metadata)),)
+
+        await self.directories.change(parent, decide)
+
+    async def describe(self, path: Path, describe: Describe) -> None:
+        """Change the metadata of a link."""
+        parent = await self._changeable(path)
+
+        def decide(look: Look, retrying: bool) -> Edits:
+            here = _require(look(path[-1]))
+            after = describe(here.metadata)
+            if after == {name: value for name, value in here.metadata.items() if name != "tahoe"}:
+                return ()
+            return (SetChild(path[-1], here.target, after),)
+
+        await self.directories.change(parent, decide)
+
+    async def make_directory(self, path: Path, describe: Describe) -> None:
+        """Make an empty directory. SftpFault if something has its name."""
+        parent = await self._changeable(path)
+        if path[-1] in await self.directories.read(parent):
+            raise _exists(path)
+        made = await self.store.create_directory()
+
+        def decide(look: Look, retrying: bool) -> Edits:
+            here = look(path[-1])
+            if here is not None and here.target != made:
+                raise _exists(path)
+            return (SetChild(path[-1], made, describe({})),)
+
+        await self.directories.change(parent, decide)
+
+    async def remove_file(self, path: Path) -> None:
+        """Unlink a file, or whatever is no directory."""
+        parent = await self._changeable(path)
+
+        def decide(look: Look, retrying: bool) -> Edits:
+            here = look(path[-1])
+            if here is None and retrying:
+                return ()
+            if isinstance(_require(here).target, DirectoryCap):
+                raise SftpFault(FAILURE, f"{path[-1]!r} is a directory; remove it with rmdir")
+            return (RemoveChild(path[-1], must_exist=False),)
+
+        await self.directories.change(parent, decide)
+
+    async def remove_directory(self, path: Path) -> None:
+        """Unlink a directory that is empty."""
+        parent = await self._changeable(path)
+        found = await self.find(path)
+        await self._require_empty(path, found)
+
+        def decide(look: Look, retrying: bool) -> Edits:
+            return (RemoveChild(path[-1], must_exist=False, only=found.target),)
+
+        await self.directories.change(parent, decide)
+
+    async def rename(self, old: Path, new: Path, *, overwrite: bool) -> None:
+        """Move a link. overwrite: also over a file, or a directory over an empty one, as POSIX has it; in one publish if both
+        paths are in one directory.
+        """
+        if not old or not new:
+            raise SftpFault(FAILURE, "the root cannot be moved or replaced")
+        source, child = await self.look(old)
+        child = _require(child)
+        if old == new:
+            return
+        target, there = await self.look(new)
+        if there is not None:
+            await self._require_replaceable(new, child, there, overwrite)
+        _require_writable(source)
+        _require_writable(target)
+        is_directory = isinstance(child.target, DirectoryCap)
+        if source.storage_index == target.storage_index:
+            await self._rename_beside(source, old[-1], new[-1], None if there is None else there.target, overwrite)
+            return
+        trails = [await follow_trail(self.store, self.root, path[:-1]) for path in (old, new)]
+        replace: Overwrite = "only-files" if not is_directory or there is None else True
+        try:
+            await self.store.move(trails[0], old[-1], trails[1], new[-1], overwrite=replace if overwrite else False)
+        except NoSuchChildError:
+            raise SftpFault(NO_SUCH_FILE, "no such file or directory") from None
+
+    async def _rename_beside(
+        self, parent: DirectoryCap, name: str, new_name: str, there: KnownCap | UnknownChild | None, overwrite: bool
+    ) -> None:
+        def decide(look: Look, retrying: bool) -> Edits:
+            here, replaced = look(name), look(new_name)
+            if here is None and retrying and replaced is not None:
+                return ()
+            moved = _require(here)
+            is_new = replaced is not None and replaced.target != there
+            if replaced is not None and is_new and (not overwrite or isinstance(replaced.target, DirectoryCap)):
+                raise SftpFault(FAILURE, f"{new_name!r} was made meanwhile")
+            return (SetChild(new_name, moved.target, moved.metadata), RemoveChild(name, must_exist=False))
+
+        await self.directories.change(parent, decide)
+
+    async def _require_replaceable(self, path: Path, child: Child, there: Child, overwrite: bool) -> None:
+        if not overwrite:
+            raise _exists(path)
+        is_directory = isinstance(child.target, DirectoryCap)
+        if isinstance(there.target, DirectoryCap) != is_directory:
+            what = "a directory" if isinstance(there.target, DirectoryCap) else "not a directory"
+            raise SftpFault(FAILURE, f"{path[-1]!r} is {what}")
+        if is_directory:
+            await self._require_empty(path, there)
+
+    async def _require_empty(self, path: Path, found: Child) -> None:
+        if not isinstance(found.target, DirectoryCap):
+            raise SftpFault(FAILURE, f"{path[-1]!r} is not a directory")
+        if await self.directories.read(found.target):
+            raise SftpFault(FAILURE, f"{path[-1]!r} is not empty")
+
+    async def _changeable(self, path: Path) -> DirectoryCap:
+        """The directory in which the last name is; SftpFault unless it can be changed."""
+        if not path:
+            raise SftpFault(FAILURE, "the root cannot be changed itself")
+        parent = await self.directory(path[:-1])
+        _require_writable(parent)
+        return parent
+
+
+def _require(child: Child | None) -> Child:
+    if child is None:
+        raise SftpFault(NO_SUCH_FILE, "no such file or directory")
+    return child
+
+
+def _require_writable(directory: DirectoryCap) -> None:
+    if directory.authority != "write":
+        raise SftpFault(PERMISSION_DENIED, "this account can only read that directory")
+
+
+def _exists(path: Path) -> SftpFault:
+    return SftpFault(FAILURE, f"{path[-1]!r} exists already")

@@ -1,0 +1,47 @@
+"""The accounts file: what 1.20 takes is taken, and what is refused is named by its line, never quoted."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from grid.errors import ConfigError
+from grid.sftp.accounts import parse_accounts
+
+KEY = base64.b64encode(b"\0\0\0\x0bssh-ed25519\0\0\0\x20" + bytes(32)).decode()
+ROOT = "URI:DIR2:aaaaaaaaaaaaaaaaaaaaaaaaaa:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+VERIFY = "URI:DIR2-Verifier:aaaaaaaaaaaaaaaaaaaaaaaaaa:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+
+@pytest.mark.parametrize("comment", ["", "alice@host ", "two words "])
+def test_account_when_its_line_has_a_comment_is_the_same(comment: str) -> None:
+    text = f"# people\n\n  alice   ssh-ed25519 {KEY} {comment}{ROOT}\n"
+    ((name, key),) = parse_accounts(text, "accounts")
+    assert (name, key) == ("alice", base64.b64decode(KEY))
+
+
+def test_account_when_it_has_two_keys_has_two_entries() -> None:
+    other = base64.b64encode(b"\0\0\0\x0bssh-ed25519\0\0\0\x20" + bytes(31) + b"1").decode()
+    text = f"alice ssh-ed25519 {KEY} {ROOT}\nalice ssh-ed25519 {other} {ROOT}\n"
+    assert len(parse_accounts(text, "accounts")) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (f"alice secret {ROOT}", "passwords"),
+        (f"alice secret word {ROOT}", "passwords"),
+        (f"alice ssh-dss {KEY} {ROOT}", "KEY-TYPE"),
+        (f"alice ssh-rsa {KEY} {ROOT}", "not a public key"),
+        (f"alice ssh-ed25519 !!! {ROOT}", "not a public key"),
+        (f"alice ssh-ed25519 {KEY} URI:LIT:aa", "directory"),
+        (f"alice ssh-ed25519 {KEY} {VERIFY}", "directory"),
+        (f"alice ssh-ed25519 {KEY} {ROOT}\nalice ssh-ed25519 {KEY} {ROOT}", "earlier line"),
+    ],
+)
+def test_line_when_it_is_no_account_is_named_and_not_quoted(line: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why) as refused:
+        parse_accounts(f"# comment\n{line}\n", "accounts")
+    assert "accounts, line " in str(refused.value)
+    assert "URI:" not in str(refused.value) and "secret" not in str(refused.value) and KEY not in str(refused.value)

@@ -1,0 +1,152 @@
+"""Contents that are being written: whatever is written in whatever order, they are what a file would have."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from grid.errors import DataTooLargeError, GridError
+from grid.gateway.shared.spool import BATCH_SIZE, SpoolFolder
+from grid.ports import Buffer
+from grid.sftp.scratch import FEW_PIECES, MOST_HOLE, PIECE_COST, OldContents, PieceRoom, Scratch
+from tests.support.virtual_time import InlineCpu
+
+OLD = bytes(range(100))
+UNIT = 2**12
+"""Bytes for one, where contents are to be large."""
+
+T = TypeVar("T")
+Step = tuple[str, int, bytes]
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), st.integers(0, 300), st.binary(max_size=60)),
+        st.tuples(st.just("truncate"), st.integers(0, 300), st.just(b"")),
+        st.tuples(st.just("settle"), st.just(0), st.just(b"")),
+    ),
+    max_size=20,
+)
+
+
+def old_contents(data: bytes) -> OldContents:
+    async def fetch(offset: int, length: int) -> Buffer:
+        assert offset >= 0 and offset + length <= len(data) and length
+        return data[offset : offset + length]
+
+    return OldContents(len(data), fetch)
+
+
+def stretched(data: bytes, unit: int) -> bytes:
+    """Each byte as often as that."""
+    return b"".join(bytes([byte]) * unit for byte in data)
+
+
+def result(work: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine that never waits returns."""
+    found: list[T] = []
+    failed: list[Failure] = []
+    Deferred.fromCoroutine(work).addCallbacks(found.append, failed.append)
+    if failed:
+        failed[0].raiseException()
+    return found[0]
+
+
+def apply(wanted: bytearray, step: Step) -> None:
+    """The same on bytes."""
+    kind, offset, data = step
+    if kind == "truncate":
+        del wanted[offset:]
+        wanted.extend(bytes(offset - len(wanted)))
+    elif kind == "write" and data:
+        wanted.extend(bytes(max(0, offset - len(wanted))))
+        wanted[offset : offset + len(data)] = data
+
+
+@pytest.mark.parametrize("unit", [1, UNIT], ids=["in memory", "on the disk"])
+@pytest.mark.parametrize("is_new", [True, False])
+def test_contents_when_they_are_written_anyhow_are_those_of_a_file(unit: int, is_new: bool, tmp_path: Path) -> None:
+    before = b"" if is_new else stretched(OLD, unit)
+
+    @given(STEPS)
+    def check(steps: list[Step]) -> None:
+        wanted = bytearray(before)
+        scratch = Scratch(SpoolFolder(tmp_path, 0), InlineCpu(), room, None if is_new else old_contents(before))
+        for kind, place, some in steps:
+            offset, data = place * unit, stretched(some, unit)
+            apply(wanted, (kind, offset, data))
+            if kind == "write":
+                result(scratch.write(offset, data))
+            elif kind == "truncate":
+                scratch.truncate(offset)
+            else:
+                result(scratch.settle())
+            assert scratch.size == len(wanted)
+        assert bytes(result(scratch.read_at(0, len(wanted))) if wanted else b"") == wanted
+        for start, stop in scratch.written:
+            assert 0 <= start < stop <= len(wanted)
+        scratch.close()
+        assert room.taken == 0
+
+    room = PieceRoom()
+    check()
+
+
+def test_contents_when_they_are_large_leave_memory_for_the_disk(tmp_path: Path) -> None:
+    folder = SpoolFolder(tmp_path)
+    scratch = Scratch(folder, InlineCpu(), PieceRoom())
+    for index in range(5):
+        result(scratch.write(index * BATCH_SIZE, bytes([index]) * BATCH_SIZE))
+    assert folder.held_size <= BATCH_SIZE
+    assert bytes(result(scratch.read_at(BATCH_SIZE - 1, 2))) == b"\0\1"
+    assert scratch.written == [(0, 5 * BATCH_SIZE)]
+    scratch.close()
+    assert folder.held_size == 0
+
+
+def test_hole_when_it_is_huge_is_refused(tmp_path: Path) -> None:
+    scratch = Scratch(SpoolFolder(tmp_path), InlineCpu(), PieceRoom())
+    with pytest.raises(DataTooLargeError):
+        result(scratch.write(MOST_HOLE + 1, b"x"))
+    with pytest.raises(DataTooLargeError):
+        scratch.truncate(MOST_HOLE + 1)
+    assert scratch.size == 0
+    scratch.close()
+    with pytest.raises(GridError, match="closed"):
+        result(scratch.write(0, b"x"))
+
+
+def test_writes_when_each_is_a_byte_take_no_more_memory_than_others(tmp_path: Path) -> None:
+    folder = SpoolFolder(tmp_path)
+    scratch = Scratch(folder, InlineCpu(), PieceRoom())
+    for offset in range(20_000):
+        result(scratch.write(offset, b"x"))
+        assert folder.held_size <= BATCH_SIZE + PIECE_COST
+    assert bytes(result(scratch.read_at(0, 20_000))) == b"x" * 20_000
+    scratch.close()
+    assert folder.held_size == 0
+
+
+def test_file_when_it_is_in_too_many_pieces_is_refused_while_others_go_on(tmp_path: Path) -> None:
+    folder, room = SpoolFolder(tmp_path), PieceRoom(size=1000)
+    scattered, orderly = (Scratch(folder, InlineCpu(), room) for _ in range(2))
+    for offset in range(1000):
+        result(scattered.write(2 * offset, b"x"))
+    with pytest.raises(DataTooLargeError, match="pieces"):
+        result(scattered.write(2000, b"x"))
+    assert room.taken == room.size
+    for offset in range(1000):
+        result(orderly.write(offset, b"y"))
+    for number in range(1, FEW_PIECES):
+        result(orderly.write(1000 + 2 * number, b"y"))
+    with pytest.raises(DataTooLargeError, match="pieces"):
+        result(orderly.write(5000, b"y"))
+    scattered.close()
+    result(orderly.write(5000, b"y"))
+    orderly.close()
+    assert room.taken == 0
