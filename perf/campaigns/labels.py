@@ -31,6 +31,9 @@ PEERS: Mapping[str, tuple[str, ...]] = {
     **{f"{client}@{server}": options for server in ("versitygw", "minio") for client, options in S3_OPTIONS.items()},
     "scp": ("tuned", "old", "strict", "cipher=*"),
     "sftp": ("tuned", "sync", "strict", "cipher=*"),
+    "sftp@grid": ("tuned",),
+    "sshfs": (),
+    "sshfs@grid": (),
     **dict.fromkeys(("restic", "restic@versitygw", "restic@minio"), ("tuned",)),
     "cp": ("sync",),
 }

@@ -14,10 +14,18 @@ from perf.peers.contract import Peer
 from perf.peers.copy import Copy
 from perf.peers.restic import Restic
 from perf.peers.s3_commands import AwsCommand, Rclone, S3Peer, S5cmd
+from perf.peers.sftp_door import SftpAtGrid, Sshfs, SshfsAtGrid
 from perf.peers.ssh import Scp, Sftp
 
 S3_CLIENTS: Mapping[str, type[S3Peer]] = {"rclone": Rclone, "s5cmd": S5cmd, "aws": AwsCommand, "boto3": Boto3}
-PLAIN: Mapping[str, type[Scp | Sftp | Copy]] = {"scp": Scp, "sftp": Sftp, "cp": Copy}
+PLAIN: Mapping[str, type[Scp | Sftp | Copy]] = {
+    "scp": Scp,
+    "sftp": Sftp,
+    "sftp@grid": SftpAtGrid,
+    "sshfs": Sshfs,
+    "sshfs@grid": SshfsAtGrid,
+    "cp": Copy,
+}
 
 
 def make_peer(text: str) -> Peer:
@@ -30,7 +38,7 @@ def make_peer(text: str) -> Peer:
         return S3_CLIENTS[client](text, server, label.options)
     if client == "restic":
         return Restic(text, server, label.options)
-    return PLAIN[client](text, label.options)
+    return PLAIN[label.base](text, label.options)
 
 
 def default_and_tuned() -> Sequence[str]:

@@ -11,7 +11,22 @@ from attrs import frozen
 
 from perf.network.contract import Ability
 
-PROGRAMS = ("cp", "scp", "sftp", "ssh", "sshd", "rclone", "s5cmd", "awscli", "boto3", "restic", "versitygw", "minio")
+PROGRAMS = (
+    "cp",
+    "scp",
+    "sftp",
+    "sshfs",
+    "ssh",
+    "sshd",
+    "rclone",
+    "s5cmd",
+    "awscli",
+    "boto3",
+    "paramiko",
+    "restic",
+    "versitygw",
+    "minio",
+)
 """As the index of installed peers names them."""
 
 ADVICE = "`make peers` installs what can be installed here"

@@ -23,7 +23,7 @@ SHORT_NAMES = ("aes128-gcm", "aes256-gcm")
 class Ssh(Peer):
     """A server with every cipher, or with those that it takes by default, and a client. One host key and one user key per start."""
 
-    programs = ("sshd", "ssh", "scp", "sftp")
+    programs: tuple[str, ...] = ("sshd", "ssh", "scp", "sftp")
 
     def __init__(self, label: str, options: Sequence[str] = ()) -> None:
         """options: `tuned`, `cipher=NAME`, `strict` for a server that refuses what OpenSSH refuses by default."""
@@ -60,7 +60,8 @@ class Ssh(Peer):
             self._run_tool("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.root / name))
         (self.root / "authorized_keys").write_text((self.root / "user_key.pub").read_text())
         port = free_port()
-        self._write_configurations(server, port)
+        self._write_server_configuration(server, port)
+        self.write_client_configuration(server.address, port, self.root / "host_key.pub")
         Path("/run/sshd").mkdir(exist_ok=True)
         command = [self.program("sshd").path, "-D", "-e", "-f", str(self.root / "sshd_config")]
         self._server = ServerProcess(command, self.environment(), self.root / "server.log", server, [port])
@@ -101,7 +102,7 @@ class Ssh(Peer):
     def _run_tool(self, *words: str) -> None:
         subprocess.run(words, check=True, env=self.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
-    def _write_configurations(self, server: Host, port: int) -> None:
+    def _write_server_configuration(self, server: Host, port: int) -> None:
         every = ",".join(ciphers(self.program("ssh").path))
         lines = [
             f"Port {port}",
@@ -119,11 +120,14 @@ class Ssh(Peer):
         if "strict" not in self.options:
             lines.append(f"Ciphers {every}")
         (self.root / "sshd_config").write_text("\n".join(lines) + "\n")
-        _, kind, key = ["", *(self.root / "host_key.pub").read_text().split()[:2]]
+
+    def write_client_configuration(self, address: str, port: int, host_key: Path, user: str = "") -> None:
+        """What every client is started with. host_key: the public half. user: at the server; the same as here if not given."""
+        kind, key = host_key.read_text().split()[:2]
         (self.root / "known_hosts").write_text(f"peer {kind} {key}\n")
         lines = [
             "Host peer",
-            f"  HostName {server.address}",
+            f"  HostName {address}",
             f"  Port {port}",
             "  HostKeyAlias peer",
             f"  IdentityFile {self.root / 'user_key'}",
@@ -134,6 +138,8 @@ class Ssh(Peer):
             "  UpdateHostKeys no",
             "  BatchMode yes",
         ]
+        if user:
+            lines.append(f"  User {user}")
         if self.cipher:
             lines.append(f"  Ciphers {self.cipher}")
         (self.root / "ssh_config").write_text("\n".join(lines) + "\n")

@@ -14,10 +14,10 @@ from attrs import define
 
 from grid.caps import DirectoryCap
 from grid.directory.edits import Edit, SetChild
+from grid.directory.gathering import Coalescer
 from grid.directory.store import Store
 from grid.errors import GridError
 from grid.runtime import Tasks
-from grid.s3.gathering import Coalescer
 
 
 @define(eq=False)
