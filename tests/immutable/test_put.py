@@ -7,6 +7,7 @@ import pytest
 from grid.caps import ChkCap, LitCap
 from grid.engine.grid import Encoding
 from grid.errors import FormatError, GridError, NoServersError, NotHappyError
+from grid.immutable.put import PutResult
 from grid.ports import Event
 from tests.support.scripted_grid import MemorySource, ScriptedGrid, encoded, noise
 
@@ -63,6 +64,27 @@ def test_put_when_repeated_with_a_secret_pushes_nothing_and_finds_all() -> None:
     assert (again.pushed, again.found, again.happiness) == (0, 10, 10)
     assert sum(server.calls.count("finish") for server in grid.servers) == 10
     assert all(len(server.leases) == 2 for server in grid.servers)
+
+
+@pytest.mark.parametrize("size", [1000, 5000])
+def test_put_when_the_same_file_is_being_put_waits_and_finds_its_shares(size: int) -> None:
+    grid = ScriptedGrid()
+    results = grid.put_together([noise(size)] * 4, encoding=SMALL)
+    stored = [result for result in results if isinstance(result, PutResult)]
+    assert sorted((result.pushed, result.found) for result in stored) == [(0, 10)] * 3 + [(10, 0)], results
+    assert sum(server.calls.count("finish") for server in grid.servers) == 10
+    for result in stored:
+        complete(grid, result.cap, noise(size))
+
+
+def test_put_when_the_same_file_fails_before_it_is_tried_for_itself() -> None:
+    grid = ScriptedGrid()
+    sources = [MemorySource(noise(5000), left=1), MemorySource(noise(5000))]
+    failed, stored = grid.put_together(sources, encoding=SMALL, key=bytes(16))
+    assert isinstance(failed, GridError)
+    assert isinstance(stored, PutResult)
+    assert stored.pushed == 10
+    complete(grid, stored.cap, noise(5000))
 
 
 def test_put_when_without_a_secret_draws_another_key_each_time_and_reads_once() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from attrs import evolve
+from twisted.internet.defer import Deferred, gatherResults
 
 from grid.caps import ChkCap, ChkVerifyCap, LitCap
 from grid.engine.grid import Encoding
@@ -147,6 +148,23 @@ class ScriptedGrid:
                 key=key,
             )
         )
+
+    def put_together(
+        self, contents: Sequence[bytes | MemorySource], *, encoding: Encoding, key: bytes | None = None
+    ) -> list[PutResult | GridError]:
+        """Put files at the same time; what each put returned or raised."""
+        grid = evolve(self.grid, servers=self.servers, encoding=encoding, convergence=SECRET)
+
+        async def outcome(data: bytes | MemorySource) -> PutResult | GridError:
+            try:
+                return await put(MemorySource(data) if isinstance(data, bytes) else data, grid, key=key)
+            except GridError as error:
+                return error
+
+        async def run() -> list[PutResult | GridError]:
+            return await gatherResults([Deferred.fromCoroutine(outcome(data)) for data in contents])
+
+        return self.virtual.run(run())
 
     def open(self, cap: ChkCap | ChkVerifyCap | LitCap) -> ImmutableFile:
         """A file on all of the servers."""

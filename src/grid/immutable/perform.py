@@ -5,10 +5,11 @@ It owns the uploads that servers granted to one operation, and aborts those that
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 
 from attrs import evolve
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, DeferredLock
 
 from grid.caps import StorageIndex
 from grid.engine.performer import BasePerformer
@@ -36,6 +37,25 @@ from grid.runtime import Tasks
 
 ABORT_LIMIT_S = 5.0
 """How long a failed upload tries to abort what it left on servers."""
+
+
+class UploadTurns:
+    """One upload of a file at a time: servers give the room for a share to one upload, and the next one finds the shares."""
+
+    def __init__(self) -> None:
+        self._locks: dict[StorageIndex, DeferredLock] = {}
+
+    @asynccontextmanager
+    async def turn(self, storage_index: StorageIndex) -> AsyncIterator[None]:
+        """Wait until no other upload of this file is running here; the next one begins when the context ends."""
+        lock = self._locks.setdefault(storage_index, DeferredLock())
+        await lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
+            if not lock.locked:
+                self._locks.pop(storage_index, None)
 
 
 class Performer(BasePerformer):

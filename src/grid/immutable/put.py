@@ -20,7 +20,7 @@ from grid.drive import drive
 from grid.engine.grid import Grid
 from grid.engine.server_memory import ServerMemory
 from grid.errors import NotHappyError
-from grid.immutable.perform import Performer
+from grid.immutable.perform import Performer, UploadTurns
 from grid.immutable.share.encode import Encoder, convergent_hasher
 from grid.immutable.share.geometry import Geometry
 from grid.immutable.share.requests import UPLOAD_KINDS
@@ -148,12 +148,13 @@ async def _put_large(
         return await push(encoder, performer, ordered, grid.encoding.happy, grid, keeps=keeps)
 
     done: tuple[Selection, Pushed] | None = None
-    with suppress(
-        _SparesLeftError
-    ):  # Retry outside the handler, because the failure's frames hold the data that was being sent.
-        done = await try_push()
-    # The servers that were lost are in doubt now, so the second round also asks those that were in doubt before.
-    selection, pushed = done or await try_push()
+    async with grid.remembered.of(UploadTurns).turn(storage_index):
+        with suppress(
+            _SparesLeftError
+        ):  # Retry outside the handler, because the failure's frames hold the data that was being sent.
+            done = await try_push()
+        # The servers that were lost are in doubt now, so the second round also asks those that were in doubt before.
+        selection, pushed = done or await try_push()
     found: dict[ShareNumber, set[ServerId]] = {}
     for server_id, shares in selection.existing.items():
         for share in shares:
