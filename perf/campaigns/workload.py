@@ -15,7 +15,7 @@ from perf.campaigns.toml_file import CampaignError, Key, TomlFile, flag, number,
 from perf.network.site import MEDIA, TOPOLOGIES, Site
 
 UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "b": 1}
-GRID_CLIENTS = ("cli", "gateway", "library", "cp")
+GRID_CLIENTS = ("cli", "gateway", "library", "cp", "transfer", "transfer-pack")
 """`cli`: a command for each file; `cp`: one `grid cp` for all; `gateway`, `library`: a process that stays."""
 
 UNPLACED = ("scp-ciphers", "ciphers-micro", "scale", "faults")
@@ -126,6 +126,10 @@ def _subject(value: Any) -> str:  # noqa: ANN401 - TOML's
     if client == "library" and not label.is_grid:
         raise ValueError(
             f"the client library is Grid's own; {base} has {GRID_CLIENTS[0]}, {GRID_CLIENTS[1]} and {GRID_CLIENTS[3]}"
+        )
+    if client.startswith("transfer") and not label.is_grid:
+        raise ValueError(
+            f"`grid transfer` is Grid's own; {base} has {GRID_CLIENTS[0]}, {GRID_CLIENTS[1]} and {GRID_CLIENTS[3]}"
         )
     if label.is_grid and label.options and client != "library":
         raise ValueError(f"options of the engine reach the client library only, as in {base}/library")

@@ -23,7 +23,8 @@ from perf.processes.process_grid import ClientSettings, ProcessGrid
 
 T = TypeVar("T")
 
-GridClientName = Literal["cli", "gateway", "library", "cp"]
+GridClientName = Literal["cli", "gateway", "library", "cp", "transfer", "transfer-pack"]
+"""transfer, transfer-pack: folders go by `grid transfer`, with small files in packs; single files as with cli."""
 
 AT_ONCE = 8
 """Files of a folder through a gateway, which is `grid cp`'s own number."""
@@ -47,6 +48,8 @@ class GridPeer(Peer):
         self._library: LibraryClient | None = None
         self._caps: dict[str, str] = {}
         self.stays = client in ("gateway", "library")
+        self.words: Sequence[str] = ()
+        """Further options of `grid transfer`."""
 
     @property
     def settings(self) -> ClientSettings:
@@ -175,7 +178,16 @@ class GridPeer(Peer):
         """`grid cp FILES ALIAS:NAME`, or PUT /uri for each file, 8 at a time."""
         if self.stays:
             return self._each(lambda path: self.put(path, f"{name}/{path.name}"), sorted(source.iterdir()))
+        if self.client.startswith("transfer"):
+            return self._transfer_folder(source, name)
         return self.copy_into(sorted(source.iterdir()), name)
+
+    def _transfer_folder(self, source: Path, name: str) -> Cost:
+        """`grid transfer FOLDER ALIAS:NAME`."""
+        self.make_folder(name)
+        self._caps |= {f"{name}/{path.name}": f"bench:{name}/{path.name}" for path in source.iterdir()}
+        packs = "--pack" if self.client == "transfer-pack" else "--no-pack"
+        return run_peer(self.command("transfer", packs, *self.words, str(source), f"bench:{name}"), self.environment())
 
     def copy_into(self, paths: Sequence[Path], name: str, *words: str) -> Cost:
         """`grid cp FILES ALIAS:NAME`, which sends no file that is there already. words: further options."""
@@ -216,6 +228,9 @@ class GridPeer(Peer):
         names = [one for one in self._caps if one.startswith(f"{name}/")]
         if self.stays:
             return self._each(lambda one: self.get(one, target / one.partition("/")[2]), names)
+        if self.client.startswith("transfer"):
+            command = self.command("transfer", *self.words, f"bench:{name}", str(target))
+            return run_peer(command, self.environment())
         sources = [f"bench:{one}" for one in sorted(names)]
         return run_peer(self.command("cp", *words, *sources, str(target)), self.environment())
 

@@ -1,4 +1,4 @@
-"""One program with many of its options: every cipher of OpenSSH both ways, and rclone's transfers, chunks and threads."""
+"""One program with many of its options: every cipher of OpenSSH both ways; transfers, chunks and threads of rclone and Grid."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from attrs import evolve
 
 from perf.campaigns.workload import Workload, parse_set
+from perf.peers.grids import GridPeer
 from perf.peers.programs import find_program
 from perf.peers.s3_commands import Rclone
 from perf.peers.ssh import ciphers
@@ -53,9 +54,10 @@ def scp_ciphers(settings: Workload, work: Path, table: Table) -> None:
 
 
 def transfer_modes(settings: Workload, work: Path, table: Table) -> None:
-    """rclone: one message for each file or chunks of it, sizes of chunks, transfers at a time, and threads for each."""
+    """Rclone and `grid transfer`: one stream for each file or chunks of it, sizes of chunks, transfers at a time, threads for each."""
     for run, peer in each_subject(settings, work, table):
-        assert isinstance(peer, Rclone)
+        assert isinstance(peer, Rclone | GridPeer)
+        words = _rclone_words if isinstance(peer, Rclone) else _transfer_words
         for name in settings.sets:
             size, count = parse_set(name)
             make_files(work / "sources", [size] * count, f"{settings.seed}/{peer.label}/{run}")
@@ -68,14 +70,14 @@ def transfer_modes(settings: Workload, work: Path, table: Table) -> None:
                         "threads": threads,
                     }
                     for _ in table.once(run, peer.label, {"files": name, **factors}):
-                        peer.words = _rclone_words(chunk, transfers, threads)
+                        peer.words = words(chunk, transfers, threads)
                         _in_one_mode(work, table, (run, peer), [size] * count, factors)
             finally:
                 empty_folder(work / "sources")
 
 
 def _in_one_mode(
-    work: Path, table: Table, place: tuple[int, Rclone], sizes: Sequence[int], factors: dict[str, Factor]
+    work: Path, table: Table, place: tuple[int, Rclone | GridPeer], sizes: Sequence[int], factors: dict[str, Factor]
 ) -> None:
     run, peer = place
     sources, back = work / "sources", work / "back"
@@ -103,6 +105,13 @@ def _rclone_words(chunk: int | None, transfers: int, threads: int) -> tuple[str,
         *("--s3-upload-cutoff", "0", "--s3-chunk-size", size, "--s3-upload-concurrency", str(threads)),
         *("--multi-thread-cutoff", "0", "--multi-thread-chunk-size", size, "--multi-thread-streams", str(threads)),
     )
+
+
+def _transfer_words(chunk: int | None, transfers: int, threads: int) -> tuple[str, ...]:
+    words = ("--transfers", str(transfers), "--max-memory", "1GiB")
+    if chunk is None:
+        return (*words, "--mode", "stream")
+    return (*words, "--mode", "chunked", "--chunk-size", f"{chunk}M", "--streams", str(threads))
 
 
 def _refusals(work: Path, table: Table, labels: Sequence[str]) -> None:
