@@ -171,7 +171,8 @@ def install_debian(name: str, folder: Path) -> Found:
         raise PermissionError(f"the package {DEBIAN_PEERS[name]} brought no command {name}")
     words = [program, "--version"] if name == "sshfs" else [_command("ssh") or program, "-V"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
-    return {"program": program, "version": (done.stderr or done.stdout).partition("\n")[0].partition(",")[0].strip()}
+    said = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith(("SSHFS", "OpenSSH"))]
+    return {"program": program, "version": said[0].partition(",")[0].strip() if said else "unknown"}
 
 
 def find_plain(name: str, folder: Path) -> Found:

@@ -53,6 +53,13 @@ def test_scp_when_times_and_modes_are_kept_brings_them_back(door: RunningDoor, t
     assert metadata["mtime"] == 1_000_000_000 and metadata["mode"] == 0o750
 
 
+def test_scp_when_the_file_is_long_stores_all_of_it(door: RunningDoor, tmp_path: Path) -> None:
+    (tmp_path / "long").write_bytes(CONTENTS * 3)
+    said = door.openssh("scp", tmp_path, "long", "alice@127.0.0.1:/long")
+    assert "reordered" not in said
+    assert door.contents("/long") == CONTENTS * 3
+
+
 def test_scp_when_it_asks_for_a_command_is_refused(door: RunningDoor, tmp_path: Path) -> None:
     assert door.try_openssh("scp", tmp_path, "-O", "alice@127.0.0.1:/script", "back").returncode != 0
     assert not (tmp_path / "back").exists()

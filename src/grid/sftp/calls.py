@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from attrs import define
-from twisted.internet.defer import Deferred
+from attrs import define, field
+from twisted.internet.defer import Deferred, succeed
+from twisted.python.failure import Failure
 
 from grid.errors import GridError
 from grid.sftp.attributes import Facts, Wire
@@ -115,6 +116,7 @@ class FileCalls:
 
     _calls: SessionCalls
     opened: OpenFile
+    _answered: Deferred[None] = field(init=False, factory=lambda: succeed(None))
 
     def readChunk(self, offset: int, length: int) -> Deferred[bytes]:
         """Bytes of it."""
@@ -125,8 +127,19 @@ class FileCalls:
         return self._calls.run("read", read())
 
     def writeChunk(self, offset: int, data: bytes) -> Deferred[None]:
-        """Put bytes there."""
-        return self._calls.run("write", self.opened.write(offset, data), len(data))
+        """Put bytes there. Answers come in the order of the writes: scp cuts a file where the first of them is missing."""
+        before, answer = self._answered, Deferred[None]()
+        self._answered = answered = Deferred[None]()
+
+        def deliver(outcome: Failure | None) -> None:
+            answer.callback(outcome)
+            answered.callback(None)
+
+        def ended(outcome: Failure | None) -> None:
+            before.addCallback(lambda _: deliver(outcome))
+
+        self._calls.run("write", self.opened.write(offset, data), len(data)).addBoth(ended)
+        return answer
 
     def getAttrs(self) -> Deferred[Facts]:
         """Its attributes."""
