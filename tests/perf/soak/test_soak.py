@@ -59,4 +59,9 @@ async def test_sink_when_an_byte_is_wrong_says_where() -> None:
 
 def test_outcome_when_there_are_defects_names_each() -> None:
     words: Any = str(Outcome(Counter(put=3), ["the sky fell", "the sea rose"]))
-    assert words.splitlines() == ["3 put", "DEFECT: the sky fell", "DEFECT: the sea rose"]
+    assert words.splitlines() == [
+        "3 put",
+        "0 failed operation, 0 wrong bytes, 0 lost write",
+        "DEFECT: the sky fell",
+        "DEFECT: the sea rose",
+    ]
