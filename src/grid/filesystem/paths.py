@@ -1,6 +1,6 @@
-"""What paths of the file system name, and which bytes are read for the ranges that are asked for. Pure.
+"""What paths of the file system name, and which reads cover the ranges that are requested. Pure.
 
-A path is `alias/names` or `CAPABILITY/names`. It may hold a capability, so that messages have it by `shown` only.
+A path is `alias/names` or `CAPABILITY/names`. Because it may hold a capability, messages print it only through `shown`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A session as Conch calls it: by paths in bytes, with a Deferred for each answer. Each call is a task of the door's, and counted."""
+"""The calls that Conch makes on a session: paths are bytes, and each result is a Deferred. Each call is a counted task of the door."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ T = TypeVar("T")
 
 @define(eq=False)
 class SessionCalls:
-    """A session as Conch calls it."""
+    """The calls on one session."""
 
     _session: Session
 
     def run(self, name: str, work: Coroutine[Any, Any, T], received: int = 0) -> Deferred[T]:
-        """Do it as a task of the door's, and count it."""
+        """Run it as a task of the door, and count it."""
         door = self._session.door
         clock = door.services.store.runtime.clock
         began_at = clock.now()

@@ -274,6 +274,6 @@ class SftpProtocol(FileTransferServer):
         else:
             if error is not None and not is_cancellation(error):
                 _log.failure("an SFTP request failed", failure=reason)
-            self._sendStatus(requestId, FAILURE, b"the door failed; see its log")
+            self._sendStatus(requestId, FAILURE, b"the SFTP server failed; see its log")
 
     _ebRead = _ebWrite = _ebStatus

@@ -1,7 +1,7 @@
-"""How many files to copy at once: a number, or as many as help, found while the copy runs (`--jobs auto`).
+"""How many files to copy at once: a fixed number, or the best one, found while the copy runs (`--jobs auto`).
 
-The number doubles while that makes the copy faster, and settles on the least that reaches nearly the best rate. Campaigns look for the
-knee of `streams-knee` by the same rule.
+The automatic number doubles while that makes the copy faster. It settles on the smallest number whose rate is nearly the best. The campaign
+`streams-knee` looks for its knee by the same rule.
 """
 
 from __future__ import annotations

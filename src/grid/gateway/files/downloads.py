@@ -1,4 +1,4 @@
-"""What people see of a file that was stored, and of one they ask about. [spec webapi 3, 4.1]"""
+"""Answers GET and HEAD for a file: contents, ranges, tags, JSON and info. [spec webapi 3, 4.1]"""
 
 from __future__ import annotations
 

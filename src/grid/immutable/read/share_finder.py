@@ -5,8 +5,8 @@ shares with a known layout and a proven block root. The first request to a serve
 guessed head and tail of every share it holds, so that a share is usually ready after one round trip.
 [spec immutable 12, 14; placement 7]
 
-Cost: one message per server, and one more only if the guess was wrong. The first round asks k + 1
-servers, with at most MAX_OUTSTANDING requests at a time.
+Cost: one message per server, and one more only if the guess was wrong. The first round asks k servers if
+their answers may bring all that the read needs, otherwise k + 1; at most MAX_OUTSTANDING requests at a time.
 """
 
 from __future__ import annotations
