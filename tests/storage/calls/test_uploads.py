@@ -348,3 +348,22 @@ def test_abort_when_a_write_is_under_way_waits_for_it() -> None:
     assert isinstance(failures[0].value, GridError)
     assert aborting.called
     assert files_below(scene.disk, INCOMING) == []
+
+
+def test_abort_of_one_share_when_a_write_to_two_waits_ends_that_write() -> None:
+    """The write has its turn at the first share when the second is given up: it must not wait for that one without end."""
+    pool = GatedPool("_store_all")
+    scene = ServiceScene(io=pool)
+    upload = start(scene, [0, 1], 4)
+    writing = Deferred.fromCoroutine(upload.write([piece(0, 0, b"data")]))
+    queued = Deferred.fromCoroutine(upload.write([piece(0, 0, b"data"), piece(1, 0, b"data")]))
+    aborting = Deferred.fromCoroutine(upload.abort([ShareNumber(1)]))
+    failures: list[Failure] = []
+    queued.addErrback(failures.append)
+    pool.release()
+    assert writing.called and aborting.called
+    assert [type(failure.value) for failure in failures] == [PeerRefusedError]
+    scene.run(upload.close([ShareNumber(0)]))
+    assert held(scene) == {0: [b"data"]}
+    scene.run(scene.service.stop())
+    assert scene.service.reserved_size == 0

@@ -266,8 +266,13 @@ class ShareUpload:
         for part in parts:
             part.state = _State.OVER
         for part in parts:
-            await part.lock.acquire()  # Never released, because nothing may use the file after this.
-        await self._discard(parts)
+            await part.lock.acquire()
+        try:
+            await self._discard(parts)
+        finally:
+            # A write to several shares that waited for one of these finds it over, and lets go of the others.
+            for part in parts:
+                part.lock.release()
 
     async def _discard(self, parts: list[_Part]) -> None:
         async with self._context.locks.exclusive(self._name, refusable=False):
