@@ -248,3 +248,11 @@ async def test_server_when_a_packed_slot_call_is_malformed_then_refuses_and_does
         with pytest.raises(RemoteException):
             await raw_call(reference, "grid_read_slot", INDEX, pack_slot_wants(frozenset(), [(0, READ_CALL_BYTES)]))
     assert server.calls == []
+
+
+async def test_readers_when_they_are_asked_for_again_are_the_same() -> None:
+    """Foolscap keeps each object that it has sent as long as the client likes."""
+    server = ScriptedServer(shares={number(1): b"one", number(2): b"two"})
+    async with raw_reference(server) as reference:
+        first, second = [await raw_call(reference, "get_buckets", INDEX) for _ in range(2)]
+        assert first == second and first.keys() == {1, 2} and first[1] is not first[2]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import Any
+from weakref import WeakValueDictionary
 
 from foolscap.api import Referenceable
 from twisted.internet.defer import Deferred
@@ -21,6 +22,7 @@ from grid.ports import (
     LeaseSecrets,
     Range,
     ShareKind,
+    ShareNumber,
     SlotSecrets,
     StorageIndex,
     StorageServer,
@@ -57,6 +59,7 @@ class RemoteStorageServer(Referenceable):
         self._server = server
         self.answers = answers
         self._reads = MeasuredReads(server)
+        self._readers: WeakValueDictionary[tuple[StorageIndex, ShareNumber], RemoteReader] = WeakValueDictionary()
 
     def remote_get_version(self) -> Deferred[dict[bytes, object]]:
         """The version dictionary, with the extensions offered."""
@@ -123,7 +126,15 @@ class RemoteStorageServer(Referenceable):
 
     async def _get_buckets(self, storage_index: StorageIndex) -> dict[int, Referenceable]:
         found = await self._server.find_shares(storage_index)
-        return {number: RemoteReader(self._server, self.answers, storage_index, number) for number in found}
+        return {number: self._reader(storage_index, number) for number in found}
+
+    def _reader(self, storage_index: StorageIndex, number: ShareNumber) -> RemoteReader:
+        """The share's reader, one for all who ask: Foolscap keeps each that it sent until its client lets go of it."""
+        reader = self._readers.get((storage_index, number))
+        if reader is None:
+            reader = RemoteReader(self._server, self.answers, storage_index, number)
+            self._readers[storage_index, number] = reader
+        return reader
 
     def remote_slot_readv(
         self, storage_index: bytes, shares: list[int], readv: list[Range]
