@@ -200,6 +200,14 @@ def test_paths_when_they_climb_end_at_the_root_of_the_account(door: RunningDoor)
     assert "secret" not in names and path == "/b/c"
 
 
+def test_entry_when_its_name_is_a_path_is_not_listed(door: RunningDoor) -> None:
+    children = {name: ["filenode", {"ro_uri": "URI:LIT:"}] for name in ("../climbs", "a/b", "..", "plain")}
+    status, said = door.ask("POST", "?t=set_children", json.dumps(children).encode(), "bob")
+    assert status == 200, said
+    names = door.run(lambda client: client.listdir("/"), account="bob")
+    assert "plain" in names and not {"../climbs", "a/b", ".."} & set(names)
+
+
 def test_reads_when_many_are_under_way_come_back_in_order(door: RunningDoor) -> None:
     door.ask("PUT", "/large", CONTENTS)
 

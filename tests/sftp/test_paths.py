@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.sftp.faults import BAD_MESSAGE, SftpFault
-from grid.sftp.paths import MAX_DEPTH, MAX_PATH, parse_path, show_path
+from grid.sftp.paths import MAX_DEPTH, MAX_PATH, can_be_named, parse_path, show_path
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,14 @@ def test_path_when_it_is_shown_is_read_as_the_same(parts: list[str]) -> None:
     path = parse_path("/".join(parts).encode())
     assert not {"..", ".", ""} & set(path)
     assert parse_path(show_path(path)) == path
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", ".", "", "/", "../x", "x\0"])
+def test_name_when_no_path_leads_to_it_is_not_shown(name: str) -> None:
+    assert not can_be_named(name)
+
+
+@pytest.mark.parametrize("name", ["a", "...", ".a", "\\", " "])
+def test_name_when_a_path_leads_to_it_is_shown(name: str) -> None:
+    assert can_be_named(name)
+    assert parse_path(show_path((name,))) == (name,)

@@ -9,6 +9,8 @@ they came, so that a read finds what the writes before it wrote, answered or not
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from attrs import define, field
 from twisted.internet.defer import Deferred
 
@@ -109,31 +111,46 @@ class Draft:
     async def store(self) -> None:
         """Have it stored, durably, and its link lead to it; nothing if nothing was changed. The errors of the engines."""
         async with self._turn.one():
-            path = self.path
-            if path is None:
-                return
-            if not self.is_changed:
-                if not self._is_described:
-                    await self.tree.describe(path, lambda before: changed_metadata(before, self.wire))
-                    self._is_described = True
-                return
-            times = {"mtime": int(self.door.now()), **self.wire}
-            if self.target is not None and self.target.is_mutable:
-                await self._replace(self.target)
-                parent, _ = await self.tree.look(path)
-                if parent.authority == "write":
-                    await self.tree.describe(path, lambda before: changed_metadata(before, times))
-            else:
-                target = await self._store_new()
-                await self.tree.link_file(path, target, lambda before: changed_metadata(before, times))
-                self.target = target
-            self.is_changed, self._is_described = False, True
+            await self._store()
 
-    async def move(self, path: Path | None) -> bool:
-        """Store it at that path from now on, None: nowhere; whether anything was at the old one."""
+    async def stored_before(self, rename: Callable[[], Awaitable[None]]) -> None:
+        """Have it stored, and renamed before it is stored again: what is not there yet cannot be moved."""
         async with self._turn.one():
-            self.path = path
-            return self.target is not None
+            await self._store()
+            await rename()
+
+    async def remove(self, unlink: Callable[[Path], Awaitable[None]]) -> None:
+        """Have it unlinked if it was ever stored, and store it nowhere from now on. After an error it is as before."""
+        async with self._turn.one():
+            if self.path is not None and self.target is not None:
+                await unlink(self.path)
+            self.path = None
+
+    async def forget_path(self) -> None:
+        """Store it nowhere from now on."""
+        async with self._turn.one():
+            self.path = None
+
+    async def _store(self) -> None:
+        path = self.path
+        if path is None:
+            return
+        if not self.is_changed:
+            if not self._is_described:
+                await self.tree.describe(path, lambda before: changed_metadata(before, self.wire))
+                self._is_described = True
+            return
+        times = {"mtime": int(self.door.now()), **self.wire}
+        if self.target is not None and self.target.is_mutable:
+            await self._replace(self.target)
+            parent, _ = await self.tree.look(path)
+            if parent.authority == "write":
+                await self.tree.describe(path, lambda before: changed_metadata(before, times))
+        else:
+            target = await self._store_new()
+            await self.tree.link_file(path, target, lambda before: changed_metadata(before, times))
+            self.target = target
+        self.is_changed, self._is_described = False, True
 
     def discard(self) -> None:
         """Forget it."""

@@ -40,6 +40,11 @@ def parse_path(raw: bytes) -> Path:
     return tuple(names)
 
 
+def can_be_named(name: str) -> bool:
+    """Whether a path leads to an entry of that name. Clients would take other names for paths, or refuse the whole directory."""
+    return name not in ("", ".", "..") and "/" not in name and "\0" not in name
+
+
 def show_path(path: Path) -> bytes:
     """The path as clients see it."""
     return ("/" + "/".join(path)).encode("utf-8", "replace")

@@ -5,7 +5,7 @@ Every method raises SftpFault or another GridError, whose status and line the cl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from attrs import define, field
@@ -21,7 +21,7 @@ from grid.sftp.door import MAX_HANDLES, MAX_LISTINGS, MOST_HANDLES, MOST_LISTED,
 from grid.sftp.drafts import Draft
 from grid.sftp.faults import BAD_MESSAGE, FAILURE, NO_SUCH_FILE, PERMISSION_DENIED, UNSUPPORTED, SftpFault
 from grid.sftp.handles import APPEND, CREATE, EXCLUSIVE, READ, TRUNCATE, WRITE, DraftHandle, OpenFile, ReadHandle
-from grid.sftp.paths import Path, parse_path
+from grid.sftp.paths import Path, can_be_named, parse_path
 from grid.sftp.tree import Tree
 
 MAX_READ = 2**16
@@ -83,7 +83,8 @@ class Session:
             raise SftpFault(FAILURE, "too many large directories are being listed; try again later")
         self.listing_count += 1
         load.listed += len(children)
-        return Listing(self, path, len(children), iter(children.items()))
+        named = (entry for entry in children.items() if can_be_named(entry[0]))
+        return Listing(self, path, len(children), named)
 
     async def facts(self, raw: bytes) -> Facts:
         """The attributes of a path."""
@@ -124,28 +125,45 @@ class Session:
         """Unlink a file; who has it open goes on with it, and it is not stored."""
         path = parse_path(raw)
         draft = self.drafts.pop(path, None)
-        if draft is not None and not await draft.move(None):
+        if draft is None:
+            await self.tree.remove_file(path)
             return
-        await self.tree.remove_file(path)
+        try:
+            await draft.remove(self.tree.remove_file)
+        except BaseException:
+            if draft.handles:
+                self.drafts.setdefault(path, draft)  # It is still there, so that who has it open stores it.
+            raise
 
     async def rename(self, old_raw: bytes, new_raw: bytes, *, overwrite: bool) -> None:
         """Move a file or a directory. overwrite: as POSIX has it."""
         old, new = parse_path(old_raw), parse_path(new_raw)
         if old == new[: len(old)] and old != new:
             raise SftpFault(FAILURE, "a directory cannot be moved into itself")
+        replaced: list[Draft] = []
+
+        async def rename() -> None:
+            await self.tree.rename(old, new, overwrite=overwrite)
+            replaced.extend(self._follow(old, new))
+
         draft = self.drafts.get(old)
-        if draft is not None:
-            # What is not there yet cannot be moved.
-            await draft.store()
-        await self.tree.rename(old, new, overwrite=overwrite)
-        replaced = self.drafts.pop(new, None) if old != new else None
-        if replaced is not None:
-            await replaced.move(None)
+        if draft is None:
+            await rename()
+        else:
+            await draft.stored_before(rename)
+        for gone in replaced:
+            await gone.forget_path()
+
+    def _follow(self, old: Path, new: Path) -> Sequence[Draft]:
+        """From now on, store at the new path what is open at the old one or below it. Returns what was open at the new one."""
+        if old == new:
+            return []
+        replaced = self.drafts.pop(new, None)
         for path in [path for path in self.drafts if path[: len(old)] == old]:
-            moved = self.drafts.pop(path)
-            there = (*new, *path[len(old) :])
-            self.drafts[there] = moved
-            await moved.move(there)
+            draft = self.drafts.pop(path)
+            draft.path = (*new, *path[len(old) :])
+            self.drafts[draft.path] = draft
+        return [] if replaced is None else [replaced]
 
     async def make_directory(self, raw: bytes, wire: Wire) -> None:
         """Make a directory."""

@@ -1,0 +1,116 @@
+"""What is open in a session while its path is removed or renamed: stored where it belongs, or with an error, never nowhere in silence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from attrs import define, field
+from twisted.internet.defer import Deferred
+
+from grid.caps import LitCap
+from grid.gateway.shared.spool import SpoolFolder
+from grid.sftp.door import Load
+from grid.sftp.drafts import Draft
+from grid.sftp.faults import FAILURE, SftpFault
+from grid.sftp.read_ahead import AheadRoom
+from grid.sftp.scratch import PieceRoom
+from grid.sftp.session import Session
+from tests.support.virtual_time import VirtualRuntime
+
+
+@define
+class FakeTree:
+    """A tree that notes where metadata is stored; it refuses to remove files, and renames when `renamed` fires."""
+
+    stored: list[tuple[str, ...]] = field(factory=list)
+    storing: Deferred[None] | None = None
+    renamed: Deferred[None] = field(factory=Deferred)
+
+    async def describe(self, path: tuple[str, ...], describe: object) -> None:
+        self.stored.append(path)
+        if self.storing is not None:
+            await self.storing
+
+    async def remove_file(self, path: tuple[str, ...]) -> None:
+        raise SftpFault(FAILURE, "too few servers")
+
+    async def rename(self, old: object, new: object, *, overwrite: bool) -> None:
+        await self.renamed
+
+
+class Scene:
+    """A session with open files."""
+
+    def __init__(self, folder: Path) -> None:
+        runtime = VirtualRuntime()
+        services = SimpleNamespace(
+            settings=SimpleNamespace(spools=SpoolFolder(folder)), store=SimpleNamespace(runtime=runtime)
+        )
+        self.door = cast(
+            Any, SimpleNamespace(services=services, directories=None, room=AheadRoom(), pieces=PieceRoom(), load=Load())
+        )
+        self.session = Session(self.door, cast(Any, SimpleNamespace(root=None)))
+        self.tree = FakeTree()
+        self.session.tree = cast(Any, self.tree)
+
+    def open(self, *path: str) -> Draft:
+        draft = Draft(
+            door=self.door, tree=cast(Any, self.tree), path=path, target=LitCap(data=b""), metadata={}, old_size=0,
+            is_changed=False, handles=1,
+        )  # fmt: skip
+        self.session.drafts[path] = draft
+        done(draft.set_attributes({"mtime": 1}))
+        return draft
+
+
+def begun(work: Any) -> Deferred[None]:
+    return Deferred.fromCoroutine(work)
+
+
+def done(work: Any) -> None:
+    outcome: list[object] = []
+    begun(work).addBoth(outcome.append)
+    assert outcome == [None]
+
+
+def test_file_when_removing_it_failed_is_stored_at_its_close(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    draft = scene.open("file")
+    refused: list[object] = []
+    begun(scene.session.remove(b"/file")).addErrback(refused.append)
+    assert len(refused) == 1 and scene.session.drafts == {("file",): draft}
+    done(draft.store())
+    assert scene.tree.stored == [("file",)]
+
+
+def test_file_when_it_is_closed_while_it_is_renamed_is_stored_under_the_new_name(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    draft = scene.open("old")
+    renaming = begun(scene.session.rename(b"/old", b"/new", overwrite=True))
+    done_before = list(scene.tree.stored)
+    setting = begun(draft.set_attributes({"mtime": 2}))
+    closing = begun(draft.store())
+    scene.tree.renamed.callback(None)
+    assert renaming.called and setting.called and closing.called
+    assert (done_before, scene.tree.stored) == ([("old",)], [("old",), ("new",)])
+    assert scene.session.drafts == {("new",): draft}
+
+
+@pytest.mark.parametrize("closed", ["a", "b"])
+def test_directory_when_a_file_in_it_is_closed_during_a_rename_keeps_the_others(tmp_path: Path, closed: str) -> None:
+    scene = Scene(tmp_path)
+    drafts = {name: scene.open("old", name) for name in ("a", "b", "c")}
+    scene.tree.storing = Deferred()
+    storing = begun(drafts["a"].store())
+    renaming = begun(scene.session.rename(b"/old", b"/new", overwrite=True))
+    scene.tree.renamed.callback(None)
+    scene.session.drop(drafts.pop(closed))
+    scene.tree.storing.callback(None)
+    assert storing.called and renaming.called
+    renaming.addErrback(lambda failure: failure.raiseException())
+    assert scene.session.drafts == {("new", name): draft for name, draft in drafts.items()}
+    done(drafts["c"].store())
+    assert scene.tree.stored[-1] == ("new", "c")
