@@ -158,6 +158,23 @@ def test_rename_when_the_name_is_taken_replaces_only_as_posix_has_it(door: Runni
     assert (door.contents("/one"), door.contents("/two"), door.contents("/moved")) == (None, b"one", b"it")
 
 
+def test_file_when_it_is_asked_for_before_the_answer_to_its_creation_is_there(door: RunningDoor) -> None:
+    async def work(client: Any) -> int:
+        async def create() -> Any:
+            return await client.open("/early", "wb")
+
+        opening = asyncio.create_task(create())
+        await asyncio.sleep(0)
+        asking = asyncio.create_task(client.lstat("/early"))
+        file, attributes = await asyncio.gather(opening, asking)
+        await file.close()
+        await client.remove("/early")
+        size: int = attributes.size
+        return size
+
+    assert door.run(work) == 0
+
+
 def test_link_when_it_is_symbolic_is_refused_with_a_reason(door: RunningDoor) -> None:
     import asyncssh
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from attrs import define, field
@@ -12,7 +13,8 @@ from twisted.python.failure import Failure
 from grid.errors import GridError
 from grid.sftp.attributes import Facts, Wire
 from grid.sftp.faults import FAILURE, UNSUPPORTED, SftpFault
-from grid.sftp.handles import OpenFile
+from grid.sftp.handles import APPEND, WRITE, OpenFile
+from grid.sftp.path_turns import PathTurns
 from grid.sftp.paths import parse_path, show_path
 from grid.sftp.session import MAX_READ, Listing, Session
 
@@ -30,6 +32,17 @@ class SessionCalls:
     """The calls on one session."""
 
     _session: Session
+    _turns: PathTurns = field(init=False, factory=PathTurns)
+
+    def run_in_turn(
+        self, name: str, raws: Sequence[bytes], work: Callable[[], Awaitable[T]], *, is_change: bool = True
+    ) -> Deferred[T]:
+        """Run it after the earlier requests on these paths that it must follow."""
+
+        async def take_turn() -> T:
+            return await self._turns.run([parse_path(raw) for raw in raws], work, is_change=is_change)
+
+        return self.run(name, take_turn())
 
     def run(self, name: str, work: Coroutine[Any, Any, T], received: int = 0) -> Deferred[T]:
         """Run it as a task of the door, and count it."""
@@ -65,35 +78,36 @@ class SessionCalls:
         async def open_file() -> FileCalls:
             return FileCalls(self, await self._session.open(filename, flags, attrs))
 
-        return self.run("open", open_file())
+        return self.run_in_turn("open", [filename], open_file, is_change=bool(flags & (WRITE | APPEND)))
 
     def openDirectory(self, path: bytes) -> Deferred[Listing]:
         """A directory's entries."""
-        return self.run("opendir", self._session.list(path))
+        return self.run_in_turn("opendir", [path], partial(self._session.list, path), is_change=False)
 
     def getAttrs(self, path: bytes, followLinks: object) -> Deferred[Facts]:
         """The attributes of a path."""
-        return self.run("stat", self._session.facts(path))
+        return self.run_in_turn("stat", [path], partial(self._session.facts, path), is_change=False)
 
     def setAttrs(self, path: bytes, attrs: Wire) -> Deferred[None]:
         """Set it."""
-        return self.run("setstat", self._session.set_attributes(path, attrs))
+        return self.run_in_turn("setstat", [path], partial(self._session.set_attributes, path, attrs))
 
     def removeFile(self, filename: bytes) -> Deferred[None]:
         """Unlink."""
-        return self.run("remove", self._session.remove(filename))
+        return self.run_in_turn("remove", [filename], partial(self._session.remove, filename))
 
     def renameFile(self, oldpath: bytes, newpath: bytes, *, overwrite: bool = False) -> Deferred[None]:
         """Move."""
-        return self.run("rename", self._session.rename(oldpath, newpath, overwrite=overwrite))
+        rename = partial(self._session.rename, oldpath, newpath, overwrite=overwrite)
+        return self.run_in_turn("rename", [oldpath, newpath], rename)
 
     def makeDirectory(self, path: bytes, attrs: Wire) -> Deferred[None]:
         """Make a directory."""
-        return self.run("mkdir", self._session.make_directory(path, attrs))
+        return self.run_in_turn("mkdir", [path], partial(self._session.make_directory, path, attrs))
 
     def removeDirectory(self, path: bytes) -> Deferred[None]:
         """Remove one."""
-        return self.run("rmdir", self._session.remove_directory(path))
+        return self.run_in_turn("rmdir", [path], partial(self._session.remove_directory, path))
 
     def readLink(self, path: bytes) -> bytes:
         """Refused."""
