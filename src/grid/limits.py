@@ -254,6 +254,11 @@ MAX_LEASES = 10_000
 MAX_UPLOAD_SPANS = 10_000
 """Separate pieces in which an unfinished share may come; each takes memory."""
 
+MOST_UPLOAD_SPANS = 100_000
+"""Those of all unfinished shares of a server together, from which on each may come in FEW_UPLOAD_SPANS."""
+
+FEW_UPLOAD_SPANS = 16
+
 MAX_UPLOAD_BACKLOG = 256 * 2**20
 """Bytes that wait to be written in one upload: how far a client may run ahead of a slow disk."""
 

@@ -278,6 +278,23 @@ def test_share_when_written_in_too_many_pieces_is_refused(monkeypatch: pytest.Mo
         scene.run(upload.write([piece(0, 50, b"x")]))
 
 
+@pytest.mark.parametrize("ending", ["close", "abort"])
+def test_shares_when_they_come_in_many_pieces_together_may_have_few_each(
+    monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    monkeypatch.setattr(incoming, "MOST_UPLOAD_SPANS", 4)
+    monkeypatch.setattr(incoming, "FEW_UPLOAD_SPANS", 2)
+    scene = ServiceScene()
+    upload = start(scene, [0, 1], 100)
+    scene.run(upload.write([piece(0, 2 * each, b"x") for each in range(4)]))
+    scene.run(upload.write([piece(1, 2 * each, b"x") for each in range(2)]))
+    with pytest.raises(FormatError):
+        scene.run(upload.write([piece(1, 50, b"x")]))
+    first = [ShareNumber(0)]
+    scene.run(upload.close(first) if ending == "close" else upload.abort(first))
+    scene.run(upload.write([piece(1, 50, b"x")]))
+
+
 def test_missing_when_asked_is_what_was_not_written() -> None:
     scene = ServiceScene()
     upload = start(scene, [0], 10)

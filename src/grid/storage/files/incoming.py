@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from threading import Lock
 
 from twisted.logger import Logger
 
 from grid.errors import ConflictError, ConflictingWriteError, DataTooLargeError, FormatError, NoSpaceError
-from grid.limits import MAX_UPLOAD_SPANS
+from grid.limits import FEW_UPLOAD_SPANS, MAX_UPLOAD_SPANS, MOST_UPLOAD_SPANS
 from grid.ports import Buffer, ShareNumber
 from grid.storage.files.containers import HEADER_SIZE, pack_header
 from grid.storage.files.disk import Disk, Handle
@@ -35,11 +36,37 @@ _ATTEMPTS = 20
 log = Logger()
 
 
+class SpanRoom:
+    """The spans of all unfinished shares of a server, which take memory until the shares are over. Safe on any thread."""
+
+    def __init__(self) -> None:
+        self._taken = 0
+        self._lock = Lock()
+
+    @property
+    def limit(self) -> int:
+        """How many a share may have."""
+        return MAX_UPLOAD_SPANS if self._taken < MOST_UPLOAD_SPANS else FEW_UPLOAD_SPANS
+
+    def take(self, count: int) -> None:
+        """Add that many spans; negative: give them back."""
+        with self._lock:
+            self._taken += count
+
+
 class IncomingShare:
-    """An unfinished share of `size` bytes. name: of its storage index."""
+    """An unfinished share of `size` bytes. name: of its storage index. spans: of all shares of the server."""
 
     def __init__(
-        self, disk: Disk, name: str, share_number: ShareNumber, size: int, *, durable: bool, keep_open: bool
+        self,
+        disk: Disk,
+        name: str,
+        share_number: ShareNumber,
+        size: int,
+        spans: SpanRoom,
+        *,
+        durable: bool,
+        keep_open: bool,
     ) -> None:
         self.name = name
         self.share_number = share_number
@@ -48,6 +75,7 @@ class IncomingShare:
         self._durable = durable
         self._keep_open = keep_open
         self._handle: Handle | None = None
+        self._spans = spans
         self._written = Spans()
         self._unsent_size = 0
         self._failed = False
@@ -142,15 +170,19 @@ class IncomingShare:
             self._disk.close_file(handle)
 
     def _close(self) -> None:
+        written, self._written = self._written, Spans()
+        self._spans.take(-len(written))
         handle, self._handle = self._handle, None
         if handle is not None:
             self._disk.close_file(handle)
 
     def _store(self, handle: Handle, offset: int, end: int, pieces: Sequence[Buffer]) -> None:
-        if len(self._written) >= MAX_UPLOAD_SPANS:
-            raise FormatError(f"a share written in more than {MAX_UPLOAD_SPANS} separate pieces")
+        before, most = len(self._written), self._spans.limit
+        if before >= most:
+            raise FormatError(f"a share written in more than {most} separate pieces")
         self._disk.write(handle, HEADER_SIZE + offset, pieces)
         self._written.add(offset, end)
+        self._spans.take(len(self._written) - before)
         self._unsent_size += end - offset
         if not self._durable:
             return

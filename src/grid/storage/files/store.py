@@ -18,7 +18,7 @@ from grid.limits import READ_CALL_BYTES, READ_CALL_RANGES
 from grid.ports import LeaseSecrets, Range, Room, ShareKind, ShareNumber
 from grid.storage.files.containers import LATEST_VERSION, Container
 from grid.storage.files.disk import Disk, Space
-from grid.storage.files.incoming import IncomingShare, make_directories, remove_if_empty
+from grid.storage.files.incoming import IncomingShare, SpanRoom, make_directories, remove_if_empty
 from grid.storage.files.leases import ALLOCATION_OWNER, RENEWAL_OWNER, new_lease
 from grid.storage.files.paths import (
     ADVISORIES,
@@ -89,6 +89,7 @@ class ShareStore:
         self.node_id = node_id
         self.durable = settings.durability == "full"
         self.undo = UndoLog(disk, durable=self.durable)
+        self._spans = SpanRoom()
 
     def start(self) -> None:
         """Create the directories, undo what a crash left half done, and remove unfinished shares.
@@ -225,7 +226,9 @@ class ShareStore:
                 if available is not None and available - wanted.reserved < wanted.share_size * (len(begun) + 1):
                     break
                 kept = len(begun) < wanted.keep_open
-                share = IncomingShare(self.disk, name, number, wanted.share_size, durable=self.durable, keep_open=kept)
+                share = IncomingShare(
+                    self.disk, name, number, wanted.share_size, self._spans, durable=self.durable, keep_open=kept
+                )
                 share.create(lease)
                 begun.append(share)
             if begun:
