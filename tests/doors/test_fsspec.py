@@ -45,17 +45,17 @@ def test_frames_when_written_by_pandas_and_by_dask_are_read_by_each_other(run: C
         import dask.dataframe
         frame = pandas.DataFrame({"number": range(1000), "text": [str(n) for n in range(1000)]})
         for part in range(3):
-            frame.to_parquet(f"grid://work/frames/{part}.parquet", storage_options=options)
-        frame.to_csv("grid://work/frame.csv", index=False, storage_options=options)
-        print(pandas.read_parquet("grid://work/frames/1.parquet", storage_options=options).equals(frame))
-        print(pandas.read_csv("grid://work/frame.csv", storage_options=options).number.equals(frame.number))
+            frame.to_parquet(f"grid://data/frames/{part}.parquet", storage_options=options)
+        frame.to_csv("grid://data/frame.csv", index=False, storage_options=options)
+        print(pandas.read_parquet("grid://data/frames/1.parquet", storage_options=options).equals(frame))
+        print(pandas.read_csv("grid://data/frame.csv", storage_options=options).number.equals(frame.number))
         with dask.config.set(scheduler="threads"):
-            frames = dask.dataframe.read_parquet("grid://work/frames", storage_options=options)
+            frames = dask.dataframe.read_parquet("grid://data/frames", storage_options=options)
             print(frames.number.sum().compute())
-            frames.to_parquet("grid://work/again", storage_options=options)
-        again = pandas.read_parquet("grid://work/again", columns=["number"], storage_options=options)
+            frames.to_parquet("grid://data/again", storage_options=options)
+        again = pandas.read_parquet("grid://data/again", columns=["number"], storage_options=options)
         print(again.shape, again.number.sum())
-        fsspec.filesystem("grid", **options).rm(["work/frames", "work/again", "work/frame.csv"], recursive=True)
+        fsspec.filesystem("grid", **options).rm(["data/frames", "data/again", "data/frame.csv"], recursive=True)
         """
     )
     assert lines == ["True", "True", str(3 * 499_500), f"(3000, 1) {3 * 499_500}"]
@@ -69,17 +69,17 @@ def test_frames_when_read_on_a_cluster_come_through_a_client_in_each_worker(run:
 
         def look():
             from grid.filesystem.system import GridFileSystem
-            return os.getpid(), GridFileSystem(**options).ls("work/cluster", detail=False)
+            return os.getpid(), GridFileSystem(**options).ls("data/cluster", detail=False)
 
         frame = pandas.DataFrame({"number": range(1000)})
         for part in range(4):
-            frame.to_parquet(f"grid://work/cluster/{part}.parquet", storage_options=options)
+            frame.to_parquet(f"grid://data/cluster/{part}.parquet", storage_options=options)
         with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
             seen = list(client.run(look).values())
             print(len({process for process, _ in seen} - {os.getpid()}), {len(names) for _, names in seen})
-            frames = dask.dataframe.read_parquet("grid://work/cluster", storage_options=options)
+            frames = dask.dataframe.read_parquet("grid://data/cluster", storage_options=options)
             print(frames.number.sum().compute())
-        fsspec.filesystem("grid", **options).rm("work/cluster", recursive=True)
+        fsspec.filesystem("grid", **options).rm("data/cluster", recursive=True)
         """
     )
     assert lines == ["2 {4}", str(4 * 499_500)]
@@ -90,11 +90,11 @@ def test_array_when_written_by_zarr_is_read_in_part(run: Callable[[str], list[st
         """
         import numpy, zarr
         array = zarr.create_array(
-            "grid://work/zarr", shape=(100, 100), chunks=(50, 50), dtype="i4", storage_options=options
+            "grid://data/zarr", shape=(100, 100), chunks=(50, 50), dtype="i4", storage_options=options
         )
         array[:] = numpy.arange(10_000).reshape(100, 100)
         array[0, :2] = -1
-        read = zarr.open_array("grid://work/zarr", mode="r", storage_options=options)
+        read = zarr.open_array("grid://data/zarr", mode="r", storage_options=options)
         print(int(read[60, 70]), read[0, 1:3].tolist(), read.shape)
         """
     )
@@ -105,8 +105,8 @@ def test_files_when_seven_of_ten_nodes_are_dead_are_read(local_grid: LocalGrid, 
     written = run_program(
         """
         fs = fsspec.filesystem("grid", **options)
-        fs.pipe({f"work/kept/{n}": bytes([n]) * 300_000 for n in range(5)})
-        print(len(fs.find("work/kept")))
+        fs.pipe({f"data/kept/{n}": bytes([n]) * 300_000 for n in range(5)})
+        print(len(fs.find("data/kept")))
         """,
         local_grid.client,
         tmp_path,
@@ -116,11 +116,11 @@ def test_files_when_seven_of_ten_nodes_are_dead_are_read(local_grid: LocalGrid, 
     read = run_program(
         """
         fs = fsspec.filesystem("grid", **options)
-        print(fs.ls("work/kept", detail=False))
-        print(fs.cat_ranges([f"work/kept/{n}" for n in range(5)], 299_998, None) == [bytes([n]) * 2 for n in range(5)])
+        print(fs.ls("data/kept", detail=False))
+        print(fs.cat_ranges([f"data/kept/{n}" for n in range(5)], 299_998, None) == [bytes([n]) * 2 for n in range(5)])
         """,
         local_grid.client,
         tmp_path,
     )
     assert written == ["5"]
-    assert read == [str([f"work/kept/{n}" for n in range(5)]), "True"]
+    assert read == [str([f"data/kept/{n}" for n in range(5)]), "True"]

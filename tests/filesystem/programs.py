@@ -29,12 +29,12 @@ options = {"directory": DIRECTORY}
 
 @contextmanager
 def running_grid(path: Path, *, node_count: int) -> Iterator[LocalGrid]:
-    """A grid of processes, whose client has the aliases `suite`, for fsspec's own, and `work`."""
+    """A grid of processes, whose client has the aliases `suite`, for fsspec's own, and `data`."""
     outcome = grid("up", "--nodes", str(node_count), "--dir", path, "--detach")
     try:
         assert outcome.code == 0, outcome.err
         made = LocalGrid(path)
-        for alias in ("suite", "work"):
+        for alias in ("suite", "data"):
             created = grid("-d", made.client, "create-alias", alias)
             assert created.code == 0, created.err
         yield made

@@ -23,7 +23,7 @@ from grid.filesystem.paths import (
 
 ROOT = DirectoryCap(body=SdmfWriteCap(write_key=bytes(16), fingerprint=bytes(32)))
 FILE = LitCap(data=b"small")
-ALIASES = {"work": ROOT.to_string()}
+ALIASES = {"data": ROOT.to_string()}
 
 OFFSETS = st.none() | st.integers(-30, 30)
 RANGES = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 200)), max_size=30)
@@ -35,7 +35,7 @@ def at(*names: str) -> GridPath:
 
 @pytest.mark.parametrize(
     ("path", "names"),
-    [("work", ()), ("work/a", ("a",)), ("work//a/b/", ("a", "b")), (f"{ROOT.to_string()}/x", ("x",))],
+    [("data", ()), ("data/a", ("a",)), ("data//a/b/", ("a", "b")), (f"{ROOT.to_string()}/x", ("x",))],
 )
 def test_path_when_parsed_names_a_root_and_what_is_below_it(path: str, names: tuple[str, ...]) -> None:
     assert parse_path(path, ALIASES) == at(*names)
@@ -58,10 +58,10 @@ def test_path_below_a_file_or_above_a_root_is_refused() -> None:
 
 
 def test_path_when_shown_has_no_capability() -> None:
-    assert shown("work/a") == "work/a"
+    assert shown("data/a") == "data/a"
     assert shown(f"{ROOT.to_string()}/a/b") == "[capability]/a/b"
     assert shown(ROOT.to_string()) == "[capability]"
-    assert [protocol_of(path) for path in ("work/a", ROOT.to_string())] == ["grid", "grid+cap"]
+    assert [protocol_of(path) for path in ("data/a", ROOT.to_string())] == ["grid", "grid+cap"]
     assert ROOT.to_string() not in repr(at("a"))
 
 

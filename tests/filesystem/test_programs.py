@@ -56,10 +56,10 @@ def test_files_when_written_by_one_call_are_there_for_all_others(run: Callable[[
         """
         from pathlib import Path
         text = bytes(range(256)) * 2000
-        with fsspec.open("grid://work/a/b/large", "wb", **options) as file:
+        with fsspec.open("grid://data/a/b/large", "wb", **options) as file:
             for offset in range(0, len(text), 70_000):
                 file.write(text[offset : offset + 70_000])
-        fs, path = fsspec.url_to_fs("grid://work/a/b/large", **options)
+        fs, path = fsspec.url_to_fs("grid://data/a/b/large", **options)
         print(path, fs.cat(path) == text, fs.info(path)["size"], fs.unstrip_protocol(path))
         with fs.open(path) as file:
             file.seek(-10, 2)
@@ -71,37 +71,37 @@ def test_files_when_written_by_one_call_are_there_for_all_others(run: Callable[[
         fs.pipe(path, text)
         starts, ends = [5, 400_000, 8, -7, 600_000], [9, 400_010, 100, None, 700_000]
         print(fs.cat_ranges([path] * 5, starts, ends) == [text[a:b] for a, b in zip(starts, ends)])
-        print([type(each).__name__ for each in fs.cat_ranges([path, "work/none", "none/x", "work/a"], 0, 1)])
-        fs.pipe({"work/a/one": b"1", "work/a/two": b"22" * 100, "work/c/one": b"3"})
-        print(fs.glob("grid://work/*/one"), fs.du("work"), fs.ls("work/a", detail=False), fs.ls("", detail=False))
-        with fs.open("work/a/one", "ab") as file:
+        print([type(each).__name__ for each in fs.cat_ranges([path, "data/none", "none/x", "data/a"], 0, 1)])
+        fs.pipe({"data/a/one": b"1", "data/a/two": b"22" * 100, "data/c/one": b"3"})
+        print(fs.glob("grid://data/*/one"), fs.du("data"), fs.ls("data/a", detail=False), fs.ls("", detail=False))
+        with fs.open("data/a/one", "ab") as file:
             file.write(b" and more")
-        with fs.open("work/a/one", "r") as file:
+        with fs.open("data/a/one", "r") as file:
             print(file.read())
-        fs.mv("work/a/one", "work/c/")
-        fs.mv("work/a", "work/d/moved", recursive=True)
-        fs.cp("work/d/moved/two", "work/twin")
-        print(fs.find("work"), fs.info("work/twin")["etag"] == fs.info("work/d/moved/two")["etag"])
-        print(fs.created("work/twin") <= fs.modified("work/twin"), fs.isdir("work/d"), fs.isfile("work/d"))
+        fs.mv("data/a/one", "data/c/")
+        fs.mv("data/a", "data/d/moved", recursive=True)
+        fs.cp("data/d/moved/two", "data/twin")
+        print(fs.find("data"), fs.info("data/twin")["etag"] == fs.info("data/d/moved/two")["etag"])
+        print(fs.created("data/twin") <= fs.modified("data/twin"), fs.isdir("data/d"), fs.isfile("data/d"))
         Path("folder").mkdir()
         Path("folder/x").write_bytes(text)
-        fs.put("folder", "work/up", recursive=True)
-        fs.get("work/up/x", "down/y")
+        fs.put("folder", "data/up", recursive=True)
+        fs.get("data/up/x", "down/y")
         print(Path("down/y").read_bytes() == text, sorted(map(str, Path("down").iterdir())))
-        fs.rm(["work/up", "work/d", "work/c"], recursive=True)
-        fs.rm("work/twi*")
-        print(fs.ls("work"))
+        fs.rm(["data/up", "data/d", "data/c"], recursive=True)
+        fs.rm("data/twi*")
+        print(fs.ls("data"))
         """
     )
     assert lines == [
-        "work/a/b/large True 512000 grid://work/a/b/large",
+        "data/a/b/large True 512000 grid://data/a/b/large",
         "True",
         "True b'replaced'",
         "True",
         "['bytes', 'FileNotFoundError', 'FileNotFoundError', 'IsADirectoryError']",
-        "['work/a/one', 'work/c/one'] 512202 ['work/a/b', 'work/a/one', 'work/a/two'] ['suite', 'work']",
+        "['data/a/one', 'data/c/one'] 512202 ['data/a/b', 'data/a/one', 'data/a/two'] ['data', 'suite']",
         "1 and more",
-        "['work/c/one', 'work/d/moved/b/large', 'work/d/moved/two', 'work/twin'] True",
+        "['data/c/one', 'data/d/moved/b/large', 'data/d/moved/two', 'data/twin'] True",
         "True True False",
         "True ['down/y']",
         "[]",
@@ -159,28 +159,28 @@ def test_transaction_when_it_ends_shows_all_of_its_files_or_none(run: Callable[[
         fs = fsspec.filesystem("grid", **options)
         with fs.transaction:
             for name in ("a", "b"):
-                with fs.open(f"work/together/{name}", "wb") as file:
+                with fs.open(f"data/together/{name}", "wb") as file:
                     file.write(name.encode() * 1000)
-            print(fs.exists("work/together"))
-        print(fs.ls("work/together", detail=False))
+            print(fs.exists("data/together"))
+        print(fs.ls("data/together", detail=False))
         try:
             with fs.transaction:
-                with fs.open("work/together/c", "wb") as file:
+                with fs.open("data/together/c", "wb") as file:
                     file.write(b"c" * 1000)
                 raise KeyError
         except KeyError:
-            print(fs.ls("work/together", detail=False))
+            print(fs.ls("data/together", detail=False))
         try:
-            with fs.open("work/together/d", "wb") as file:
+            with fs.open("data/together/d", "wb") as file:
                 file.write(b"half of it")
                 raise KeyError
         except KeyError:
-            print(fs.exists("work/together/d"))
-        fs.rm("work/together", recursive=True)
+            print(fs.exists("data/together/d"))
+        fs.rm("data/together", recursive=True)
 
         def look():
             try:
-                fsspec.filesystem("grid", **options).ls("work")
+                fsspec.filesystem("grid", **options).ls("data")
             except RuntimeError as error:
                 print(str(error)[:32], flush=True)
 
@@ -191,7 +191,7 @@ def test_transaction_when_it_ends_shows_all_of_its_files_or_none(run: Callable[[
         child.join()
         """
     )
-    both = "['work/together/a', 'work/together/b']"
+    both = "['data/together/a', 'data/together/b']"
     assert lines == ["False", both, both, "False", "this process was forked from one"]
 
 
@@ -200,20 +200,20 @@ import asyncio
 
 async def main():
     fs = GridFileSystem(asynchronous=True, **options)
-    await asyncio.gather(*(fs._pipe_file(f"work/async/{n}", b"%d" % n * 500) for n in range(20)))
-    print(len(await fs._ls("work/async")), await fs._cat_ranges(["work/async/7", "work/async/8"], 2, 4))
-    async with await fs.open_async("work/async/new", "wb") as file:
+    await asyncio.gather(*(fs._pipe_file(f"data/async/{n}", b"%d" % n * 500) for n in range(20)))
+    print(len(await fs._ls("data/async")), await fs._cat_ranges(["data/async/7", "data/async/8"], 2, 4))
+    async with await fs.open_async("data/async/new", "wb") as file:
         await file.write(b"x" * 100)
-    async with await fs.open_async("work/async/new", "rb") as file:
+    async with await fs.open_async("data/async/new", "rb") as file:
         file.seek(98)
-        await fs._pipe_file("work/async/new", b"y" * 100)
+        await fs._pipe_file("data/async/new", b"y" * 100)
         print(await file.read())
     try:
         GridFileSystem(skip_instance_cache=True, **options)
         print("made")
     except RuntimeError as error:
         print(str(error)[:29])
-    await fs._rm("work/async", recursive=True)
+    await fs._rm("data/async", recursive=True)
 """
 
 
@@ -245,24 +245,24 @@ def test_gateway_when_it_is_named_serves_the_same_calls(run: Callable[[str], lis
                 f"""
                 fs = fsspec.filesystem("grid", gateway="http://127.0.0.1:{port}/", **options)
                 text = bytes(range(250)) * 1000
-                fs.pipe({{f"work/through/{{n}}": text for n in range(5)}})
-                print(fs.ls("work/through", detail=False))
-                print(fs.cat_ranges(["work/through/1"] * 2, [10, 100_000], [12, 100_002]) == [text[10:12], text[:2]])
-                fs.mv("work/through/1", "work/through/deep/moved")
+                fs.pipe({{f"data/through/{{n}}": text for n in range(5)}})
+                print(fs.ls("data/through", detail=False))
+                print(fs.cat_ranges(["data/through/1"] * 2, [10, 100_000], [12, 100_002]) == [text[10:12], text[:2]])
+                fs.mv("data/through/1", "data/through/deep/moved")
                 with fs.transaction:
-                    with fs.open("work/through/deep/new", "wb") as file:
+                    with fs.open("data/through/deep/new", "wb") as file:
                         file.write(b"new")
-                print(fs.find("work/through/deep"), fs.cat("work/through/deep/new"))
-                fs.rm("work/through", recursive=True)
-                print(fs.exists("work/through"))
+                print(fs.find("data/through/deep"), fs.cat("data/through/deep/new"))
+                fs.rm("data/through", recursive=True)
+                print(fs.exists("data/through"))
                 """
             )
         finally:
             process.terminate()
     assert lines == [
-        "['work/through/0', 'work/through/1', 'work/through/2', 'work/through/3', 'work/through/4']",
+        "['data/through/0', 'data/through/1', 'data/through/2', 'data/through/3', 'data/through/4']",
         "True",
-        "['work/through/deep/moved', 'work/through/deep/new'] b'new'",
+        "['data/through/deep/moved', 'data/through/deep/new'] b'new'",
         "False",
     ]
 
@@ -276,11 +276,11 @@ def test_parquet_when_written_by_pyarrow_is_read_by_column(
         import pyarrow as pa, pyarrow.parquet as pq, pyarrow.dataset as ds
         fs = fsspec.filesystem("grid", **options)
         table = pa.table({"n": list(range(20_000)), "text": [str(n) for n in range(20_000)]})
-        pq.write_table(table, "work/parquet/one.parquet", filesystem=fs, row_group_size=5000)
-        pq.write_to_dataset(table.slice(0, 3), "work/parquet/parts", partition_cols=["text"], filesystem=fs)
-        print(pq.read_table("work/parquet/one.parquet", filesystem=fs, columns=["n"])["n"].to_pylist()[-1])
-        print(ds.dataset("work/parquet/parts", filesystem=fs, format="parquet", partitioning="hive").count_rows())
-        fs.rm("work/parquet", recursive=True)
+        pq.write_table(table, "data/parquet/one.parquet", filesystem=fs, row_group_size=5000)
+        pq.write_to_dataset(table.slice(0, 3), "data/parquet/parts", partition_cols=["text"], filesystem=fs)
+        print(pq.read_table("data/parquet/one.parquet", filesystem=fs, columns=["n"])["n"].to_pylist()[-1])
+        print(ds.dataset("data/parquet/parts", filesystem=fs, format="parquet", partitioning="hive").count_rows())
+        fs.rm("data/parquet", recursive=True)
         """
     )
     assert lines == ["19999", "3"]

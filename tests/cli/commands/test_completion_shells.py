@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.memory_command import MemoryCommand
 
+# The tests stage installs both shells; a developer's machine may have neither.
 needs_zsh = pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
 needs_fish = pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
 
