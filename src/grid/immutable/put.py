@@ -149,9 +149,8 @@ async def _put_large(
 
     done: tuple[Selection, Pushed] | None = None
     async with grid.remembered.of(UploadTurns).turn(storage_index):
-        with suppress(
-            _SparesLeftError
-        ):  # Retry outside the handler, because the failure's frames hold the data that was being sent.
+        # Retry outside the handler, because the failure's frames hold the data that was being sent.
+        with suppress(_SparesLeftError):
             done = await try_push()
         # The servers that were lost are in doubt now, so the second round also asks those that were in doubt before.
         selection, pushed = done or await try_push()

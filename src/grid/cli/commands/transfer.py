@@ -22,7 +22,7 @@ from grid.plural import counted
 if TYPE_CHECKING:
     from grid.cli.terminal.progress import TransferDisplay
     from grid.transfer.ends import TargetEnd
-    from grid.transfer.engine import Outcome
+    from grid.transfer.engine import Observer, Outcome
     from grid.transfer.grid_session import GridSession
     from grid.transfer.opening import Request
 
@@ -154,13 +154,22 @@ def _request(arguments: tuple[str, ...], options: dict[str, object]) -> Request:
 
 
 async def _run(ctx: click.Context, request: Request, display: TransferDisplay, *, unique: bool) -> Outcome:
-    from grid.transfer.engine import Observer
     from grid.transfer.opening import transfer as run_transfer
 
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     opener = EndOpener(ctx, unique=unique)
+    try:
+        return await run_transfer(request, opener.open, observer_of(display))
+    finally:
+        await opener.close()
+
+
+def observer_of(display: TransferDisplay) -> Observer:
+    """Shows on the display how far the files are."""
+    from grid.transfer.engine import Observer
+
     tally = display.tally
 
     def found(size: int) -> None:
@@ -175,12 +184,7 @@ async def _run(ctx: click.Context, request: Request, display: TransferDisplay, *
         tally.finish(size, size)
         display.update()
 
-    try:
-        return await run_transfer(
-            request, opener.open, Observer(found=found, sent=sent, ended=ended, warn=display.warn)
-        )
-    finally:
-        await opener.close()
+    return Observer(found=found, sent=sent, ended=ended, warn=display.warn)
 
 
 def is_remote(text: str) -> bool:

@@ -10,10 +10,11 @@ import time
 from typing import TYPE_CHECKING
 
 import click
-from attrs import frozen
+from attrs import evolve, frozen
 
 from grid.cli.arguments.completion import complete_local_or_remote
 from grid.cli.commands.cp import JOBS, conclude
+from grid.cli.commands.transfer import observer_of
 from grid.cli.terminal.exit_codes import ExitCode
 from grid.cli.terminal.failures import describe
 from grid.cli.terminal.invocation import examples, invocation, progress_options
@@ -154,27 +155,8 @@ class _Report:
 
     def observer(self, journal: Journal) -> Observer:
         """Shows how far the files are, and notes in the journal which are under way."""
-        from grid.transfer.engine import Observer
-
-        display, tally = self._display, self._display.tally
-
-        def found(size: int) -> None:
-            tally.total_files += 1
-            tally.total_bytes += size
-
-        def sent(count: int) -> None:
-            tally.advance(count)
-            display.update()
-
-        def ended(size: int) -> None:
-            tally.finish(size, size)
-            display.update()
-
-        return Observer(
-            found=found,
-            sent=sent,
-            ended=ended,
-            warn=display.warn,
+        return evolve(
+            observer_of(self._display),
             began=lambda entry: journal.note_under_way(entry, time.time()),
             left=journal.note_left,
             stored=self._note_stored,
