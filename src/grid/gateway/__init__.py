@@ -1,1 +1,1 @@
-"""The web gateway: a grid over plain HTTP, for programs and for people. [spec webapi]"""
+"""The web gateway: serves a grid over HTTP to programs and browsers. [spec webapi]"""

@@ -1,6 +1,6 @@
-"""What a file's name says of its contents, in the headers of its download. Pure. [spec webapi 4.2]
+"""Headers of a download that depend on the file's name: type, encoding and disposition. Pure. [spec webapi 4.2]
 
-Owns the one table of types, so that a name has the same type on every machine. No name gets into a header unquoted.
+Owns the table of types, which is the same on every machine. No name gets into a header unquoted.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from urllib.parse import quote
 from attrs import frozen
 
 DEFAULT_TYPE = "text/plain"
-"""The type of a file whose name says nothing of it."""
+"""The type of a file whose name has no known extension."""
 
 UNNAMED = "unknown"
-"""The name of a file that has none."""
+"""The name used for a file without one."""
 
 _ENCODINGS = {".gz": "gzip", ".bz2": "bzip2"}
 
@@ -70,7 +70,7 @@ _MORE_TYPES = {
 
 
 def _load_types() -> dict[str, str]:
-    """Python's own table, without what the machine at hand adds to it, and ours over it."""
+    """Python's built-in table, without the additions of this machine, overridden by ours."""
     return dict(MimeTypes().types_map[True]) | _MORE_TYPES
 
 
@@ -79,14 +79,17 @@ _TYPES = _load_types()
 
 @frozen
 class ContentType:
-    """type: of the contents. encoding: how they are packed, None if the name does not say that they are."""
+    """type: of the contents. encoding: compression named by the extension, or None."""
 
     type: str
     encoding: str | None = None
 
 
 def content_type(name: str) -> ContentType:
-    """What the extension says. Of a packed file only that it is packed: what is in it is text/plain, as with 1.20."""
+    """Guess the type from the extension.
+
+    A compressed file gets only its encoding; its contents count as text/plain, as in 1.20.
+    """
     extension = PurePosixPath("/" + name).suffix.lower() if name else ""
     encoding = _ENCODINGS.get(extension)
     if encoding is not None:
@@ -95,10 +98,10 @@ def content_type(name: str) -> ContentType:
 
 
 def attachment(name: str) -> str:
-    """A Content-Disposition by which the file is saved under the name; one line, whatever is in the name.
+    """Return a Content-Disposition that saves the file under this name. It is always a single line.
 
-    The name's own characters are in `filename`, as with 1.20, and where some of them could be misread there,
-    `filename*` has the whole name as well. The text is Latin-1 or what of UTF-8 headers carry byte for byte.
+    `filename` holds the name's own characters, as in 1.20. Where some could be misread, `filename*` repeats the whole
+    name. The text is Latin-1, or UTF-8 bytes read as Latin-1, which headers carry unchanged.
     """
     shown = "".join(_harmless(character) for character in name) or UNNAMED
     if shown == name and name.isascii():

@@ -1,6 +1,6 @@
-"""Errors as a client of the gateway sees them: a status, a form and one line. Pure. [spec webapi 1.6]
+"""Errors as clients of the gateway see them: a status, a form and one line. Pure. [spec webapi 1.6]
 
-Owns the table from errors to statuses. Never a traceback, a capability or a URL.
+Owns the mapping from errors to statuses. A message never contains a traceback, a capability or a URL.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from grid.errors import (
 )
 
 Shape = Literal["plain", "page", "json"]
-"""plain: a line of text; page: for people; json: an object with the message. [spec webapi 1.6]"""
+"""plain: a line of text. page: an HTML page. json: an object with the message. [spec webapi 1.6]"""
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -44,14 +44,16 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066
 
 
 class HttpFault(GridError):
-    """A request that cannot be answered as it was meant: the status, and the line that says why."""
+    """A request that fails: the HTTP status and one line that says why."""
 
     status = 500
 
     def __init__(
         self, message: str, *, shape: Shape = "plain", headers: Headers = (), known_as: str = "", kind: str = ""
     ) -> None:
-        """known_as, kind: what 1.20 calls the error, for programs that look for its name: a line of its own, or in front."""
+        """known_as, kind: the names by which 1.20's clients recognize the error, on a line of its own or in front of
+        the message.
+        """
         self.message = without_secrets(message)
         super().__init__(f"{kind}: {self.message}" if kind else self.message)
         self.shape: Shape = shape
@@ -60,55 +62,55 @@ class HttpFault(GridError):
 
 
 class BadRequest(HttpFault):
-    """400: the request cannot be understood, or asks for something that does not exist."""
+    """400: the request is malformed, or asks for something that does not exist."""
 
     status = 400
 
 
 class Unauthorized(HttpFault):
-    """401: it takes the node's token."""
+    """401: the request needs the node's token."""
 
     status = 401
 
 
 class Forbidden(HttpFault):
-    """403: understood, and refused."""
+    """403: the request is understood and refused."""
 
     status = 403
 
 
 class NotFound(HttpFault):
-    """404: there is no such thing."""
+    """404: nothing exists at this address."""
 
     status = 404
 
 
 class MethodNotAllowed(HttpFault):
-    """405: the resource has other methods, which `Allow` names."""
+    """405: the resource does not support this method; `Allow` lists those that it does."""
 
     status = 405
 
 
 class RequestTimeout(HttpFault):
-    """408: the request comes too slowly."""
+    """408: the request arrives too slowly."""
 
     status = 408
 
 
 class Conflict(HttpFault):
-    """409: it does not fit what is there."""
+    """409: the request conflicts with the current state."""
 
     status = 409
 
 
 class Gone(HttpFault):
-    """410: the shares that would be needed are not there."""
+    """410: not enough shares are available."""
 
     status = 410
 
 
 class PayloadTooLarge(HttpFault):
-    """413: more than is taken."""
+    """413: the body is larger than the limit."""
 
     status = 413
 
@@ -120,29 +122,29 @@ class RangeNotSatisfiable(HttpFault):
 
 
 class MisdirectedRequest(HttpFault):
-    """421: the Host is not one of this gateway's."""
+    """421: the Host is not a name of this gateway."""
 
     status = 421
 
 
 class TooManyRequests(HttpFault):
-    """429: as many as are served at once are under way."""
+    """429: the limit on concurrent requests is reached."""
 
     status = 429
 
 
 class InternalError(HttpFault):
-    """500: our own mistake; the log has more."""
+    """500: a bug in Grid; the log has the details."""
 
 
 class NotImplementedHere(HttpFault):
-    """501: the method, or a header, is not known for this resource."""
+    """501: the method or a header is not supported for this resource."""
 
     status = 501
 
 
 class ServiceUnavailable(HttpFault):
-    """503: the grid, not the request, is what is lacking."""
+    """503: the grid, not the request, is at fault."""
 
     status = 503
 
@@ -154,12 +156,12 @@ class InsufficientStorage(HttpFault):
 
 
 def without_secrets(text: str) -> str:
-    """The text on one line, without capabilities, furls, keys and addresses."""
+    """Return the text on one line, with capabilities, FURLs, keys and addresses removed."""
     return _SECRETS.sub("...", _CONTROL.sub(" ", text))
 
 
 def fault_of(error: GridError, *, shape: Shape = "plain") -> HttpFault:
-    """The fault that a client sees for an error of the engines."""
+    """Translate an error of the engines into the fault that a client sees."""
     match error:
         case HttpFault():
             return error
@@ -195,7 +197,7 @@ _CAP_ERRORS: dict[type[GridError], str] = {
     MustBeReadOnlyError: "MustBeReadonlyError",
     UnknownWriteCapError: "MustNotBeUnknownRWError",
 }
-"""The names that 1.20 begins these lines with."""
+"""The names with which 1.20 begins these lines."""
 
 
 def _shares_kind(error: NotEnoughSharesError) -> str:

@@ -1,4 +1,4 @@
-"""A whole gateway: what it keeps between requests, and all of its handlers behind one factory. [spec webapi 2]"""
+"""A whole gateway: its state between requests, and all handlers behind one factory. [spec webapi 2]"""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from grid.wire.connections.connection_limit import ConnectionLimit
 
 @define(kw_only=True, eq=False)
 class Gateway(Services):
-    """One gateway. storage: the storage server in the same node, if there is one."""
+    """One gateway. storage: the storage server in the same node, or None."""
 
     storage: StorageView | None = None
     operations: Operations = field(init=False)
@@ -40,7 +40,7 @@ class Gateway(Services):
         self.streams = EventStreams(self.history, clock)
 
     def end_streams(self) -> None:
-        """End tree operations, event streams and log streams, which would never end by themselves."""
+        """End tree operations, event streams and log streams, which would otherwise run forever."""
         self.operations.close()
         self.streams.close()
         self.logs.close()

@@ -1,1 +1,1 @@
-"""The gateway's web API described for programs, as an OpenAPI document. Pure."""
+"""The gateway's web API as an OpenAPI document for programs. Pure."""

@@ -1,7 +1,8 @@
 """The OpenAPI document of the gateway: every endpoint with its methods, arguments and answers. Pure.
 
-Made of the table of endpoints, whose every row tests hold the handlers to. What is not of OpenAPI is in `x-grid-actions`: an
-operation of the web API is a method with a `t`, and each has its own answers. What they mean is in [spec webapi 2].
+Generated from the table of endpoints; tests compare every row of it with the handlers. `x-grid-actions` holds what
+OpenAPI cannot express: an operation of the web API is a method together with a `t`, and each has its own answers. [spec
+webapi 2]
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _SUCCESSES = {
 
 
 _COMMON = ("400", "403", "408", "421", "503")
-"""Answers that every request may get."""
+"""Statuses that any request may get."""
 
 _FAULT_TYPES = ("text/plain", "text/html")
 
@@ -68,7 +69,7 @@ _TAGS = (
 
 @cache
 def document() -> dict[str, object]:
-    """The whole document; not to be changed."""
+    """Return the whole document. Callers must not change it."""
     paths: dict[str, dict[str, object]] = {}
     for endpoint in ENDPOINTS:
         entry = paths.setdefault(endpoint.path, {})
@@ -120,7 +121,8 @@ def _operation(endpoint: Endpoint, method: str) -> dict[str, object]:
 
 
 def _describe(action: Action, method: str) -> dict[str, object]:
-    """One `t` of an operation; `json` and `lines`: what comes as JSON, whatever type it is sent as."""
+    """Describe one `t` of an operation. `json` and `lines` name the schema of JSON answers, whatever their media type.
+    """
     found: dict[str, object] = {"summary": action.summary, "responses": _responses([action], method)}
     if action.json and method != "HEAD":
         found["json"] = ref(action.json)
@@ -140,7 +142,7 @@ def _responses(actions: Sequence[Action], method: str) -> dict[str, object]:
 
 
 def _content(actions: Sequence[Action], status: str) -> dict[str, object]:
-    """Media types, and the schema of each that is JSON's own."""
+    """Media types of the answers with this status, with a schema for each JSON type."""
     if status in ("101", "302", "303", "304"):
         return {}
     able = [action for action in actions if status in action.statuses.split()]

@@ -1,6 +1,6 @@
-"""The JSON that the gateway answers, as JSON Schemas by name. Pure. [spec webapi 6-9]
+"""JSON Schemas, by name, of the JSON that the gateway sends. Pure. [spec webapi 6-9]
 
-Owns what programs may rely on: keys that are always there are required, others may come and go.
+Owns what programs may rely on: required keys are always present; others may come and go.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NAMES: Schema = {"type": "array", "items": _STRING}
 
 
 def ref(name: str) -> Schema:
-    """The schema of that name."""
+    """A reference to the schema of this name."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
@@ -55,7 +55,7 @@ _FILE = _pair(
             "mutable": _BOOLEAN,
             "format": {"enum": ["CHK", "SDMF", "MDMF"]},
             "size": _or_null(_COUNT),
-            # Of files that lie in other files. [spec extents 5]
+            # Only for files stored inside other files. [spec extents 5]
             "slice": _object({"offset": _COUNT, "pack-size": _COUNT}),
             "sequence": _object({"table-size": _COUNT}),
         },

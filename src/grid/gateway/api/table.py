@@ -1,4 +1,4 @@
-"""What each `t` does with an object or with none, and what it answers: rows of the table of endpoints. Pure. [spec webapi 3-7]"""
+"""The table of endpoints: what each `t` does and what it answers. Pure. [spec webapi 3-7]"""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ JSON = "application/json"
 TEXT = "text/plain"
 HTML = "text/html"
 ANYTHING = "*/*"
-"""The type that a file's name says."""
+"""The media type is guessed from the file's name."""
 
 
 @frozen
 class Action:
-    """What a method with this `t` does. answers: media types of what succeeds.
+    """What a method does with this `t`. answers: media types of successful answers.
 
-    statuses: besides those that every request may have. json: the schema of what comes as JSON, which is text/plain where
-    1.20 says so; lines: that of each line.
+    statuses: in addition to those that any request may get. json: schema of a JSON answer, which is sent as text/plain
+    where 1.20 does so. lines: schema of each line of the answer.
     """
 
     t: str
@@ -111,12 +111,13 @@ END_OPERATION = (Action("cancel", "End it", (TEXT, HTML), _STATE, json="Operatio
 
 
 def shown(summary: str, *answers: str, statuses: str = "200", json: str = "") -> tuple[Action, ...]:
-    """The one thing that a path shows."""
+    """The single action of a path that only shows something."""
     return (Action("", summary, answers, statuses, json=json),)
 
 
 def page_and_json(json: str, answer: str = TEXT, *, statuses: str = "200", missing: str = "") -> tuple[Action, ...]:
-    """What a path shows people, and programs. missing: statuses that only programs get."""
+    """The actions of a path that shows a page to people and JSON to programs. missing: statuses that only programs get.
+    """
     return (
         Action("", "For people", (HTML,), statuses),
         Action("json", "For programs", (answer,), f"{statuses} {missing}".strip(), json=json),
@@ -130,9 +131,9 @@ _BYTES = "application/octet-stream"
 
 @frozen(kw_only=True)
 class Endpoint:
-    """methods: of the row. arguments: names of PARAMETERS besides `t`. bodies: media types.
+    """One row of the table. arguments: names of PARAMETERS besides `t`. bodies: media types of request bodies.
 
-    actions: what each `t` means; one without `t` also stands for those that are not looked at.
+    actions: what each `t` means; an action without `t` also covers requests whose `t` is ignored.
     """
 
     path: str
@@ -195,7 +196,10 @@ _POST = ("name", "from_name", "to_name", "to_dir", "uri", "replace", "ask", "whe
 
 
 def _object(path: str, what: str, *, is_child: bool) -> list[Endpoint]:
-    """An object by its capability, or by a path: only what has a name can be linked and unlinked."""
+    """The rows of an object, found by capability or by path.
+
+    is_child: whether it has a name that can be linked and unlinked.
+    """
     put = PUT_CHILD if is_child else PUT_OBJECT
     found = [
         Endpoint(
@@ -288,7 +292,7 @@ def _shown(path: str, summary: str, actions: tuple[Action, ...], tag: str = "nod
 
 
 def _asked(path: str, summary: str, actions: tuple[Action, ...], *more: str) -> list[Endpoint]:
-    """What POST answers as GET does, and whatever other methods."""
+    """The rows of actions that answer POST as well as GET, followed by those of other methods."""
     post = Endpoint(
         path=path, methods=("POST", *more), summary="The same", tag="node", actions=actions, bodies=(_FORM, _URLENCODED)
     )

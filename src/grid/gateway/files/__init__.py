@@ -1,1 +1,1 @@
-"""Files at the gateway: storing, reading, and replacing them in bounded memory."""
+"""Files at the gateway: storing, reading and replacing them in bounded memory."""

@@ -1,4 +1,4 @@
-"""Answers GET and HEAD for a file: contents, ranges, tags, JSON and info. [spec webapi 3, 4.1]"""
+"""Answers GET and HEAD for a file: contents, ranges, entity tags, JSON and information. [spec webapi 3, 4.1]"""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from grid.sinks import BytesSink
 
 
 def upload_page(cap: KnownCap, name: str = "") -> Answer:
-    """An unlinked immutable file was stored. name: of the file at its sender's."""
+    """The page shown after an unlinked immutable file is stored. name: the file's name on the sender's machine."""
     return page(render_upload_results(cap, name))
 
 
 def info_page(exchange: Exchange, child: Child, size: int | None, name: str = "") -> Answer:
-    """What is known of a file or of an object of an unknown kind. size: bytes, None if they are not known.
+    """Describe a file or an object of unknown kind. size: bytes, None if unknown.
 
     name: of the file, "" if it has none.
     """
@@ -48,13 +48,13 @@ def info_page(exchange: Exchange, child: Child, size: int | None, name: str = ""
 
 
 WHOLE_SIZE = 2**20
-"""Bytes of a mutable file that are read before the answer begins, which saves asking for its size first."""
+"""Read the first bytes of a mutable file before the answer begins, which saves asking for its size separately."""
 
 
 async def get_file(exchange: Exchange, child: Child, *, name: str = "", by_path: bool) -> AnyAnswer:
-    """What a GET or HEAD of a file or of an object of an unknown kind answers.
+    """Answer a GET or HEAD of a file or of an object of unknown kind.
 
-    name: the last name of its path, which says its type. by_path: whether it was found in a directory.
+    name: the last name of its path, which determines its type. by_path: whether it was found in a directory.
     """
     view = exchange.arguments.t
     if exchange.method == "HEAD" and view:
@@ -84,7 +84,7 @@ async def get_file(exchange: Exchange, child: Child, *, name: str = "", by_path:
 
 
 def why_unknown(target: UnknownChild) -> str:
-    """Why a capability in a URL leads to nothing that can be read."""
+    """Explain why a capability in a URL leads to nothing readable."""
     if target.error is None or isinstance(target.error, UnknownWriteCapError):
         return "this is not a capability of a kind that this gateway knows. Was it copied completely?"
     return str(target.error)
@@ -106,7 +106,7 @@ async def _json(exchange: Exchange, child: Child, by_path: bool) -> Answer:
 
 
 async def _size_if_known(exchange: Exchange, child: Child) -> int | None:
-    """Bytes; of a file that is lost, or whose capability does not tell, None: much else is known of it."""
+    """The size in bytes, or None if the file is lost or its capability does not say; the rest can still be shown."""
     target = child.target
     if isinstance(target, UnknownChild) or (target.is_mutable and target.authority == "verify"):
         return None
@@ -118,7 +118,7 @@ async def _size_if_known(exchange: Exchange, child: Child) -> int | None:
 
 
 def _tagged(exchange: Exchange, answer: Answer, tag: str | None) -> Answer:
-    """The answer with its tag, or only the tag if the client has what it stands for."""
+    """Add the entity tag to the answer, or answer 304 if the client already has that version."""
     if tag is None:
         return answer
     if is_held(exchange.headers.get("if-none-match"), tag):
@@ -132,7 +132,7 @@ def _not_modified(tag: str) -> Answer:
 
 @frozen(kw_only=True)
 class _Contents:
-    """The bytes asked for: of a file of `size` bytes the range, or all of it. headers: what its name says."""
+    """The requested bytes: a range, or all `size` bytes. headers: derived from the file's name."""
 
     size: int
     range: ByteRange | None
@@ -175,7 +175,7 @@ async def _contents(exchange: Exchange, cap: KnownCap, name: str, tag: str | Non
 
 
 def _named_headers(exchange: Exchange, name: str) -> tuple[str, Headers]:
-    """The type, and the headers that do not depend on the size."""
+    """The media type, and the headers that do not depend on the size."""
     given = exchange.arguments.shown("filename") or name or UNNAMED
     found = content_type(given)
     headers: Headers = (*EMBEDDABLE, ("Accept-Ranges", "bytes"))
@@ -210,7 +210,7 @@ async def _mutable(exchange: Exchange, cap: KnownCap, type: str, headers: Header
     try:
         with history.retrieve(cap.storage_index) as operation:
             size = await file.read_chosen(reading.sink, reading.choose, likely=lambda size: _likely(exchange, size))
-            # A long one goes on as another operation, which streams.
+            # A long read continues as another operation, which streams.
             operation.is_listed = not reading.is_long
             operation.size = None if reading.is_long else size
     except NotEnoughSharesError as error:
@@ -232,7 +232,9 @@ async def _mutable(exchange: Exchange, cap: KnownCap, type: str, headers: Header
 
 
 class _ShortReading:
-    """What is asked for of a mutable file, read before the answer begins if it is short; else nothing of it is."""
+    """Reads the requested part of a mutable file before the answer begins, if that part is short; otherwise reads
+    nothing.
+    """
 
     def __init__(self, find: Callable[[int], _Contents]) -> None:
         self.sink = BytesSink()
@@ -241,23 +243,23 @@ class _ShortReading:
 
     @property
     def found(self) -> _Contents:
-        """What is asked for, of the file as it was read."""
+        """The requested bytes of the file that was read."""
         assert self._found is not None
         return self._found
 
     @property
     def is_long(self) -> bool:
-        """Whether it is too long to be read before the answer begins."""
+        """Whether the part is too long to be read before the answer begins."""
         return self.found.length > WHOLE_SIZE
 
     def choose(self, size: int) -> tuple[int, int]:
-        """The part to read of a file of this size."""
+        """Choose which part of a file of this size to read."""
         self._found = self._find(size)
         return (0, 0) if self.is_long else (self._found.start, self._found.start + self._found.length)
 
 
 def _likely(exchange: Exchange, size: int) -> tuple[int, int] | None:
-    """What is asked for of a file that was so long when it was last seen; None if that is nothing, or is streamed."""
+    """The likely range, given the file's last known size; None if it is empty or must be streamed."""
     try:
         chosen = parse_range(exchange.headers.get("range"), size)
     except RangeBeyondEndError:
@@ -267,9 +269,9 @@ def _likely(exchange: Exchange, size: int) -> tuple[int, int] | None:
 
 
 def unrecoverable(error: NotEnoughSharesError) -> Gone:
-    """The message for a mutable file without a readable version."""
+    """The fault for a mutable file without a readable version."""
     return Gone(str(error), kind="UnrecoverableFileError")
 
 
 async def _write_nothing(sink: Sink) -> None:
-    """The body of an answer to HEAD."""
+    """The empty body of an answer to HEAD."""

@@ -1,7 +1,8 @@
-"""Storing a small new file while the directories of its path are being read: one round trip less. [spec webapi 4.7]
+"""Stores a small new file while the directories of its path are still being read, which saves a round trip. [spec
+webapi 4.7]
 
-Owns when that is done: where a request can only mean a new immutable file, as far as anybody knows before asking. If the path
-turns out to lead elsewhere, what was stored is linked nowhere.
+Owns the decision when to do so: only if, as far as this gateway remembers, the request can mean nothing but a new
+immutable file. If the path turns out to lead elsewhere, the stored file stays unlinked.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from grid.immutable.put import LIT_SIZE
 from grid.runtime import Tasks
 
 EARLY_BYTES = 2**20
-"""Bytes of the largest file that is stored early: what may be stored in vain."""
+"""The size in bytes of the largest file stored early, and so of what may be stored for nothing."""
 
 
 class EarlyUpload:
-    """The body of a request that is being stored as a new file. A context manager: outside of it nothing goes on."""
+    """Stores a request's body as a new file, inside this context manager; leaving the context cancels it."""
 
     def __init__(self, exchange: Exchange) -> None:
         gateway = exchange.gateway
@@ -44,26 +45,26 @@ class EarlyUpload:
         self._spool.close()
 
     async def begin(self, store: Callable[[Spool], Coroutine[Any, Any, KnownCap]]) -> None:
-        """Take all of the body, and have it stored. The errors of a spool."""
+        """Receive the whole body and start storing it. Raises the errors of a spool."""
         await spool_body(self._spool, Arriving(size=self._body.size, chunks=self._body.chunks()), None)
         self._tasks.start(store(self._spool), self._cap.callback, self._cap.errback)
 
     def cap(self) -> Awaitable[KnownCap]:
-        """The new file's, once it is stored; the errors of `store`. To be called once."""
+        """Wait for the new file's capability; raises the errors of `store`. Call it once."""
         return self._cap
 
     def take_back(self) -> Spool:
-        """The body, which is stored no further."""
+        """Cancel the upload and return the body."""
         self._tasks.cancel()
         return self._spool
 
 
 def may_store_early(exchange: Exchange, root: Child, names: Sequence[str]) -> bool:
-    """Whether the body of a PUT to this path may be stored as a new immutable file while the path is followed."""
+    """Whether a PUT to this path may store its body as a new immutable file while the path is being followed."""
     size, arguments, target = exchange.body.size, exchange.arguments, root.target
     if size is None or not LIT_SIZE < size <= EARLY_BYTES or not names:
         return False
-    # Who expects 100 wants to know of a refusal before sending; who gives a label wants to see the body arrive.
+    # A client that expects 100 wants a refusal before it sends; one that sends a label wants to see the body arrive.
     if any(exchange.headers.get(name) is not None for name in ("content-range", "expect")) or arguments.text(
         "progress"
     ):
@@ -76,7 +77,7 @@ def may_store_early(exchange: Exchange, root: Child, names: Sequence[str]) -> bo
 
 
 def _may_be_new(gateway: Services, cap: DirectoryCap, names: Sequence[str]) -> bool:
-    """Whether nothing is remembered of the directories that speaks against a new immutable file there."""
+    """Whether what is remembered of these directories permits a new immutable file there."""
     *above, last = names
     for name in above:
         child = _recalled(gateway, cap, name)
@@ -96,7 +97,7 @@ def _may_be_new(gateway: Services, cap: DirectoryCap, names: Sequence[str]) -> b
 
 
 def _recalled(gateway: Services, cap: DirectoryCap, name: str) -> Child | None:
-    """The child, as far as it is remembered; whether that is still true is found out later."""
+    """The child as last seen; the caller verifies later whether it is still there."""
     try:
         return (gateway.store.directory(cap).recall() or {}).get(name)
     except GridError:

@@ -1,7 +1,7 @@
 """PUT, POST and DELETE of a file: the entry at the end of a request's path. [spec webapi 4, 4.7, 4.8, 5.1]
 
-Owns the choice between new contents in place and a new link. Everything that can be refused is refused before any of the
-body is read, or linked where early_upload.py has stored it meanwhile.
+Owns the choice between replacing contents in place and linking a new file. Every refusal happens before the body is
+read, or, if early_upload.py has stored it meanwhile, before it is linked.
 """
 
 from __future__ import annotations
@@ -39,21 +39,26 @@ from grid.limits import MAX_CAP_LENGTH, MAX_SDMF_BODY
 
 
 class Parent(Protocol):
-    """What links are made in: a directory, or directories that are to be made together with the link."""
+    """Where links are made: an existing directory, or directories that are created together with the link."""
 
     @property
     def is_writable(self) -> bool:
-        """Whether links can be made and removed."""
+        """Whether links can be made and removed here."""
 
     async def edit(self, edits: Sequence[Edit]) -> Mapping[str, Child]:
-        """Make all of the edits, or none; the children replaced or removed, by name. The errors of Directory.edit."""
+        """Apply all edits or none. Return the replaced or removed children by name.
+
+        Raises the errors of Directory.edit.
+        """
 
 
 @frozen(kw_only=True)
 class PathEntry:
-    """child: what is there, None if nothing is. parent: where it is linked, None for the object of the URL's own cap.
+    """The end of a path. child: what is linked there, or None.
 
-    name: under which it is linked there, in NFC; "" without a parent.
+    parent: its directory, None for the root object of the URL.
+
+    name: the link's name in NFC; "" without a parent.
     """
 
     child: Child | None = field(repr=False)
@@ -62,12 +67,12 @@ class PathEntry:
 
     @property
     def is_directory(self) -> bool:
-        """Whether a directory is there."""
+        """Whether the child is a directory."""
         return self.child is not None and isinstance(self.child.target, DirectoryCap)
 
     @property
     def mutable_file(self) -> KnownCap | None:
-        """The cap of the mutable file that is there; None if it is anything else."""
+        """The capability of the mutable file there; None if the child is anything else."""
         target = None if self.child is None else self.child.target
         if isinstance(target, KnownCap) and not isinstance(target, DirectoryCap) and target.is_mutable:
             return target
@@ -75,13 +80,13 @@ class PathEntry:
 
 
 MAX_LABEL = 64
-"""Characters of what a client calls an operation of its own (`progress=`)."""
+"""The longest label, in characters, that a client may give to an operation (`progress=`)."""
 
 
 async def put_file(exchange: Exchange, entry: PathEntry, early: EarlyUpload | None = None) -> Answer:
-    """PUT without `t`: new contents for what is there, or a new file under the entry's name, which may be free.
+    """PUT without `t`: replace the contents of the child, or link a new file under the entry's name.
 
-    early: has the body, if that is being stored already.
+    early: holds the body if it is already being stored.
     """
     arguments = exchange.arguments
     offset, replace = arguments.offset(), arguments.replace()
@@ -102,7 +107,7 @@ async def put_file(exchange: Exchange, entry: PathEntry, early: EarlyUpload | No
 
 
 async def put_cap(exchange: Exchange, entry: PathEntry) -> Answer:
-    """PUT with `t=uri`: link to the capability that the body holds. 200, whether or not something was there."""
+    """PUT with `t=uri`: link the capability in the body. Always answers 200, whether or not a child was replaced."""
     replace = exchange.arguments.replace()
     if entry.parent is None:
         raise BadRequest("t=uri needs the path of a child: a bare capability cannot be replaced")
@@ -116,7 +121,7 @@ async def put_cap(exchange: Exchange, entry: PathEntry) -> Answer:
 
 
 async def post_file(exchange: Exchange, entry: PathEntry) -> Answer:
-    """POST `t=upload` to a file that is there: new contents for it, or a new file in its place."""
+    """POST `t=upload` to an existing file: replace its contents, or link a new file in its place."""
     if entry.child is None:
         raise NotFound(f"No such child: {entry.name}", shape="page")
     _require_replaceable(entry, True)
@@ -125,7 +130,7 @@ async def post_file(exchange: Exchange, entry: PathEntry) -> Answer:
 
 
 async def required_form_file(exchange: Exchange) -> Spool:
-    """The file in the request's form; BadRequest if there is none. Its fields are among the arguments from then on."""
+    """Return the file of the request's form, and add the form's fields to the arguments; BadRequest without a file."""
     form = await exchange.form()
     if form.file is None:
         raise BadRequest("the form has no field `file` that holds a file")
@@ -133,7 +138,7 @@ async def required_form_file(exchange: Exchange) -> Spool:
 
 
 async def put_form_file(exchange: Exchange, entry: PathEntry, spool: Spool, replace: Replace) -> Answer:
-    """The file of a form as the contents of what is there, or as a new file under the entry's name, free or not."""
+    """Store a form's file as new contents of the child, or link it as a new file under the entry's name."""
     location = when_done(exchange)
     file = _require_replaceable(entry, replace)
     if file is not None:
@@ -147,7 +152,7 @@ async def put_form_file(exchange: Exchange, entry: PathEntry, spool: Spool, repl
 
 
 async def delete_child(exchange: Exchange, entry: PathEntry) -> Answer:
-    """DELETE: the link to a file or a directory is removed; the answer is the capability of what it led to."""
+    """DELETE: remove the link to a file or directory, and answer with the capability of the removed child."""
     if entry.parent is None:
         raise BadRequest("DELETE needs the path of a child: a bare capability cannot be removed")
     if entry.child is None:
@@ -158,16 +163,16 @@ async def delete_child(exchange: Exchange, entry: PathEntry) -> Answer:
 
 
 def when_done(exchange: Exchange) -> str | None:
-    """Where the request's sender wants to be sent when it is done, None for the usual answer; FormatError.
+    """Return the URL to redirect to afterwards, or None for the usual answer; FormatError if it leads elsewhere.
 
-    To be asked before anything is done, and in a POST after its form was read.
+    Call it before anything is changed and, for a POST, after its form was read.
     """
     url = exchange.arguments.text("when_done")
     return check_when_done(url, exchange.origin) if url else None
 
 
 def new_file(exchange: Exchange) -> NewFile:
-    """How the request wants a new file to be stored; BadRequest."""
+    """How the request wants a new file to be stored; BadRequest if its arguments contradict each other."""
     arguments = exchange.arguments
     format = arguments.format()
     chosen = choose_format(format, arguments.flag("mutable", False) if format is None else None)
@@ -180,7 +185,7 @@ def new_file(exchange: Exchange) -> NewFile:
 
 
 async def store_body(exchange: Exchange, new: NewFile) -> KnownCap:
-    """Store a new file of the request's body."""
+    """Store the request's body as a new file."""
     gateway, body = exchange.gateway, exchange.body
     with _storing(gateway, new, body.size) as operation:
         operation.label = (exchange.arguments.shown("progress") or "")[:MAX_LABEL]
@@ -191,7 +196,7 @@ async def store_body(exchange: Exchange, new: NewFile) -> KnownCap:
 
 
 async def store_form_file(exchange: Exchange, new: NewFile, spool: Spool) -> KnownCap:
-    """Store a new file of what a form brought."""
+    """Store the file of a form as a new file."""
     gateway = exchange.gateway
     with _storing(gateway, new, spool.size) as operation:
         cap = await store_spooled(gateway.store, gateway.stores, new, spool)
@@ -200,7 +205,7 @@ async def store_form_file(exchange: Exchange, new: NewFile, spool: Spool) -> Kno
 
 
 def parse_target(text: bytes) -> Target:
-    """What a capability in a request is to be linked as; BadRequest if that can be nothing."""
+    """Parse the capability to link; BadRequest if it cannot be linked."""
     text = text.strip()
     if not text:
         raise BadRequest("there is no capability in the request")
@@ -216,7 +221,10 @@ def parse_target(text: bytes) -> Target:
 
 
 def _require_replaceable(entry: PathEntry, replace: Replace) -> KnownCap | None:
-    """The mutable file whose contents are to be replaced; None if the entry is to get a new file. Or what forbids it."""
+    """Return the mutable file whose contents are replaced, or None if a new file is linked.
+
+    Raises if neither is allowed.
+    """
     if entry.is_directory:
         raise BadRequest("a directory is there: a file cannot replace it")
     if entry.child is not None and replace is False and entry.parent is not None:
@@ -245,14 +253,14 @@ def _storing(gateway: Services, new: NewFile, size: int | None) -> AbstractConte
 
 
 async def _counted(gateway: Services, operation: Operation, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The chunks, each counted as it comes."""
+    """Pass the chunks on, counting the bytes of each for the operation."""
     async for chunk in chunks:
         gateway.history.receive(operation, len(chunk))
         yield chunk
 
 
 def _note(operation: Operation, cap: KnownCap, size: int) -> None:
-    """What is known of a new file once it is stored."""
+    """Record the capability and size of a stored file in its operation."""
     operation.size = size
     if cap.storage_index is not None:
         operation.name(cap.storage_index)
@@ -285,7 +293,7 @@ async def _replace(exchange: Exchange, cap: KnownCap, spool: Spool, offset: int 
 
 
 async def _link(entry: PathEntry, target: Target, overwrite: Replace) -> Answer:
-    """The link to the new file, and the answer: 201 if the name was free."""
+    """Link the new file and answer: 201 if the name was free."""
     assert entry.parent is not None
     replaced = await entry.parent.edit([SetChild(entry.name, target, overwrite=overwrite)])
     return cap_answer(target_text(target), 200 if entry.name in replaced else 201)

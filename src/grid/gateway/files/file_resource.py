@@ -1,6 +1,6 @@
-"""`/uri` itself, and files under `/file` and `/named`. [spec webapi 3, 4.6]
+"""Handlers of `/uri` itself and of files under `/file` and `/named`. [spec webapi 3, 4.6]
 
-Everything below `/uri/$CAP` begins with a walk, and is somebody else's.
+Everything below `/uri/$CAP` starts by following a path and belongs to tree/.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from grid.gateway.http.exchange import Exchange, parse_child
 from grid.gateway.http.routing import Handler
 
 MKDIR = frozenset({"mkdir", "mkdir-with-children", "mkdir-immutable"})
-"""What makes a directory."""
+"""The values of `t` that create a directory."""
 
 
 def routes(below: Handler, make_directory: Handler) -> Mapping[str, Handler]:
-    """Handlers by first segment. below: of `/uri/$CAP[/PATH]`. make_directory: of `/uri?t=mkdir` and its kin."""
+    """Handlers by first segment. below: handles `/uri/$CAP[/PATH]`.
+
+    make_directory: handles `/uri?t=mkdir` and its variants.
+    """
 
     async def uri(exchange: Exchange) -> AnyAnswer:
         if exchange.segments[1:2] == ("",):
@@ -35,7 +38,7 @@ def routes(below: Handler, make_directory: Handler) -> Mapping[str, Handler]:
 
 
 async def unlinked(exchange: Exchange, make_directory: Handler) -> AnyAnswer:
-    """A request for `/uri` or `/cap` without a capability in its path."""
+    """Handle a request for `/uri` or `/cap` whose path has no capability."""
     match exchange.method:
         case "GET" | "HEAD":
             return _find(exchange)
@@ -47,7 +50,7 @@ async def unlinked(exchange: Exchange, make_directory: Handler) -> AnyAnswer:
 
 
 def _without_empty_segments(exchange: Exchange) -> AnyAnswer:
-    """The way to the same address without the empty segments after `/uri`, whatever the method. [spec webapi 1]"""
+    """Redirect to the same address without the empty segments after `/uri`, for any method. [spec webapi 1]"""
     first, _, rest = exchange.raw_path.lstrip("/").partition("/")
     path = "/".join(["", first, *(part for part in (rest.lstrip("/"),) if part)])
     query = f"?{exchange.raw_query}" if exchange.raw_query else ""
@@ -55,7 +58,7 @@ def _without_empty_segments(exchange: Exchange) -> AnyAnswer:
 
 
 def _find(exchange: Exchange) -> AnyAnswer:
-    """The way from a capability in an argument to where it is in the path."""
+    """Redirect from a capability in an argument to its place in the path."""
     text = exchange.arguments.required("uri").strip()
     if isinstance(parse_cap(text), UnknownCap):
         raise BadRequest("this is not a capability (uri=); was it copied completely?")
@@ -93,7 +96,8 @@ async def _post(exchange: Exchange, make_directory: Handler) -> AnyAnswer:
 
 
 async def named(exchange: Exchange) -> AnyAnswer:
-    """`/file/$FILE/...` and `/named/$FILE/...`: a file by its capability, whose type the last segment says."""
+    """Handle `/file/$FILE/...` and `/named/$FILE/...`: a file by its capability; the last segment determines its type.
+    """
     segments = exchange.segments[1:]
     if not segments:
         raise NotFound("a capability is missing after this path")

@@ -1,7 +1,7 @@
-"""Storing the bodies of requests, and their convergent keys, made while the bodies arrive. [spec immutable 3]
+"""Stores the bodies of requests, and computes their convergent keys while they arrive. [spec immutable 3]
 
-A key depends on the segment size, and so on the size of the file; where that is not known yet, the file is taken to be
-long. If it turns out to be short, the key is made the usual way, which is cheap then.
+A key depends on the segment size, and so on the size of the file. If the size is unknown, the file is assumed to be
+long; if it turns out short, its key is computed again afterwards, which is cheap.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from grid.ports import Buffer, Source
 
 
 class ArrivingKey:
-    """Hashes a body as it arrives. One call at a time, on any thread."""
+    """Hashes a body as it arrives. Calls must not overlap; any thread may make them."""
 
     def __init__(self, secret: bytes, encoding: Encoding, size: int | None) -> None:
-        """secret: the convergence secret. size: bytes that are to come, None if nobody said."""
+        """secret: the convergence secret. size: bytes expected, None if unknown."""
         self._encoding = encoding
         self._geometry = self._of_size(max(encoding.max_segment_size if size is None else size, LIT_SIZE + 1))
         self._hasher = convergent_hasher(secret, self._geometry)
         self._size = 0
 
     def update(self, data: Buffer) -> None:
-        """More of the body, in order."""
+        """Hash the next bytes, in order."""
         self._hasher.update(data)
         self._size += len(data)
 
     def finish(self) -> bytes | None:
-        """The key of all that came; None if it came to another size than was expected, and the key is another one."""
+        """The key of the whole body; None if its size was not the expected one, which makes the key invalid."""
         if self._size <= LIT_SIZE or self._of_size(self._size).segment_size != self._geometry.segment_size:
             return None
         return self._hasher.digest(16)
@@ -55,14 +55,14 @@ class ArrivingKey:
 
 
 UPDATE_SIZE = 16 * 2**20
-"""Bytes of a mutable file that are replaced at once, from memory."""
+"""Bytes of a mutable file that are buffered and replaced at once."""
 
 
 @frozen(kw_only=True)
 class NewFile:
-    """How a new file is to be stored. key: of a mutable one, None for a new key.
+    """How to store a new file. key: of a mutable file, None for a fresh key.
 
-    unique: whether an immutable one gets a random key.
+    unique: whether an immutable file gets a random key.
     """
 
     format: FileFormat = "chk"
@@ -72,7 +72,7 @@ class NewFile:
 
 @frozen(kw_only=True)
 class Arriving:
-    """Bytes on their way here. size: how many will come, None if unknown. chunks: come as fast as they are taken."""
+    """A body that is arriving. size: expected bytes, None if unknown. chunks: arrive as fast as they are taken."""
 
     size: int | None
     chunks: AsyncIterator[bytes] = field(repr=False)
@@ -81,7 +81,10 @@ class Arriving:
 async def store_new(
     store: RecordedStore, folder: SpoolFolder, stores: Stores, new: NewFile, body: Arriving
 ) -> KnownCap:
-    """Store a new file of the bytes that arrive. The errors of the engines; DataTooLargeError for too large an SDMF."""
+    """Store the arriving bytes as a new file.
+
+    Raises the engines' errors, and DataTooLargeError for an SDMF file over the limit.
+    """
     if new.format == "sdmf":
         require_sdmf_size(body.size)
     elif new.format == "mdmf" and body.size is not None and stores.passing.is_free:
@@ -100,9 +103,10 @@ async def store_new(
 async def store_spooled(
     store: RecordedStore, stores: Stores, new: NewFile, spool: Source, arriving: ArrivingKey | None = None
 ) -> KnownCap:
-    """Store a new file of bytes that were spooled. arriving: what the spool showed them to.
+    """Store spooled bytes as a new file. arriving: the hasher that saw the bytes while they were spooled.
 
-    Equal immutable files that come at once are stored one after the other: the later ones find it there.
+    Equal immutable files that arrive together are stored one after the other, and the later ones find the first one's
+    shares.
     """
     if new.format == "sdmf":
         require_sdmf_size(spool.size)
@@ -118,28 +122,28 @@ async def store_spooled(
 
 
 async def _put_passing(store: RecordedStore, passing: PassingSource) -> KnownCap:
-    """Store a file under a random key while it arrives: its first segment leaves before its last one is here."""
+    """Store a file under a random key while it arrives: its first segment is sent before the last one is here."""
     size, encoding = passing.size, store.grid.encoding
     geometry = Geometry.of_file(size, encoding.k, encoding.n, encoding.max_segment_size)
     if whole_share_size(geometry) is None:
         return await store.put_unique(passing)
-    # A small file goes out whole, and once more in segments if servers refuse.
+    # A small file is sent as a whole, and again in segments if servers refuse.
     return await store.put_unique(MemorySource(await passing.read_at(0, size)))
 
 
 def _is_unique(store: RecordedStore, new: NewFile) -> bool:
-    """Whether the file gets a random key, which is there before its contents are."""
+    """Whether the file gets a random key, which is known before its contents are."""
     return new.format == "chk" and (new.unique or store.grid.convergence is None)
 
 
 def _arriving_key(store: RecordedStore, size: int | None) -> ArrivingKey | None:
-    """What makes the key of a file of that size; None if equal files get keys of their own."""
+    """A hasher for a body of this size; None if equal files get keys of their own."""
     convergence = store.grid.convergence
     return None if convergence is None else ArrivingKey(convergence, store.grid.encoding, size)
 
 
 async def _key_of(store: RecordedStore, spool: Source) -> bytes | None:
-    """The convergent key of what was spooled; None if it has none."""
+    """The convergent key of the spooled bytes; None if they have none."""
     making = _arriving_key(store, spool.size)
     if spool.size <= LIT_SIZE or making is None:
         return None
@@ -153,7 +157,7 @@ async def _key_of(store: RecordedStore, spool: Source) -> bytes | None:
 
 
 async def spool_body(spool: Spool, body: Arriving, most: int | None) -> None:
-    """Keep all of the bytes; DataTooLargeError past `most`, NoSpaceError, before any is taken if the size is known."""
+    """Spool all bytes. DataTooLargeError past `most`; NoSpaceError, before any byte is taken if the size is known."""
     await spool.expect(body.size)
     async for chunk in body.chunks:
         await spool.write(chunk)
@@ -163,15 +167,16 @@ async def spool_body(spool: Spool, body: Arriving, most: int | None) -> None:
 
 
 def require_sdmf_size(size: int | None) -> None:
-    """DataTooLargeError if an SDMF file of this size is not taken."""
+    """Raise DataTooLargeError if an SDMF file of this size is over the limit."""
     if size is not None and size > MAX_SDMF_BODY:
         raise DataTooLargeError(f"an SDMF file has at most {MAX_SDMF_BODY} bytes here; large files take format=mdmf")
 
 
 async def replace_contents(file: MutableFile, stores: Stores, spool: Spool, offset: int | None) -> None:
-    """Replace the contents of a mutable file by what was spooled, or the part of them from `offset` on.
+    """Replace the contents of a mutable file with the spooled bytes, or only its part from `offset` on.
 
-    A long part is replaced piece by piece. HoleError if it would begin past the end, before anything is written.
+    A long part is replaced piece by piece. HoleError, before anything is written, if it would begin past the file's
+    end.
     """
     async with stores.turn(spool.size):
         await _replace_contents(file, spool, offset)
@@ -201,11 +206,11 @@ class PassingSource:
 
     @property
     def size(self) -> int:
-        """Bytes in all."""
+        """Total bytes."""
         return self._size
 
     async def read_at(self, offset: int, length: int) -> Buffer:
-        """The next bytes. GridError if they were asked for before, or if the body ends."""
+        """The next bytes. GridError if they were already read or if the body ends early."""
         if offset != self._offset:
             raise GridError("the upload cannot be sent a second time; upload the file again")
         pieces, missing = [self._left], length - len(self._left)

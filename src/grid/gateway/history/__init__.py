@@ -1,1 +1,1 @@
-"""What the gateway does and did: operations, and the requests inside them."""
+"""Running and recent operations of the gateway, and the requests inside them."""

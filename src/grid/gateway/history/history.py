@@ -1,8 +1,8 @@
 """Recent and running operations of a gateway, and the counters that monitors read. [spec webapi 9.2, 9.3]
 
-Built from the events of plans: `History.observe` is the observer of the gateway's one store, and every event belongs to
-the operation that the running task began with `upload`, `download`, `retrieve` or `publish`. Never a capability: an
-object goes by its storage index.
+Built from the events of plans: `History.observe` is the observer of the gateway's one store, and each event belongs to
+the operation that the running task began with `upload`, `download`, `retrieve` or `publish`. It never holds a
+capability; objects are named by their storage index.
 
 Cost: memory: the operations kept, each with at most operation.MAX_ROWS rows.
 """
@@ -24,26 +24,26 @@ from grid.ports import Clock, Event
 
 
 class Counters:
-    """A counter is there from its first increment on."""
+    """Counters by name. A counter exists from its first increment on."""
 
     def __init__(self) -> None:
         self._values: dict[str, int] = {}
 
     def add(self, name: str, count: int = 1) -> None:
-        """Add to a counter; zero leaves an absent counter absent."""
+        """Increase a counter. Adding zero does not create it."""
         if count:
             self._values[name] = self._values.get(name, 0) + count
 
     @property
     def values(self) -> Mapping[str, int]:
-        """All of them."""
+        """All counters by name."""
         return dict(self._values)
 
 
 _log = Logger("grid.gateway")
 
 TELL_S = 0.2
-"""Least time between two reports to watchers of the progress of one operation."""
+"""The least seconds between two progress reports of one operation to its watchers."""
 
 _COUNTERS: dict[Kind, tuple[str, str]] = {
     "upload": ("uploader.files_uploaded", "uploader.bytes_uploaded"),
@@ -55,11 +55,11 @@ _COUNTERS: dict[Kind, tuple[str, str]] = {
 _current: ContextVar[Operation | None] = ContextVar("grid_gateway_operation", default=None)
 
 Watcher = Callable[[Operation], None]
-"""Called whenever an operation begins, advances or ends."""
+"""Called when an operation begins, advances or ends."""
 
 
 class History:
-    """What a gateway does and did. Watchers must not fail, and must not take long."""
+    """The operations of a gateway. Watchers must not raise and must return quickly."""
 
     def __init__(self, clock: Clock, counters: Counters | None = None) -> None:
         self._clock = clock
@@ -69,40 +69,40 @@ class History:
         self._numbers: dict[Kind, int] = dict.fromkeys(KEPT, 0)
         self._watchers: list[Watcher] = []
 
-    # What handlers do.
+    # Called by handlers.
 
     @contextmanager
     def upload(self, storage_index: bytes | None = None, size: int | None = None) -> Iterator[Operation]:
-        """An immutable file is stored while the context lasts. One that is put into its cap is counted, and not listed."""
+        """Record the storing of an immutable file while the context lasts. A literal file is counted but not listed."""
         with self._running("upload", storage_index, size, listed=size is None or size > LIT_SIZE) as found:
             yield found
 
     @contextmanager
     def download(self, storage_index: bytes | None, size: int | None = None) -> Iterator[Operation]:
-        """An immutable file, or `size` bytes of it, is read."""
+        """Record the reading of an immutable file, or of `size` bytes of it."""
         with self._running("download", storage_index, size, listed=storage_index is not None) as found:
             yield found
 
     @contextmanager
     def retrieve(self, storage_index: bytes | None, size: int | None = None) -> Iterator[Operation]:
-        """A mutable file or directory is read."""
+        """Record the reading of a mutable file or directory."""
         with self._running("retrieve", storage_index, size) as found:
             yield found
 
     @contextmanager
     def publish(self, storage_index: bytes | None = None, size: int | None = None) -> Iterator[Operation]:
-        """A mutable file or directory is written."""
+        """Record the writing of a mutable file or directory."""
         with self._running("publish", storage_index, size) as found:
             yield found
 
     def receive(self, operation: Operation, count: int) -> None:
-        """Count bytes of an upload that came from its client."""
+        """Count bytes of an upload received from its client."""
         operation.progress.received += count
         if self._clock.now() - operation.times.shown_at >= TELL_S:
             self._tell(operation)
 
     def observe(self, event: Event) -> None:
-        """What a plan tells; for `FileStore.observed_by`. What no operation was begun for is ignored."""
+        """Take in a plan's event; for `FileStore.observed_by`. Events outside any operation are ignored."""
         operation = _current.get()
         if operation is None or not operation.is_active:
             return
@@ -116,27 +116,27 @@ class History:
         if event.what != "progress" or event.at - operation.times.shown_at >= TELL_S:
             self._tell(operation)
 
-    # What those see who ask.
+    # Queries.
 
     @property
     def active(self) -> list[Operation]:
-        """Those under way, the newest first."""
+        """Operations under way, the newest first."""
         return sorted((each for each in self._active.values() if each.is_listed), key=_age, reverse=True)
 
     @property
     def recent(self) -> list[Operation]:
-        """Those that ended, as many as are kept of each kind, the newest first."""
+        """Operations that ended, the newest first; KEPT limits each kind."""
         return sorted((each for kept in self._recent.values() for each in kept), key=_age, reverse=True)
 
     def find(self, kind: Kind, number: int) -> Operation | None:
-        """The operation of that kind with that number, if it is kept."""
+        """The operation of this kind and number, or None if it is no longer kept."""
         found = self._active.get(f"{kind}-{number}")
         if found is not None and found.is_listed:
             return found
         return next((each for each in self._recent[kind] if each.number == number), None)
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
-        """Tell the watcher from now on; what is returned ends that."""
+        """Call the watcher from now on. Call the returned function to stop."""
         self._watchers.append(watcher)
 
         def end() -> None:
@@ -145,7 +145,7 @@ class History:
 
         return end
 
-    # Inside.
+    # Internals.
 
     @contextmanager
     def _running(
@@ -189,7 +189,7 @@ class History:
         elif isinstance(error, GridError):
             operation.end(self._clock.now(), "failed", str(fault_of(error)))
         else:
-            # The client went away, or ours is the mistake, of which the log says more.
+            # Either the client went away, or it is a bug, which the log describes.
             stopped = not isinstance(error, Exception) or type(error).__name__ == "CancelledError"
             operation.end(self._clock.now(), "cancelled" if stopped else "failed", "Stopped" if stopped else "Failed")
         self._active.pop(operation.key, None)
@@ -200,7 +200,7 @@ class History:
     def _count(self, operation: Operation) -> None:
         names = _COUNTERS.get(operation.kind)
         if operation.kind in ("publish", "retrieve") and operation.size is None:
-            return  # There was nothing to change, or nothing was read.
+            return  # Nothing had to be changed, or nothing was read.
         if names is not None:
             self.counters.add(names[0])
             self.counters.add(names[1], operation.size or 0)

@@ -1,6 +1,6 @@
-"""One operation of a gateway, running or over, and the requests inside it. Pure. [spec webapi 9.2]
+"""One operation of a gateway, running or ended, and the requests inside it. Pure. [spec webapi 9.2]
 
-Owns the bound on a timeline: of a long operation the first requests are kept, and those still under way are marked.
+Owns the bound on a timeline: a long operation keeps its first requests, and marks those still under way.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from grid.codec import base32
 from grid.ports import Event
 
 MAX_ROWS = 1000
-"""Requests kept of one operation: a hundred segments from ten servers."""
+"""Requests kept for one operation: enough for a hundred segments from ten servers."""
 
 MAX_SHARES_NAMED = 16
-"""Share numbers kept with one request."""
+"""Share numbers kept for one request."""
 
 MAX_DETAIL = 200
-"""Characters of a reason; one may be a server's."""
+"""Characters kept of a failure's reason, which a server may have written."""
 
 
 @define(kw_only=True)
 class Row:
-    """One request to a server, or a moment (then it ends when it begins). Seconds since the operation began.
+    """One request to a server, or a moment, whose start and end are equal. Times are seconds since the operation began.
 
-    what: the request's kind. outcome: "" while it is under way, then answer, fail or cancel; phase or reject of moments.
+    what: the request's kind. outcome: "" while under way, then answer, fail or cancel; phase or reject for moments.
     """
 
     what: str
@@ -39,7 +39,7 @@ class Row:
     detail: str = ""
 
     def to_json(self) -> dict[str, object]:
-        """As pages and programs get it."""
+        """The row as pages and programs receive it."""
         return {
             "what": self.what,
             "began": round(self.began_s, 6),
@@ -54,7 +54,7 @@ class Row:
 
 @define
 class Timeline:
-    """The rows of one operation, in the order in which they began. dropped: requests that were too many."""
+    """The rows of one operation, in the order in which they began. dropped: count of requests beyond the limit."""
 
     began_at: float
     rows: list[Row] = field(factory=list)
@@ -62,11 +62,11 @@ class Timeline:
     _open: dict[int, Row] = field(factory=dict)
 
     def add(self, event: Event) -> None:
-        """Take in what a plan tells."""
+        """Take in a plan's event."""
         match event.what:
             case "send" if event.server_id is not None:
                 if event.request_index == 0:
-                    self._open.clear()  # Another plan numbers its requests from the start.
+                    self._open.clear()  # Another plan numbers its requests from zero.
                 self._begin(event)
             case "answer" | "fail" | "cancel" if event.server_id is not None:
                 row = self._open.pop(event.request_index, None)
@@ -104,7 +104,7 @@ Kind = Literal["upload", "download", "mapupdate", "publish", "retrieve"]
 Outcome = Literal["active", "done", "failed", "cancelled"]
 
 KEPT: dict[Kind, int] = {"upload": 10, "download": 10, "mapupdate": 20, "publish": 20, "retrieve": 40}
-"""Operations kept of each kind once they are over. [spec webapi 9.2]"""
+"""How many ended operations of each kind are kept. [spec webapi 9.2]"""
 
 SHORT: dict[Kind, str] = {
     "upload": "up",
@@ -113,14 +113,14 @@ SHORT: dict[Kind, str] = {
     "publish": "publish",
     "retrieve": "retrieve",
 }
-"""The kinds as addresses have them."""
+"""The short names of the kinds in addresses."""
 
 KIND_OF: dict[str, Kind] = {short: kind for kind, short in SHORT.items()}
 
 
 @define(kw_only=True)
 class Times:
-    """When an operation began, ended, and was shown to watchers, by Clock.now(). started_at: its beginning in Unix time."""
+    """When an operation began, ended and was last reported, by Clock.now(). started_at: its beginning in Unix time."""
 
     started_at: float
     began_at: float
@@ -129,15 +129,15 @@ class Times:
 
     @property
     def seconds(self) -> float | None:
-        """How long it took; None while it is active."""
+        """How long it took in seconds; None while it is active."""
         return None if self.ended_at is None else self.ended_at - self.began_at
 
 
 @define
 class Progress:
-    """How far an operation is. received: bytes of an upload that came from its client. count: bytes moved.
+    """The progress of an operation. received: bytes of an upload from its client. count: bytes moved.
 
-    hashed: the part of an upload's first pass that is done. fraction: the part of the operation itself.
+    hashed: the finished fraction of an upload's first pass. fraction: that of the operation itself.
     """
 
     received: int = 0
@@ -148,7 +148,7 @@ class Progress:
     _before_plan: int = 0
 
     def add(self, event: Event, size: int | None) -> None:
-        """Take in an event about progress. size: bytes to move."""
+        """Take in a progress event. size: bytes to move."""
         part = min(1.0, event.count / event.total)
         if event.detail == "hashing":
             self.hashed = part
@@ -158,7 +158,7 @@ class Progress:
                 self._move(event.count, size)
 
     def _move(self, count: int, size: int | None) -> None:
-        """A plan has moved `count` bytes. The next plan of a read starts again at zero."""
+        """Count bytes that a plan has moved. The next plan of a read starts again at zero."""
         if count < self._of_plan:
             self._before_plan += self._of_plan
         self._of_plan = count
@@ -167,7 +167,7 @@ class Progress:
             self.fraction = min(1.0, self.count / size)
 
     def complete(self, size: int | None) -> None:
-        """Everything is done."""
+        """Set the progress to 100 percent."""
         self.hashed = self.fraction = 1.0
         if size is not None:
             self.count = size
@@ -175,9 +175,9 @@ class Progress:
 
 @define(kw_only=True, eq=False)
 class Operation:
-    """One operation. size: bytes to move, None if not known yet. storage_index: in base32.
+    """One operation. size: bytes to move, None while unknown. storage_index: in base32.
 
-    label: by which the client knows the operation. map: the search for shares that is part of it and under way.
+    label: the client's own name for the operation. map: its running search for shares, if any.
     """
 
     kind: Kind
@@ -202,20 +202,20 @@ class Operation:
 
     @property
     def path(self) -> str:
-        """Where it is below /status/."""
+        """Its path below /status/."""
         return f"{SHORT[self.kind]}-{self.number}"
 
     @property
     def is_active(self) -> bool:
-        """Whether it is under way."""
+        """Whether it is still running."""
         return self.outcome == "active"
 
     def name(self, storage_index: bytes) -> None:
-        """The object is known now."""
+        """Set the storage index, now that it is known."""
         self.storage_index = base32.encode(storage_index)
 
     def hear(self, event: Event) -> None:
-        """Take in what a plan tells."""
+        """Take in a plan's event."""
         self.timeline.add(event)
         if event.what == "phase":
             self.phase = event.detail
@@ -223,7 +223,9 @@ class Operation:
             self.progress.add(event, self.size)
 
     def begins_map(self, event: Event) -> bool:
-        """Whether a plan begins to look for the shares of a mutable file: its first request asks for the fronts of all."""
+        """Whether a plan starts to search for the shares of a mutable file: its first request reads the beginning of
+        every share.
+        """
         return (
             self.kind in ("retrieve", "publish")
             and event.what == "send"
@@ -236,13 +238,13 @@ class Operation:
         return event.what == "send" and event.request_index == 0
 
     def end(self, now: float, outcome: Outcome, status: str) -> None:
-        """It is over."""
+        """Mark the operation as ended."""
         self.times.ended_at, self.outcome, self.status = now, outcome, status
         if outcome == "done":
             self.progress.complete(self.size)
 
     def to_json(self) -> dict[str, object]:
-        """As 1.20 lists it, and for programs of ours some more."""
+        """The operation as 1.20 lists it, with additional keys."""
         size: object = "-NA-" if self.kind == "mapupdate" else self.size or 0
         progress, seconds = self.progress, self.times.seconds
         found: dict[str, object] = {
@@ -273,6 +275,6 @@ class Operation:
         return found
 
     def to_whole_json(self) -> dict[str, object]:
-        """That, and everything that happened in it."""
+        """The same, with every request of its timeline."""
         rows = [row.to_json() for row in self.timeline.rows]
         return {**self.to_json(), "events": rows, "events-dropped": self.timeline.dropped}

@@ -1,7 +1,8 @@
-"""The gateway's store, whose reads and writes of directories are in the history of operations. [spec webapi 9.2]
+"""The gateway's store, which records its reads and writes of directories in the history of operations. [spec webapi
+9.2]
 
-It decorates a store, and asks it for all else. Files are recorded by the handlers, which know how long a client takes for
-them; directories here, for paths, listings, changes and walks all come by this way.
+It decorates another store and delegates everything else to it. Handlers record files, since they know how long the
+client takes; directories are recorded here, because paths, listings, changes and walks all pass through this store.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from grid.ports import Buffer, Runtime, Sink, Source
 
 
 class RecordedStore:
-    """A store that tells the history of what it does with directories, and what its engines do to its observer.
+    """A store that reports directory operations to the history, and its engines' events to its observer.
 
-    The errors of each method are those of `FileStore`.
+    Each method raises the errors of `FileStore`.
     """
 
     def __init__(self, store: FileStore, history: History) -> None:
@@ -37,21 +38,21 @@ class RecordedStore:
 
     @property
     def grid(self) -> Grid:
-        """The grid that it is on."""
+        """The grid behind this store."""
         return self._store.grid
 
     @property
     def runtime(self) -> Runtime:
-        """The grid's."""
+        """The runtime of the grid."""
         return self._store.runtime
 
     @property
     def room(self) -> UnpackingBudget:
-        """For directories that are unpacked."""
+        """The budget of memory for unpacked directories."""
         return self._store.room
 
     def directory(self, cap: DirectoryCap) -> Directory:
-        """The directory of this cap."""
+        """The directory of this capability."""
         self._store.directory(cap)
         return RecordedDirectory(self, cap, self._history)
 
@@ -70,7 +71,7 @@ class RecordedStore:
         return DirectoryCap(cap)
 
     async def create_immutable_directory(self, children: Mapping[str, Child]) -> DirectoryCap:
-        """Store a directory that never changes."""
+        """Store an immutable directory."""
         with self._history.upload() as operation:
             cap = await self._store.create_immutable_directory(children)
             operation.size = await self.size(cap)
@@ -81,12 +82,12 @@ class RecordedStore:
     async def move(
         self, source: Trail, name: str, target: Trail, new_name: str, *, overwrite: Overwrite = True
     ) -> Child | None:
-        """Move or rename a link; the child that it replaced, if that is known."""
+        """Move or rename a link. Return the replaced child, if known."""
         return await move(self, source, name, target, new_name, overwrite=overwrite)
 
     @property
     def convergence(self) -> bytes | None:
-        """The secret that makes equal files equal capabilities; None if they are to differ."""
+        """The convergence secret; None if equal files are to get different capabilities."""
         return self._store.convergence
 
     async def put_immutable(
@@ -106,11 +107,11 @@ class RecordedStore:
         return await self._store.put_mutable(source, format=format, key=key)
 
     def open_mutable(self, cap: KnownCap) -> MutableFile:
-        """The mutable file of this cap."""
+        """The mutable file of this capability."""
         return self._store.open_mutable(cap)
 
     async def read(self, cap: KnownCap, sink: Sink, offset: int = 0, length: int | None = None) -> int:
-        """Write bytes of a file to the sink; their count."""
+        """Write bytes of a file to the sink and return their count."""
         return await self._store.read(cap, sink, offset, length)
 
     async def read_bytes(self, cap: KnownCap, sink: Sink) -> int:
@@ -118,27 +119,27 @@ class RecordedStore:
         return await self._store.read_bytes(cap, sink)
 
     async def size(self, cap: KnownCap) -> int:
-        """Bytes of a file."""
+        """The size of a file in bytes."""
         return await self._store.size(cap)
 
     async def check(self, cap: KnownCap, *, verify: bool = False, add_lease: bool = False) -> FileHealth:
-        """The health of a file or a directory."""
+        """Check the health of a file or directory."""
         return await self._store.check(cap, verify=verify, add_lease=add_lease)
 
     async def repair(self, cap: KnownCap, *, force: bool = False) -> FileRepair:
-        """Repair a file or a directory."""
+        """Repair a file or directory."""
         return await self._store.repair(cap, force=force)
 
 
 class RecordedDirectory(Directory):
-    """A directory whose reads and changes are operations."""
+    """A directory whose reads and changes are recorded as operations."""
 
     def __init__(self, store: DirectoryStore, cap: DirectoryCap, history: History) -> None:
         super().__init__(store, cap)
         self._history = history
 
     async def edit_by(self, choose: Choose, count: int = 1) -> Mapping[str, Child]:
-        """Make the edits that are chosen in one publish, or none of them."""
+        """Apply the edits that `choose` returns, in one publish, or none of them."""
         with self._history.publish(self.cap.storage_index) as operation:
             previous = await super().edit_by(choose, count)
             operation.size = self.published_size
@@ -147,7 +148,7 @@ class RecordedDirectory(Directory):
     async def _read(self) -> bytes:
         index = self.cap.storage_index
         if index is None:
-            return await super()._read()  # It is all in its capability.
+            return await super()._read()  # A literal directory: its capability holds everything.
         record = self._history.retrieve if self.is_mutable else self._history.download
         with record(index) as operation:
             data = await super()._read()

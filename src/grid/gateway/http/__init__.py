@@ -1,1 +1,1 @@
-"""HTTP as the gateway's handlers see it: connections, requests, arguments, bodies, and answers."""
+"""HTTP for the gateway's handlers: connections, requests, arguments, bodies and answers."""

@@ -1,7 +1,9 @@
-"""Answers of handlers: a status, headers, and a body that is at hand or written as it comes. Pure. [spec webapi 1.5, 12]
+"""Answers of handlers: a status, headers, and a body that is ready or written as it is produced.
 
-Owns the headers on every answer, and redirects, which never lead to another host: a link to a form could otherwise send
-people anywhere.
+Pure. [spec webapi 1.5, 12]
+
+Owns the headers of every answer, and redirects. A redirect never leads to another host; otherwise a link to a form
+could send people anywhere.
 """
 
 from __future__ import annotations
@@ -26,7 +28,10 @@ _CAP = "%(uri)s"
 
 
 def check_when_done(url: str, origin: str) -> str:
-    """The URL, if it leads to this gateway; FormatError. origin: scheme and host of the gateway, as `http://host:1`."""
+    """Return the URL if it leads to this gateway; FormatError otherwise.
+
+    origin: the gateway's scheme and host, `http://host:1`.
+    """
     if any(character <= " " or character in "\\\x7f" or character.isspace() for character in url):
         raise FormatError("when_done= is not a URL")
     try:
@@ -42,7 +47,7 @@ def check_when_done(url: str, origin: str) -> str:
 
 
 def with_cap(url: str, cap: str, origin: str) -> str:
-    """A checked URL with the new capability where it says `%(uri)s`, and with this gateway's host if it names none."""
+    """Insert the new capability in a checked URL at `%(uri)s`, and this gateway's host if the URL names none."""
     filled = url.replace(_CAP, quote(cap, safe=""))
     if urlsplit(filled).netloc:
         return filled
@@ -56,16 +61,16 @@ COMMON = (
     ("X-Content-Type-Options", "nosniff"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
-"""On every answer, unless it says otherwise. [spec webapi 1.4]"""
+"""Headers of every answer that does not override them. [spec webapi 1.4]"""
 
 EMBEDDABLE = (("Cross-Origin-Resource-Policy", "cross-origin"),)
-"""On contents of files, in place of what is common: stored pages, which are sandboxed, show what is stored beside them.
+"""Replaces the common header on file contents: stored pages, which are sandboxed, show what is stored beside them.
 
-Who embeds a file names its capability, and so may read it anyway. (decision 0194)
+A page that embeds a file names its capability, and so may read it anyway. (decision 0194)
 """
 
 SANDBOX = (("Content-Security-Policy", "sandbox"),)
-"""On every answer that is not a page of ours and has no policy of its own: whatever is in it, it must not act as one."""
+"""On every answer that is not one of our pages and sets no policy itself: its contents must not run as a page."""
 
 TEXT = "text/plain;charset=utf-8"
 HTML = "text/html; charset=utf-8"
@@ -78,7 +83,7 @@ _NAMEABLE_HOST = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?::[0-9]+)?", re
 
 @frozen
 class Answer:
-    """An answer whose body is at hand. content_type: "" for none. is_page: made by `page`, so that its scripts may run."""
+    """An answer whose body is ready. content_type: "" for none. is_page: made by `page`, so its scripts may run."""
 
     status: int
     content_type: str
@@ -89,10 +94,10 @@ class Answer:
 
 @frozen
 class StreamedAnswer:
-    """An answer whose body is written as it comes. size: bytes in all, None if not known.
+    """An answer whose body is written while it is sent. size: total bytes, None if unknown.
 
-    write: called once, with where the bytes go; an error before the first byte becomes the answer instead,
-    one after it ends the connection. Not called for HEAD.
+    write: called once with a sink. If it raises before the first byte, the error becomes the answer; after that, the
+    connection is closed. Not called for HEAD.
     """
 
     status: int
@@ -109,7 +114,7 @@ A = TypeVar("A", bound="Answer | StreamedAnswer")
 
 
 def warned(answer: A, warning: str | None) -> A:
-    """The answer, with what its reader should also know, for programs: pages and JSON say it in their own way."""
+    """Add a warning for programs to the answer. Pages and JSON carry warnings in their own way."""
     if warning is None:
         return answer
     line = warning.encode("ascii", "replace").decode("ascii")
@@ -117,7 +122,7 @@ def warned(answer: A, warning: str | None) -> A:
 
 
 def cap_answer(cap: KnownCap | str, status: int = 200) -> Answer:
-    """A capability as most requests that store something answer it."""
+    """The capability as sent by most requests that store something."""
     return Answer(status, "text/html", _cap_text(cap))
 
 
@@ -127,33 +132,33 @@ def plain_cap(cap: KnownCap | str, status: int = 200) -> Answer:
 
 
 def json_answer(value: object, status: int = 200) -> Answer:
-    """JSON as 1.20 lays it out."""
+    """JSON in 1.20's layout."""
     text = json.dumps(value, indent=1, ensure_ascii=True) + "\n"
     return Answer(status, "text/plain", encode_text(text))
 
 
 def modern_json(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
-    """JSON by its own type."""
+    """JSON with the media type application/json."""
     body = json.dumps(value, ensure_ascii=True).encode("ascii")
     return Answer(status, "application/json; charset=utf-8", body, tuple((headers or {}).items()))
 
 
 def text_answer(text: str, status: int = 200) -> Answer:
-    """A fixed short text."""
+    """A short fixed text."""
     return Answer(status, "text/html", text.encode("utf-8"))
 
 
 def page(html: str, status: int = 200, headers: Headers = ()) -> Answer:
-    """A page for people."""
+    """A page for browsers."""
     return Answer(status, HTML, encode_text(html), headers, is_page=True)
 
 
 _ENCODED_AT_ONCE = 2**20
-"""Characters: one call for a page of a hundred megabytes would hold the interpreter, whatever thread it is on."""
+"""Characters encoded in one call: encoding 100 MB at once would hold the interpreter lock, whatever the thread."""
 
 
 def encode_text(text: str, errors: str = "strict") -> bytes:
-    """The text as UTF-8, with no call that holds the interpreter for long."""
+    """Encode the text as UTF-8 without holding the interpreter lock for long."""
     if len(text) <= _ENCODED_AT_ONCE:
         return text.encode("utf-8", errors)
     starts = range(0, len(text), _ENCODED_AT_ONCE)
@@ -161,7 +166,7 @@ def encode_text(text: str, errors: str = "strict") -> bytes:
 
 
 def redirect(location: str, status: int = 302) -> Answer:
-    """Elsewhere. location: as it is sent; ValueError if it could not be a header."""
+    """Redirect to another address. location: sent unchanged; ValueError if it is not a valid header value."""
     if any(ord(character) < 0x21 or ord(character) > 0x7E for character in location):
         raise ValueError("a location has visible ASCII characters only")
     body = b"" if status == 303 else b"<html><head><title>Moved</title></head><body><p>Moved.</p></body></html>\n"
@@ -169,14 +174,15 @@ def redirect(location: str, status: int = 302) -> Answer:
 
 
 def lines(write: Callable[[Sink], Awaitable[None]]) -> StreamedAnswer:
-    """Lines that come while the work goes on."""
+    """Lines that are sent while the work goes on."""
     return StreamedAnswer(200, "text/html", None, (), write)
 
 
 def keeping(answer: AnyAnswer) -> Headers:
-    """Who may keep the answer, if it does not say so itself: nobody; or what asked, with a tag to ask again by.
+    """The default caching headers: nobody may store the answer, or only the client, which must revalidate it by its
+    tag.
 
-    Almost every answer has capabilities in it or is what one of them reads, and a cache is not who was given them.
+    Almost every answer contains capabilities or what one of them reads, and a cache was given none of them.
     """
     names = {name for name, _ in answer.headers}
     if "Cache-Control" in names:
@@ -185,10 +191,11 @@ def keeping(answer: AnyAnswer) -> Headers:
 
 
 def protecting(answer: AnyAnswer, host: str) -> Headers:
-    """The policy that says what the answer may do in a browser; nothing if it says so itself.
+    """The default content security policy; empty if the answer sets its own.
 
-    host: as the client called the gateway. Pages run scripts from the address of the assets and from nowhere else: users'
-    files, which have the same origin, may be scripts too. What pages show of files comes from here, documents as blobs.
+    host: the name by which the client reached the gateway. Pages run scripts only from the assets' address, because
+    users' files have the same origin and may be scripts too. Pages show images from this gateway, and documents as
+    blobs.
     """
     if any(name == "Content-Security-Policy" for name, _ in answer.headers):
         return ()
@@ -197,12 +204,12 @@ def protecting(answer: AnyAnswer, host: str) -> Headers:
     if _NAMEABLE_HOST.fullmatch(host):
         assets = f"{host}{assets_address()}"
     else:
-        assets = "'self'"  # The grammar of policies has no IPv6 addresses, and no dot at the end of a name.
+        assets = "'self'"  # The grammar of policies allows neither IPv6 addresses nor a trailing dot.
     return (("Content-Security-Policy", _PAGE_POLICY.format(assets=assets)),)
 
 
 def fault_answer(fault: HttpFault) -> Answer:
-    """The answer for a fault."""
+    """The answer for this fault."""
     message = str(fault)
     if fault.known_as:
         message += ("\n" if fault.shape == "plain" else " ") + fault.known_as

@@ -1,4 +1,4 @@
-"""The arguments of a request, from its query first and then from its form, and how each is parsed. Pure. [spec webapi 1.3]
+"""The arguments of a request, from its query and then its form, and how each is parsed. Pure. [spec webapi 1.3]
 
 No message quotes a private key.
 """
@@ -18,23 +18,23 @@ from grid.limits import MAX_RSA_KEY_SIZE
 from grid.mutable.share.geometry import FormatName
 
 FileFormat = Literal["chk", "sdmf", "mdmf"]
-"""The formats of files; all but the first are mutable."""
+"""The formats of files. All but the first are mutable."""
 
 
 def choose_format(format: FileFormat | None, mutable: bool | None) -> FileFormat:
-    """The format named; without one, whether it is to be mutable decides, which means SDMF always."""
+    """Return the format named, or else the one that `mutable` implies; a mutable file without a format is SDMF."""
     if format is not None:
         return format
     return "sdmf" if mutable else "chk"
 
 
 def mutable_format(format: FileFormat) -> FormatName | None:
-    """The format as the engine of mutable files knows it; None if the file is immutable."""
+    """The format as the engine of mutable files names it; None if the file is immutable."""
     return None if format == "chk" else format
 
 
 def parse_key_argument(text: str) -> PrivateKey:
-    """The key in the URL-safe base64 of a DER key of 2048 bits, PKCS#1 or PKCS#8, with or without `=`; FormatError."""
+    """Parse URL-safe base64, with or without `=`, of a 2048-bit DER key in PKCS#1 or PKCS#8; FormatError."""
     if len(text) > 2 * MAX_RSA_KEY_SIZE:
         raise FormatError("private-key= is longer than any key")
     padded = text.rstrip("=")
@@ -50,7 +50,7 @@ def parse_key_argument(text: str) -> PrivateKey:
 
 
 MAX_ARGUMENTS = 1000
-"""Arguments in a query or a form; a form of ours has six."""
+"""Arguments allowed in a query or a form; our own forms have six."""
 
 _TRUE = frozenset({"true", "t", "1", "on"})
 _FALSE = frozenset({"false", "f", "0", "off"})
@@ -59,7 +59,7 @@ Replace = Literal[True, False, "only-files"]
 
 
 class Arguments:
-    """Names and values; of several values of one name the first counts."""
+    """Arguments by name. If a name has several values, the first counts."""
 
     def __init__(self, query: Sequence[tuple[str, str]] = ()) -> None:
         self._values: dict[str, str] = {}
@@ -67,7 +67,7 @@ class Arguments:
         self.add(query)
 
     def add(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """More of them, after those there are."""
+        """Add arguments after the existing ones."""
         for name, value in pairs:
             self._values.setdefault(name, value)
 
@@ -75,19 +75,19 @@ class Arguments:
         return name in self._values
 
     def text(self, name: str, default: str | None = None) -> str | None:
-        """The value; BadRequest if it is not UTF-8."""
+        """The value as text; BadRequest if it is not UTF-8."""
         value = self._values.get(name, default)
         if value is not None and not _is_text(value):
             raise BadRequest(f"{name}= is not UTF-8")
         return value
 
     def shown(self, name: str) -> str | None:
-        """The value, with replacement characters for what is not UTF-8 in it."""
+        """The value for display: bytes that are not UTF-8 become replacement characters."""
         value = self._values.get(name)
         return None if value is None else value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
     def required(self, name: str) -> str:
-        """The value; BadRequest if there is none."""
+        """The value; BadRequest if it is missing."""
         value = self.text(name)
         if value is None:
             raise BadRequest(f"{name}= is missing")
@@ -95,15 +95,15 @@ class Arguments:
 
     @property
     def t(self) -> str:
-        """What is to be done."""
+        """The requested operation, `t=`."""
         return (self.text("t") or "").strip()
 
     def flag(self, name: str, default: bool) -> bool:
-        """A boolean; BadRequest for anything else."""
+        """A boolean; BadRequest if it is anything else."""
         return self.flag_if_given(name) if self._values.get(name) is not None else default  # type: ignore[return-value]
 
     def flag_if_given(self, name: str) -> bool | None:
-        """A boolean, None without one; BadRequest for anything else."""
+        """A boolean, or None if it is missing; BadRequest if it is anything else."""
         value = self._values.get(name)
         if value is None:
             return None
@@ -115,12 +115,12 @@ class Arguments:
         raise BadRequest(f"{name}= is either true or false")
 
     def replace(self) -> Replace:
-        """`replace=`: may something be replaced, and what."""
+        """`replace=`: whether something may be replaced, and what."""
         value = (self._values.get("replace") or "").strip().lower()
         return "only-files" if value == "only-files" else self.flag("replace", True)
 
     def format(self) -> FileFormat | None:
-        """`format=`, None without one."""
+        """`format=`, or None if it is missing."""
         match (self._values.get("format") or "").strip().lower():
             case "":
                 return None
@@ -133,7 +133,7 @@ class Arguments:
         raise BadRequest("format= is one of CHK, SDMF and MDMF")
 
     def offset(self) -> int | None:
-        """`offset=`, None without one."""
+        """`offset=`, or None if it is missing."""
         value = self._values.get("offset")
         if value is None:
             return None
@@ -143,7 +143,7 @@ class Arguments:
         return int(text)
 
     def count(self, name: str) -> int | None:
-        """A whole number, None without one; BadRequest for anything else."""
+        """A whole number, or None if it is missing; BadRequest if it is anything else."""
         value = self._values.get(name)
         if value is None:
             return None
@@ -154,9 +154,9 @@ class Arguments:
 
 
 def parse_query(raw: bytes) -> list[tuple[str, str]]:
-    """The pairs of a query or of a form of type x-www-form-urlencoded; BadRequest if there are too many.
+    """Parse a query or a form of type x-www-form-urlencoded into pairs; BadRequest if there are too many.
 
-    What is not UTF-8 in them is kept as surrogates: only who uses such a value needs to refuse it.
+    Bytes that are not UTF-8 become surrogates: only code that uses such a value has to refuse it.
     """
     if not raw:
         return []

@@ -1,7 +1,7 @@
-"""A request's body as it arrives: chunks that wait until a handler takes them, and the rate it must keep. [spec webapi 1.1]
+"""A request's body: buffers chunks until a handler takes them, and enforces a least rate. [spec webapi 1.1]
 
-Owns the bound on bytes that arrived and were not taken: past it the socket is not read. They count with those of all bodies
-that are kept in memory: while these are too many, each takes as little as it can. Knows nothing of HTTP.
+Owns the bound on buffered bytes; beyond it, the socket is not read. They count toward the shared memory of all bodies:
+while that is over its limit, each body buffers as little as it can. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from grid.wire.connections.body_rate import BodyRate
 from grid.wire.http.format.messages import keep_piece
 
 MAX_WAITING = 2**20
-"""Bytes that may have arrived and not been taken."""
+"""Bytes that may be buffered for a handler."""
 
 MAX_CHUNK = 2**20
-"""Bytes handed over at once: what arrived in small pieces is joined."""
+"""Bytes handed over at once; small pieces are joined."""
 
 
 def _ignore(_: int) -> None:
@@ -31,7 +31,7 @@ def _ignore(_: int) -> None:
 
 
 class Body:
-    """What arrives. size: bytes in all, None if nobody said. content_type: as the request has it, "" without one."""
+    """The arriving body. size: total bytes, None if unknown. content_type: as in the request, "" without one."""
 
     def __init__(
         self,
@@ -44,8 +44,10 @@ class Body:
         memory: SpoolFolder,
         rate: BodyRate,
     ) -> None:
-        """pause, resume: stop and go on reading the socket. make_spool: where a body is kept that is read twice.
-        memory: counts what bodies hold together. rate: notified when we wait for the client, and of what comes.
+        """pause, resume: stop and resume reading the socket.
+
+        make_spool: makes the storage for a body that is read twice. memory: counts the bytes that all bodies buffer.
+        rate: notified when a handler waits for the client, and of each arrival.
         """
         self.size = size
         self.content_type = content_type
@@ -64,23 +66,23 @@ class Body:
 
     @property
     def waited_s(self) -> float:
-        """How long a handler that waits for more has waited for the client; 0 if none does."""
+        """Seconds that a waiting handler has waited for the client; 0 if none waits."""
         return 0.0 if self._taker is None else self._rate.waited_s
 
     @property
     def has_ended(self) -> bool:
-        """Whether all of it arrived."""
+        """Whether the whole body has arrived."""
         return self._has_ended
 
     @property
     def is_wanted(self) -> bool:
-        """Whether somebody waits for more."""
+        """Whether a handler waits for more."""
         return not self._has_ended and not self._is_paused
 
-    # What the connection says.
+    # Called by the connection.
 
     def arrive(self, data: bytes) -> None:
-        """More bytes."""
+        """Take in more bytes."""
         self.received += len(data)
         self._rate.move(len(data))
         if self._discards:
@@ -94,30 +96,30 @@ class Body:
         self._wake()
 
     def end(self) -> None:
-        """That was all."""
+        """Mark the body as complete."""
         self._has_ended = True
         self._wake()
 
     def fail(self, error: Exception) -> None:
-        """No more will come, although there should."""
+        """End the body early with this error."""
         self._error = error
         self._wake()
 
     def discard(self) -> None:
-        """Nobody will take what is left."""
+        """Drop the rest of the body, which no handler will take."""
         self.close()
         self._go_on()
 
     def close(self) -> None:
-        """The request is over: nothing is kept of what was not taken."""
+        """Drop what was not taken, since the request is over."""
         self._discards = True
         self._pieces.clear()
         self._wait(-self._waiting)
 
-    # What a handler does.
+    # Called by a handler.
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The bytes in order, each chunk of at most MAX_CHUNK or as it came; once. BadRequest if the client stops."""
+        """Yield the bytes in order, once, in chunks of at most MAX_CHUNK. BadRequest if the client goes away."""
         while True:
             chunk = await self._next()
             if not chunk:
@@ -125,7 +127,10 @@ class Body:
             yield chunk
 
     async def read_all(self, limit: int, count: Callable[[int], None] = _ignore) -> bytes:
-        """All of it; PayloadTooLarge past the limit, before more is kept. count: called with the size of each piece kept."""
+        """Read the whole body; PayloadTooLarge before more than `limit` is buffered.
+
+        count: called with the size of each piece.
+        """
         pieces = []
         async for chunk in self._limited(limit):
             count(len(chunk))
@@ -134,7 +139,8 @@ class Body:
 
     @asynccontextmanager
     async def spooled(self, limit: int) -> AsyncIterator[Spool]:
-        """All of it, readable from any offset while the context lasts; NoSpaceError, PayloadTooLarge past the limit."""
+        """Spool the whole body for random access while the context lasts; NoSpaceError, PayloadTooLarge past the limit.
+        """
         with self._make_spool() as spool:
             async for chunk in self._limited(limit):
                 await spool.write(chunk)
@@ -196,10 +202,10 @@ def gone() -> BadRequest:
 
 
 class LateBodyWatch:
-    """Looks at one body again and again."""
+    """Checks one body periodically."""
 
     def __init__(self, clock: Clock, body: Body, on_late: Callable[[], None]) -> None:
-        """on_late: called once, if the body is wanted and comes too slowly."""
+        """on_late: called once, if a handler waits for the body and it arrives too slowly."""
         self._clock = clock
         self._body = body
         self._on_late = on_late
@@ -207,16 +213,16 @@ class LateBodyWatch:
         self._seen = 0
 
     def watch(self) -> None:
-        """Begin, and go on."""
+        """Start checking."""
         self._timer = self._clock.call_later(GATEWAY_BODY_PERIOD_S, self._check)
 
     def end(self, on_late: Callable[[], None]) -> None:
-        """Nobody wants the rest: it may come for one more period, then `on_late` is called."""
+        """Give the rest of the body, which nobody waits for, one more period; then call `on_late`."""
         self.stop()
         self._timer = self._clock.call_later(GATEWAY_BODY_PERIOD_S, on_late)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

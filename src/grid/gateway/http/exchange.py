@@ -1,4 +1,4 @@
-"""What a handler sees of one request. No types of the HTTP library are in it. [spec webapi 1]"""
+"""One request as its handler sees it, without types of the HTTP library. [spec webapi 1]"""
 
 from __future__ import annotations
 
@@ -18,25 +18,27 @@ from grid.gateway.shared.services import Services
 from grid.wire.budget.server_memory import ByteBudget
 
 TAKES_CHILDREN = frozenset({"mkdir-with-children", "mkdir-immutable", "set_children", "set-children"})
-"""The values of `t` whose body describes children as JSON."""
+"""The values of `t` whose body describes children in JSON."""
 
 
 class Headers:
-    """Header fields by their names in any case; of several of one name the first."""
+    """Header fields by case-insensitive name. If a field occurs several times, the first counts."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         """values: names in lower case."""
         self._values = dict(values)
 
     def get(self, name: str) -> str | None:
-        """The value, if there is one."""
+        """The field's value, or None."""
         return self._values.get(name.lower())
 
 
 @define(kw_only=True, eq=False)
 class Exchange:
-    """One request. segments: its path, decoded; a trailing slash leaves a last "". origin: scheme and host of the gateway,
-    as the client wrote them. raw_path: with neither query nor decoding; never to be logged.
+    """One request. segments: its decoded path; a trailing slash adds a final "".
+
+    origin: the gateway's scheme and host, as the client wrote them. raw_path: undecoded and without the query; must
+    never be logged.
     """
 
     method: str
@@ -54,8 +56,10 @@ class Exchange:
 
     @property
     def is_form(self) -> bool:
-        """Whether the body is a form; for POST only. What describes children is JSON, whatever its type says: programs
-        that leave the type to their HTTP library send it labeled as a form. [spec webapi 5.4]
+        """Whether the body is a form (POST only).
+
+        A body that describes children is JSON, whatever its type says, because programs that leave the type to their
+        HTTP library send it labeled as a form. [spec webapi 5.4]
         """
         if self.method != "POST" or not is_form(self.body.content_type):
             return False
@@ -63,11 +67,14 @@ class Exchange:
 
     @property
     def wants_page(self) -> bool:
-        """Whether a browser asks for something to show: programs, scripts and pictures take anything, and get plain text."""
+        """Whether a browser wants a page to show. Programs, scripts and images accept anything, and get plain text."""
         return "text/html" in (self.headers.get("accept") or "").lower()
 
     async def form(self) -> Form:
-        """The body as a form, its fields added to the arguments; an empty one if the body is none. Kept for this request."""
+        """Read the body as a form and add its fields to the arguments; empty if the body is no form.
+
+        Cached for this request.
+        """
         if self._form is None:
             if self.is_form:
                 settings = self.gateway.settings
@@ -84,11 +91,11 @@ class Exchange:
         self._held.append((budget, size))
 
     async def hold(self, budget: ByteBudget, size: int) -> None:
-        """Wait for that many bytes of the budget, and hold them as long as this request lasts."""
+        """Wait for `size` bytes of the budget, and hold them until this request ends."""
         self._held.append((budget, await budget.acquire(size)))
 
     def close(self) -> None:
-        """Forget what was kept for this request."""
+        """Release what was held for this request."""
         if self._form is not None:
             self._form.close()
         held, self._held = self._held, []
@@ -97,9 +104,10 @@ class Exchange:
 
 
 def split_path(raw: bytes) -> tuple[str, ...]:
-    """The segments of a raw path, each decoded after the split; BadRequest if one is not UTF-8. [spec webapi 1, 1.2]
+    """Split a raw path into segments, each decoded after the split; BadRequest if one is not UTF-8. [spec webapi 1,
+    1.2]
 
-    Empty segments at the beginning do not count: programs append `/uri/...` to a `node.url` that ends with a slash.
+    Leading empty segments are dropped, because programs append `/uri/...` to a `node.url` that ends with a slash.
     """
     if not raw.startswith(b"/"):
         raise BadRequest("the path does not begin with a slash")
@@ -110,7 +118,7 @@ def split_path(raw: bytes) -> tuple[str, ...]:
 
 
 def parse_child(segment: str) -> Child:
-    """The object of a capability in a path; a line feed after it is ignored. Unknown ones are a target too."""
+    """Parse the capability in a path, ignoring a line feed after it. A capability of unknown kind is allowed."""
     cap = parse_cap(segment.removesuffix("\n"))
     if isinstance(cap, UnknownCap):
         if cap.error is not None:
@@ -120,6 +128,6 @@ def parse_child(segment: str) -> Child:
 
 
 def own_path(exchange: Exchange) -> str:
-    """The address of the directory that a request is for, as its page has it."""
+    """The address of the directory that the request names, as its page writes it."""
     root, *names = exchange.segments[1:]
     return object_path(root.removesuffix("\n"), names[:-1] if names and not names[-1] else names, directory=True)

@@ -1,6 +1,6 @@
-"""Forms in a request's body: small fields to arguments, the one named `file` to a spool. [spec webapi 1.3]
+"""Parses forms in request bodies: small fields become arguments, and the one named `file` is spooled. [spec webapi 1.3]
 
-Owns the bounds on forms. A file streams through the parser; nothing of it is kept in memory past a spool's batch.
+Owns the bounds on forms. A file streams through the parser; memory holds no more of it than a spool's batch.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ MULTIPART = "multipart/form-data"
 URLENCODED = "application/x-www-form-urlencoded"
 
 MAX_FIELD = 2**20
-"""Bytes of a field that is no file: a private key and a capability have some thousands."""
+"""Bytes of a field other than a file; a private key or a capability has a few thousand."""
 
 MAX_FORM = 4 * 2**20
 """Bytes of all such fields together."""
 
 POOLED_FORM = 2**16
-"""Bytes of a form from which it is taken apart on the pool: 10 ms if all of them are escaped. Longer ones share memory."""
+"""Forms from this many bytes on are parsed on the pool: 10 ms if all bytes are escaped. Longer ones share memory."""
 
 
 @define(kw_only=True)
 class Form:
-    """What a form brought besides its fields. file: None if it had none; its owner closes it. file_name: as sent."""
+    """A parsed form. file: None if it had none; the caller closes it. file_name: as sent."""
 
     file: Spool | None = field(default=None, repr=False)
     file_name: str | None = None
 
     def close(self) -> None:
-        """Forget the file."""
+        """Close the file, if there is one."""
         if self.file is not None:
             self.file.close()
 
 
 def is_form(content_type: str) -> bool:
-    """Whether a body of this type is a form, and not data of its own."""
+    """Whether a body of this type is a form."""
     return _kind(content_type) in (MULTIPART, URLENCODED)
 
 
 async def read_form(
     body: Body, arguments: Arguments, folder: SpoolFolder, cpu: CpuPool, take: Callable[[int], None]
 ) -> Form:
-    """Take a body that is a form; its fields become arguments, after those there are.
+    """Parse a body that is a form, and append its fields to the arguments.
 
-    folder: where a file is kept meanwhile. take: called with the bytes of long fields that are kept in memory; it may raise.
+    folder: where a file is spooled. take: called with the byte counts of long fields buffered in memory; it may raise.
     BadRequest; PayloadTooLarge; NoSpaceError.
     """
     kind, options = parse_options_header(body.content_type)
@@ -83,14 +83,14 @@ def _kind(content_type: str) -> str:
 
 
 class _Fields:
-    """The bytes of all fields of one form."""
+    """Counts the bytes of all fields of one form."""
 
     def __init__(self, take: Callable[[int], None]) -> None:
         self._take = take
         self.size = 0
 
     def grow(self, size: int) -> None:
-        """That many more have come."""
+        """Count more bytes."""
         before, self.size = self.size, self.size + size
         if self.size > POOLED_FORM:
             self._take(size if before > POOLED_FORM else self.size)

@@ -1,7 +1,7 @@
-"""Which requests are taken at all: the right host, no stranger's page behind them. Pure. [spec webapi 12]
+"""Rejects requests for foreign hosts and from foreign pages. Pure. [spec webapi 12]
 
-Browsers send what a page asks them to, to any address: DNS that changes its mind makes a stranger's page one of ours, and
-forms post anywhere. Both can be recognized by headers that programs do not send and pages cannot forge.
+A page can make a browser send requests to any address: DNS rebinding makes a foreign page look like ours, and a form
+can post anywhere. Headers that programs do not send and pages cannot forge reveal both.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from grid.gateway.shared.services import AllowedHosts
 MAX_SHOWN = 253
 
 _ABSOLUTE = re.compile(rb"https?://([^/?#]*)", re.IGNORECASE)
-"""How a request line begins that names the host as well, as it does for a proxy."""
+"""A request line that also names the host, as one to a proxy does."""
 
 _NAME = re.compile(r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]", re.ASCII)
 _HOST = re.compile(r"""(?:\[[0-9A-Fa-f:.]+\]|[^\x00-\x20\x7f-\U0010ffff/\\@?#"'<>\[\]:;,&]+)(?::[0-9]{0,5})?""")
-"""A name or an address, and a port: what may stand in a URL that we answer with."""
+"""A host name or address with an optional port: the syntax allowed in URLs that we send."""
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITES = frozenset({"same-origin", "none"})
@@ -29,10 +29,11 @@ _OWN_SITES = frozenset({"same-origin", "none"})
 def check_host(
     headers: Headers, hosts: AllowedHosts | None, own: str | None = None, *, target: str | None = None
 ) -> str:
-    """The Host as it came; MisdirectedRequest if it is none of these (None: any), BadRequest if it is no host at all.
+    """Return the Host header; MisdirectedRequest unless it is one of `hosts` (None: any), BadRequest if it is
+    malformed.
 
-    own: what stands for a Host that is absent, None where that is a mistake. No browser leaves it out. target: the host in
-    the request line, which counts for more than a Host.
+    own: replaces a missing Host; None makes a missing Host an error. Browsers always send one. target: the host in the
+    request line, which overrides the header.
     """
     host = headers.get("host")
     if host is None and own is not None and target is None:
@@ -51,7 +52,7 @@ def check_host(
 
 
 def split_target(raw: bytes) -> tuple[str | None, bytes]:
-    """What a request line asks for: the host, if it names one, and the path with its query. [RFC 9112 3.2.2]"""
+    """Split a request target into the host, if it names one, and the path with its query. [RFC 9112 3.2.2]"""
     found = _ABSOLUTE.match(raw)
     if found is None:
         return None, raw
@@ -60,12 +61,13 @@ def split_target(raw: bytes) -> tuple[str | None, bytes]:
 
 
 def check_origin(method: str, headers: Headers, host: str) -> None:
-    """Forbidden if a page of another origin makes the browser change something here."""
+    """Raise Forbidden if a page of another origin makes the browser change something here."""
     if method in _SAFE_METHODS:
         return
     origin, site = headers.get("origin"), (headers.get("sec-fetch-site") or "none").lower()
+    # Our own forms arrive like this: our pages send no referrer, which makes browsers hide the origin of forms too.
     if origin == "null" and site == "same-origin":
-        return  # Our own forms: our pages send no referrer, and then browsers keep the origin of a form to themselves as well.
+        return  # Our own forms arrive like this: our pages send no referrer, which makes browsers hide the origin of forms too.
     if origin is not None:
         try:
             found = urlsplit(origin)
@@ -79,7 +81,7 @@ def check_origin(method: str, headers: Headers, host: str) -> None:
 
 
 def loggable(segments: tuple[str, ...], t: str) -> str:
-    """What the access log says of a path: nothing that anybody could use."""
+    """The path as the access log shows it, without secrets."""
     first = segments[0] if segments else ""
     shown = first if first.isascii() and first.replace("-", "").replace(".", "").replace("_", "").isalnum() else ""
     rest = "/..." if len(segments) > 1 else ""
@@ -88,7 +90,7 @@ def loggable(segments: tuple[str, ...], t: str) -> str:
 
 
 def _explain(name: str) -> str:
-    """What to do about a name that is not ours; the name itself only where it is one."""
+    """Explain what to do about a host name that is not ours. Quote the name only if it is a valid one."""
     shown = name if _NAME.fullmatch(name) and len(name) <= MAX_SHOWN else "NAME"
     return (
         f"this gateway does not answer to that name, so that other sites cannot pose as it. Use the address"

@@ -1,6 +1,6 @@
-"""The page that a person gets when their request is refused, with the form they sent. [spec webapi 1.6]
+"""The page that a person gets when a request is refused, with the form they sent. [spec webapi 1.6]
 
-Programs get the line that 1.20 sends: who says `Accept: text/html` is a browser.
+Programs get 1.20's line of text instead. A client that sends `Accept: text/html` counts as a browser.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OBJECTS = frozenset({"uri", "cap"})
 
 
 def refusal(exchange: Exchange | None, fault: HttpFault) -> Answer:
-    """The answer to the sender of a request for a fault. exchange: None if the request could not be read."""
+    """The answer for a refused request. exchange: None if the request could not be read."""
     if exchange is None or not exchange.wants_page or fault.shape == "json":
         return fault_answer(fault)
     html = render_mistake(
@@ -33,7 +33,7 @@ def refusal(exchange: Exchange | None, fault: HttpFault) -> Answer:
 
 
 def _form_again(exchange: Exchange) -> Markup | None:
-    """The form that was sent, with what was typed into it; None if it was none of the pages' own."""
+    """The form that was sent, filled in as before; None if it was not one of our pages' forms."""
     first, *rest = exchange.segments
     if first not in _OBJECTS:
         return None
@@ -74,7 +74,7 @@ def _directory_form(exchange: Exchange) -> Markup | None:
 
 
 def _back(exchange: Exchange) -> Back | None:
-    """Where the form was, or the directory above what could not be shown."""
+    """A link back to the form, or to the directory above an object that cannot be shown."""
     given = exchange.arguments.shown("when_done")
     if given:
         try:

@@ -1,4 +1,5 @@
-"""Which part of a file a request wants, and whether its client has it already: Range and If-None-Match. Pure.
+"""Range and If-None-Match: which part of a file a client requests, and whether it already has it. Pure.
+
 [spec webapi 4.3, 4.4]
 """
 
@@ -30,18 +31,18 @@ class ByteRange:
 
     @property
     def length(self) -> int:
-        """Bytes in it."""
+        """Bytes in the range."""
         return self.stop - self.start
 
     def content_range(self, size: int) -> str:
-        """The Content-Range header's value, of a file of this size."""
+        """The value of the Content-Range header for a file of this size."""
         return f"bytes {self.start}-{self.stop - 1}/{size}"
 
 
 def parse_range(header: str | None, size: int) -> ByteRange | None:
-    """What is asked for of a file of `size` bytes; None for all of it: no header, or none that has a meaning.
+    """Return the range requested of a file of `size` bytes; None for all of it, also if the header makes no sense.
 
-    Of several ranges the first is meant. RangeBeyondEndError.
+    Of several ranges, the first counts. RangeBeyondEndError.
     """
     if header is None:
         return None
@@ -57,7 +58,7 @@ def parse_range(header: str | None, size: int) -> ByteRange | None:
 
 
 def _parse_spec(text: str) -> tuple[int | None, int | None] | None:
-    """First and last byte as they are written; None if they have no meaning."""
+    """The first and last byte as written; None if they make no sense."""
     match = _SPEC.fullmatch(text)
     if match is None or text == "-":
         return None
@@ -70,7 +71,7 @@ def _parse_spec(text: str) -> tuple[int | None, int | None] | None:
 
 
 def _number(digits: str) -> int | None:
-    """No file has a byte whose number has more than _MOST_DIGITS digits."""
+    """Parse a byte offset. No file has an offset of more than _MOST_DIGITS digits."""
     if not digits:
         return None
     digits = digits.lstrip("0") or "0"
@@ -87,22 +88,22 @@ def _resolve(first: int | None, last: int | None, size: int) -> ByteRange | None
 
 
 TAGGED_VIEWS = frozenset({"", "json", "uri", "readonly-uri"})
-"""The values of `t` whose answers have a tag."""
+"""The values of `t` whose answers have an entity tag."""
 
 
 _TAG = b"grid_entity_tag_v1"
 
 
 def entity_tag(cap: KnownCap, view: str, *, by_path: bool) -> str | None:
-    """The tag, without quotes as 1.20 sends it, of what `t=view` answers; None where it could change.
+    """The tag of the answer to `t=view`, unquoted as 1.20 sends it; None if the answer could change.
 
-    by_path: the object was found in a directory, so that its JSON has metadata that may change.
+    by_path: the object was found in a directory, which adds mutable metadata to its JSON.
     """
     body = cap.body if isinstance(cap, DirectoryCap) else cap
     if view not in TAGGED_VIEWS or (by_path and view == "json"):
         return None
     if isinstance(body, SliceCap | SequenceCap):
-        # Others may have the same storage index.
+        # Hash the whole capability, since other objects may share its storage index.
         return f"{encode(tagged_hash(_TAG, body.to_string().encode(), 16))}-{view}"
     if not isinstance(body, ChkCap | ChkVerifyCap):
         return None
@@ -111,7 +112,7 @@ def entity_tag(cap: KnownCap, view: str, *, by_path: bool) -> str | None:
 
 
 def is_held(if_none_match: str | None, tag: str | None) -> bool:
-    """Whether the client said that it has what the tag stands for, quoted or not, alone or in a list."""
+    """Whether the header lists the tag, quoted or not."""
     if if_none_match is None or tag is None:
         return False
     listed = [part.strip() for part in if_none_match.split(",")]

@@ -1,9 +1,10 @@
 """One request of the gateway: its body streams in, a handler runs, the answer streams out. [spec webapi 1.1]
 
-Owns what a request may take of time and memory, and what of it may be logged. Twisted's spooling of whole bodies is
-passed by.
+Owns how much time and memory a request may take, and what the log says of it. Bypasses Twisted's spooling of whole
+bodies.
 
-Cost: memory: a body's bound and a window of the engine for each request. One turn of the event loop before a handler runs.
+Cost: memory: a body's bound and one flow window of the engine per request. One turn of the event loop before a handler
+runs.
 """
 
 from __future__ import annotations
@@ -56,12 +57,12 @@ class RequestOwner(Protocol):
     is_closing: bool
 
     def forget(self, request: GatewayRequest) -> None:
-        """The request is over."""
+        """Called when the request is over."""
 
 
 @define
 class _Reply:
-    """The answer to a request on its way. is_over: all of it is written; some of the request's body may still come."""
+    """An answer being sent. is_over: all of it is written; the request's body may still be arriving."""
 
     answer: AnyAnswer | None = None
     has_begun: bool = False
@@ -71,7 +72,10 @@ class _Reply:
 
 @define
 class _Record:
-    """What is logged and counted of a request. shown: its path without secrets. called: what traffic counts it as."""
+    """What is logged and counted of a request. shown: its path without secrets.
+
+    called: its name in the traffic counters.
+    """
 
     began_at: float = 0.0
     shown: str = "/"
@@ -80,7 +84,7 @@ class _Record:
 
 
 class GatewayRequest(http.Request):
-    """One request, handled from the end of its headers on."""
+    """One request, from the end of its headers on."""
 
     channel: Any
     factory: RequestOwner
@@ -102,10 +106,10 @@ class GatewayRequest(http.Request):
         """The gateway's clock."""
         return self.factory.gateway.store.runtime.clock
 
-    # What the channel says.
+    # Called by the channel.
 
     def gotLength(self, length: int | None) -> None:
-        """The headers are complete."""
+        """Start handling the request: its headers are complete."""
         self.method, self.uri = self.channel._command, self.channel._path
         self.clientproto = self.channel._version
         kind = (self.getHeader(b"content-type") or b"").decode("latin-1")
@@ -126,21 +130,21 @@ class GatewayRequest(http.Request):
         self.clock.call_later(0, self._start)
 
     def handleContentChunk(self, data: bytes) -> None:
-        """More of the body."""
+        """Take in more of the body."""
         if self.body is not None:
             self.body.arrive(data)
             if self._reply.is_over and self.body.received > GATEWAY_DISCARDED:
                 self._hang_up()
 
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
-        """The body is complete."""
+        """Mark the body as complete."""
         if self.body is not None:
             self.body.end()
         if self._reply.is_over:
             self._finish()
 
     def connectionLost(self, reason: Any) -> None:
-        """The client went away: whatever is done for it ends."""
+        """Cancel all work for the request: the client went away."""
         self._is_gone = True
         super().connectionLost(reason)
         self._relax()
@@ -156,11 +160,11 @@ class GatewayRequest(http.Request):
 
     @property
     def is_answered(self) -> bool:
-        """Whether all of the answer was written; some of the body may still come."""
+        """Whether the whole answer is written; the body may still be arriving."""
         return self._reply.is_over
 
     def withdraw(self) -> None:
-        """The connection has refused this request in its own words: nothing of it goes on, and nothing is said twice."""
+        """Stop handling the request: the connection has already sent a refusal, so this request must send nothing."""
         self._is_gone = True
         self._relax()
         if self.body is not None:
@@ -170,11 +174,11 @@ class GatewayRequest(http.Request):
 
     @property
     def waited_s(self) -> float:
-        """How long the client has been waited for: for its body, or for it to take the answer."""
+        """Seconds spent waiting for the client, either for its body or for it to accept the answer."""
         body_s = 0.0 if self.body is None else self.body.waited_s
         return max(body_s, 0.0 if self._reply.writer is None else self._reply.writer.waited_s)
 
-    # What the answer does.
+    # Called by the answer.
 
     def begin_answer(self) -> None:
         """Send the head, once."""
@@ -193,7 +197,7 @@ class GatewayRequest(http.Request):
             self.responseHeaders.setRawHeaders("Content-Type", [answer.content_type])
         size = len(answer.body) if isinstance(answer, Answer) else answer.size
         if self.method == b"HEAD" and isinstance(answer, Answer) and not answer.body:
-            size = None  # What GET would send was not made, and so its length is not known.
+            size = None  # The body that GET would send was not made, so its length is unknown.
         if size is not None and answer.status not in (204, 304):
             self.responseHeaders.setRawHeaders("Content-Length", [str(size)])
         if self.factory.is_closing or (self.body is not None and not self.body.has_ended):
@@ -201,24 +205,24 @@ class GatewayRequest(http.Request):
             self.channel.persistent = False
 
     def _common_headers(self, answer: AnyAnswer) -> Headers:
-        """What each answer has that does not say otherwise."""
+        """Default headers, which the answer may override."""
         return (*COMMON, *keeping(answer), *protecting(answer, self._host))
 
     def _switch(self, answer: SwitchingAnswer) -> None:
-        """Send a head after which the connection is no longer HTTP's."""
+        """Send the head of an answer after which the connection no longer speaks HTTP."""
         self.setResponseCode(answer.status)
         lines = [f"{name}: {value}" for name, value in (*COMMON, *SANDBOX, *answer.headers)]
         head = "\r\n".join(["HTTP/1.1 101 Switching Protocols", *lines, "", ""])
-        self.startedWriting = 1  # Twisted would write a head of its own, and chunks.
+        self.startedWriting = 1  # Otherwise Twisted would write its own head, and chunks.
         self.channel.switch(answer.receive)
         self.channel.writeSequence([head.encode("latin-1")])
 
     def abort(self) -> None:
-        """End the connection now, so that the client sees that the answer is short."""
+        """Close the connection at once, so the client notices that the answer is incomplete."""
         if self.channel is not None:
             self.channel.transport.abortConnection()
 
-    # Inside.
+    # Internals.
 
     def _start(self) -> None:
         if not self._is_gone:
@@ -245,7 +249,7 @@ class GatewayRequest(http.Request):
                 self._exchange.close()
 
     async def _answer(self) -> AnyAnswer:
-        """What the request is answered; the errors of its handler."""
+        """Run the handler and return its answer; raises its errors."""
         exchange = self._exchange = self._make_exchange()
         return await self.factory.routes.dispatch(exchange)
 
@@ -290,7 +294,7 @@ class GatewayRequest(http.Request):
 
     @property
     def _own_address(self) -> str | None:
-        """What the client connected to, where HTTP does not ask it to say so: HTTP/1.0 has no Host. [RFC 9112 3.2]"""
+        """The address the client connected to, for HTTP/1.0 requests without a Host. [RFC 9112 3.2]"""
         if self.clientproto != b"HTTP/1.0":
             return None
         address = self.getHost()
@@ -301,7 +305,7 @@ class GatewayRequest(http.Request):
 
     async def _send(self, answer: AnyAnswer) -> None:
         if self._is_gone:
-            return  # Nobody is there to read it; that may even be what it says.
+            return  # No client is left to read it; the error may even say so.
         self._reply.answer = answer
         if isinstance(answer, StreamedAnswer) and self.method != b"HEAD":
             await self._stream(answer)
@@ -312,14 +316,14 @@ class GatewayRequest(http.Request):
                 self.write(answer.body)
         self._reply.is_over = True
         if self.channel is not None:
-            # What is dropped of a body that nobody wants holds nothing against others.
+            # An unwanted body that is being discarded must not protect this connection from making room for others.
             self.channel.permit.stand(Standing.IDLE if self.code < 400 else Standing.STRANGER)
         if self.body is None or self.body.has_ended:
             self._finish()
         else:
-            # Closing over what is still on its way would lose the answer for the client.
+            # Closing while the body is still arriving would destroy the answer at the client.
             self.body.discard()
-            self.write(b"")  # Or the head of an answer without a body would wait for the end of the request.
+            self.write(b"")  # Otherwise the head of an empty answer would wait for the end of the request.
             if self._rate is not None:
                 self._rate.end(self._hang_up)
 
@@ -365,7 +369,7 @@ class GatewayRequest(http.Request):
         self.factory.forget(self)
 
     def _count(self, code: int | None) -> None:
-        """The request is over. code: None if the client did not get the whole answer."""
+        """Count and log the ended request. code: None if the client did not get the whole answer."""
         received = 0 if self.body is None else self.body.received
         seconds = self.clock.now() - self._record.began_at
         self._traffic.ended(self._method, self._record.called, code, seconds, received, self._record.sent)

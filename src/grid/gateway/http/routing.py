@@ -1,4 +1,4 @@
-"""Which handler answers which path, by its first segment. [spec webapi 2]"""
+"""Finds the handler of a path by its first segment. [spec webapi 2]"""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ class Routes:
         self._former: dict[str, Handler] = {}
 
     def add(self, handlers: Mapping[str, Handler]) -> None:
-        """More of them; ValueError if two are for one segment."""
+        """Add handlers; ValueError if a segment already has one."""
         for segment, handler in handlers.items():
             if segment in self._handlers:
                 raise ValueError(f"two handlers for /{segment}")
             self._handlers[segment] = handler
 
     def add_former(self, handlers: Mapping[str, Handler]) -> None:
-        """Handlers of addresses that pages once had and programs may have kept: no part of what is described."""
+        """Add handlers of former addresses, which programs may still use and which the API description omits."""
         self._former.update(handlers)
 
     @property
     def segments(self) -> frozenset[str]:
-        """All first segments, but for those of former addresses."""
+        """All first segments except those of former addresses."""
         return frozenset(self._handlers)
 
     async def dispatch(self, exchange: Exchange) -> AnyAnswer:
-        """The handler's answer; NotFound if there is none, NotImplementedHere for a method that nothing knows."""
+        """Run the handler; NotFound if there is none, NotImplementedHere for a method that no handler knows."""
         segment = exchange.segments[0]
-        # Load balancers ask for the options of the root to know whether the gateway is alive.
+        # Load balancers send OPTIONS for the root to learn whether the gateway is alive.
         if exchange.method not in KNOWN_METHODS and (exchange.method, segment) != ("OPTIONS", ""):
             raise NotImplementedHere("the method is not known here")
         handler = self._handlers.get(segment) or self._former.get(segment)
@@ -48,6 +48,6 @@ class Routes:
 
 
 def allow(exchange: Exchange, *methods: str) -> None:
-    """MethodNotAllowed unless the method is one of these."""
+    """Raise MethodNotAllowed unless the method is one of these."""
     if exchange.method not in methods:
         raise MethodNotAllowed("this resource has other methods", headers=(("Allow", ", ".join(methods)),))

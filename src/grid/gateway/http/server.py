@@ -1,11 +1,12 @@
-"""HTTP connections of the gateway, over Twisted's parser. [spec webapi 1.1]
+"""HTTP connections of the gateway, built on Twisted's parser. [spec webapi 1.1]
 
-Owns the limits on a connection, where one request ends and the next begins, and the orderly end of all connections.
-Two programs that disagree on a request's length can be made to disagree on what is a request: here each length can be
-given in one way only. A refusal is an answer that the client can read: what it is still sending is taken for a while,
-since closing the connection at once would discard the answer on the client's side.
+Owns the limits on connections, where one request ends and the next begins, and the orderly shutdown of all connections.
+If two programs disagree about a request's length, an attacker can smuggle one request inside another; so only one way
+to state a length is accepted. A refusal is an answer that the client can read: its remaining bytes are read for a
+while, since closing the connection at once would destroy the answer at the client.
 
-Cost: memory: a body's bound and a window of the engine for each request. One turn of the event loop before a handler runs.
+Cost: memory: a body's bound and one flow window of the engine per request. One turn of the event loop before a handler
+runs.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ from grid.wire.connections.connection_limit import ConnectionLimit, Permit
 from grid.wire.http.format.messages import ChunkedDecoder
 
 _MOST_DIGITS = 19
-"""Of a body's length: no file has as many bytes as a number with more of them."""
+"""Digits of a body's length; no file has a size with more of them."""
 
 _LINGER_S = 5.0
-"""How long what follows a refused head may go on."""
+"""Seconds to keep reading after a refused head."""
 
 
 class FramedChannel(http.HTTPChannel):
-    """A connection whose requests have one length each, or are refused."""
+    """A connection that refuses requests of ambiguous length."""
 
     transport: Any
 
@@ -55,7 +56,7 @@ class FramedChannel(http.HTTPChannel):
         self._dropped = 0
 
     def dataReceived(self, data: bytes) -> None:
-        """More from the client; of one that was refused, nothing that anybody reads."""
+        """Take bytes from the client; a refused client's bytes are dropped."""
         if not self._is_refused:
             super().dataReceived(data)
             return
@@ -64,17 +65,17 @@ class FramedChannel(http.HTTPChannel):
             self.transport.abortConnection()
 
     def lineReceived(self, line: bytes) -> None:
-        """A line of a head."""
+        """Take a line of a head."""
         if not self._is_refused:
             super().lineReceived(line)
 
     def rawDataReceived(self, data: bytes) -> None:
-        """Some of a body, or of what follows it."""
+        """Take part of a body, or what follows it."""
         if not self._is_refused:
             super().rawDataReceived(data)
 
     def headerReceived(self, line: bytes) -> bool:
-        """A field of the head; whether the request may go on."""
+        """Take a header field; return whether the request may go on."""
         name, _, value = line.partition(b":")
         value = value.strip(b" \t")
         match name.lower():
@@ -94,25 +95,25 @@ class FramedChannel(http.HTTPChannel):
         return True
 
     def end_body(self, rest: bytes) -> None:
-        """All of a body in chunks has come; rest: what follows it."""
+        """End a chunked body. rest: the bytes after it."""
         self._finishRequestBody(rest)
 
     def lineLengthExceeded(self, line: bytes) -> None:
-        """A line of the head does not end."""
+        """Refuse a head with an overlong line."""
         if self.requests and getattr(self.requests[-1], "body", None) is None:
             self.refuse(431, "a header is too long")
         else:
             self.refuse(414, "the address is too long")
 
     def refuse(self, status: int, text: str) -> None:
-        """Answer with this and end the connection, once the client has had time to read it."""
+        """Send this answer and close the connection once the client has had time to read it."""
         if self._is_refused:
             return
         self._is_refused = True
         self.persistent = False
         begun = [request for request in self.requests if request.startedWriting]
         if begun:
-            # The client may read an answer that is whole; in the midst of one nothing can be said.
+            # A complete answer still reaches the client; inside an unfinished one, an error cannot be sent.
             if all(request.is_answered for request in begun):
                 self.setTimeout(_LINGER_S)
             else:
@@ -133,7 +134,7 @@ class FramedChannel(http.HTTPChannel):
         self.setTimeout(_LINGER_S)
 
     def _respondToBadRequestAndDisconnect(self) -> None:
-        """What Twisted makes of a head or a chunk that it cannot read."""
+        """Refuse a head or chunk that Twisted cannot parse."""
         if self._receivedHeaderSize > self.totalHeadersSize or self._receivedHeaderCount > self.maxHeaders:
             self.refuse(431, "the headers are too long, or too many")
         else:
@@ -141,14 +142,14 @@ class FramedChannel(http.HTTPChannel):
 
 
 class _Chunks:
-    """A body in chunks, by the rules of the storage server: Twisted's take a size of any number of digits."""
+    """A chunked body, parsed by the storage server's rules: Twisted's allow a chunk size of any number of digits."""
 
     def __init__(self, channel: FramedChannel) -> None:
         self._channel = channel
         self._body = ChunkedDecoder()
 
     def dataReceived(self, data: bytes) -> None:
-        """More from the client."""
+        """Take bytes from the client."""
         try:
             pieces, rest = self._body.decode(data)
         except FormatError as error:
@@ -161,14 +162,14 @@ class _Chunks:
 
 
 _SEND_SIZE = 2**20
-"""Bytes given to the socket at once."""
+"""Bytes written to the socket at once."""
 
 _FAREWELL_S = 15.0
-"""How long the end of a gateway waits for a client to take the last of an answer over TLS, and to close its side."""
+"""Seconds that a shutdown waits for a client to read the end of an answer over TLS and to close its side."""
 
 
 class GatewayChannel(FramedChannel):
-    """One connection."""
+    """One connection of a gateway."""
 
     factory: GatewayFactory
     transport: Any
@@ -185,7 +186,7 @@ class GatewayChannel(FramedChannel):
         self._receive: Callable[[bytes], None] | None = None
 
     def connectionMade(self) -> None:
-        """Begin; what a stranger may take his time for is bounded from here on."""
+        """Start the timeouts that bound an idle client."""
         super().connectionMade()
         self.factory.connections.add(self)
         self.permit.hold(self.transport.abortConnection, lambda: self.requests[-1].waited_s if self.requests else 0.0)
@@ -193,7 +194,7 @@ class GatewayChannel(FramedChannel):
         self.setTimeout(GATEWAY_IDLE_S)
 
     def dataReceived(self, data: bytes) -> None:
-        """More from the client."""
+        """Take bytes from the client."""
         if self._receive is not None:
             self._receive(data)
             return
@@ -203,13 +204,13 @@ class GatewayChannel(FramedChannel):
         super().dataReceived(data)
 
     def allHeadersReceived(self) -> None:
-        """The request's own limits hold from here on."""
+        """Hand the timeouts over to the request."""
         self._relax()
         self.setTimeout(None)
         super().allHeadersReceived()
 
     def requestDone(self, request: Any) -> None:
-        """Wait for the next request, for a while."""
+        """Wait for the next request, up to the idle timeout."""
         if self.factory.is_closing:
             self.persistent = False
         super().requestDone(request)
@@ -219,7 +220,7 @@ class GatewayChannel(FramedChannel):
             self.setTimeout(GATEWAY_IDLE_S)
 
     def connectionLost(self, reason: Any = connectionDone) -> None:
-        """The client went away."""
+        """Clean up after the connection."""
         self._relax()
         if self._farewell is not None:
             self._farewell.cancel()
@@ -228,18 +229,18 @@ class GatewayChannel(FramedChannel):
         self.factory.lost(self)
 
     def hang_up(self) -> None:
-        """Close once all that was written has gone out, unless a request is under way."""
+        """Close once everything written has been sent, unless a request is under way."""
         if self._has_headers():
             return
         self.loseConnection()
         if self.isSecure() and self._farewell is None:
-            # TLS waits for the other side's farewell, which may never come.
+            # TLS waits for the other side's close message, which may never arrive.
             self._farewell = self.factory.gateway.store.runtime.clock.call_later(
                 _FAREWELL_S, self.transport.abortConnection
             )
 
     def switch(self, receive: Callable[[bytes], None]) -> None:
-        """The connection is no longer HTTP: what comes from now on, and came after the request, is for `receive`."""
+        """Leave HTTP: pass all further bytes, including those already received after the request, to `receive`."""
         self.persistent = False
         self._receive = receive
         early, self._dataBuffer = self._dataBuffer, []
@@ -247,11 +248,11 @@ class GatewayChannel(FramedChannel):
             receive(data)
 
     def stop_reading(self) -> None:
-        """A body waits to be taken."""
+        """Pause reading: a body waits to be taken."""
         self.transport.pauseProducing()
 
     def go_on_reading(self) -> None:
-        """It was."""
+        """Resume reading."""
         self.transport.resumeProducing()
 
     def _has_headers(self) -> bool:
@@ -268,7 +269,7 @@ class GatewayChannel(FramedChannel):
 
 
 class _Refused(Protocol):
-    """A connection for which there is no room: Twisted's TLS wants a protocol for it all the same."""
+    """A connection over the limit. Twisted's TLS needs a protocol for it anyway."""
 
     def connectionMade(self) -> None:
         transport: Any = self.transport
@@ -298,7 +299,7 @@ class GatewayFactory(http.HTTPFactory):
         self._idle: Deferred[None] | None = None
 
     def buildProtocol(self, address: Any) -> Any:
-        """A connection's channel, without Twisted's choice between versions of HTTP."""
+        """Make the channel of a connection, without Twisted's negotiation of HTTP versions."""
         permit = self._connection_limit.acquire(getattr(address, "host", None))
         if permit is None or not self._own_limit.admit(permit):
             if permit is not None:
@@ -313,28 +314,31 @@ class GatewayFactory(http.HTTPFactory):
         return channel
 
     def acceptableProtocols(self) -> list[bytes]:
-        """What TLS agrees on with a client that negotiates; without an answer Twisted ends the handshake."""
+        """The protocols offered to clients that negotiate over TLS; without one, Twisted fails the handshake."""
         return [b"http/1.1"]
 
     def _count_requests(self) -> None:
-        """Tell what counts requests what they can be called, and how many are under way."""
+        """Register the names of requests and the number under way with the traffic counters."""
         self.gateway.traffic.know(self.routes.segments, lambda: len(self.requests))
 
     def log(self, request: Any) -> None:
-        """Twisted's own access log has whole URLs in it."""
+        """Log nothing: Twisted's access log would contain whole URLs."""
 
     def forget(self, request: GatewayRequest) -> None:
-        """The request is over; its answer may still be on its way out."""
+        """Drop an ended request, whose answer may still be in the socket's buffer."""
         self.requests.discard(request)
 
     def lost(self, channel: GatewayChannel) -> None:
-        """The connection is gone."""
+        """Drop a closed connection."""
         self.connections.discard(channel)
         if not self.connections and self._idle is not None and not self._idle.called:
             self._idle.callback(None)
 
     async def drain(self, seconds: float) -> None:
-        """Let what runs end, for so long; then cut it. An answer has ended when the last of it has gone out."""
+        """Let running requests finish, for at most `seconds`; then close them.
+
+        Finished means that the answer has been sent.
+        """
         self.is_closing = True
         for channel in list(self.connections):
             channel.hang_up()

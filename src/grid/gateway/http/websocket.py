@@ -1,6 +1,7 @@
-"""One-way WebSockets: the handshake, and messages to the client; wsproto speaks the protocol. [spec webapi 9.6]
+"""WebSockets that send messages to clients: the handshake and the sending; wsproto speaks the protocol. [spec webapi
+9.6]
 
-Of what the client sends, only pings and the closing frame count; a client that sends much more is cut off.
+Only pings and closing frames are read from clients; one that sends much more is disconnected.
 """
 
 from __future__ import annotations
@@ -23,15 +24,18 @@ from grid.ports import Sink
 _WORDS = re.compile(r"[\s,]+")
 
 MAX_FROM_CLIENT = 65536
-"""Bytes that a client may send in all: pings and a closing frame are small, and few."""
+"""Bytes that a client may send in all; pings and a closing frame are small and few."""
 
 NextMessage = Callable[[], Awaitable[str | None]]
-"""Returns the next message; "" if there is none now, None at the end."""
+"""Returns the next message, "" if there is none yet, None at the end."""
 
 
 @frozen(kw_only=True)
 class SwitchingAnswer(StreamedAnswer):
-    """An answer after which the connection is no longer HTTP. receive: gets all bytes that the client sends from then on."""
+    """An answer after which the connection no longer speaks HTTP.
+
+    receive: called with all further bytes from the client.
+    """
 
     receive: Callable[[bytes], None] = field(repr=False)
 
@@ -39,10 +43,10 @@ class SwitchingAnswer(StreamedAnswer):
 def accept(
     exchange: Exchange, next_message: NextMessage, nudge: Callable[[], None], ended: Callable[[], None]
 ) -> SwitchingAnswer:
-    """The answer that opens the WebSocket and sends every message; BadRequest if the request is no handshake.
+    """Accept a WebSocket handshake and send every message; BadRequest if the request is not a handshake.
 
-    nudge: makes next_message return soon, since the client waits for a reply. ended: makes it return None, since the
-    client closed the WebSocket.
+    nudge: makes next_message return soon, because a reply to the client is due. ended: makes it return None, because
+    the client closed the WebSocket.
     """
     get = exchange.headers.get
     key = (get("sec-websocket-key") or "").strip()

@@ -1,4 +1,4 @@
-"""Where the bytes of an answer go: as fast as the client takes them, and no longer than it does. [spec webapi 1.5]"""
+"""Writes an answer at the client's speed, and stops when the client goes away. [spec webapi 1.5]"""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from grid.limits import GATEWAY_STALL_S
 from grid.ports import Buffer, Clock, Timer
 
 TOGETHER = 2**25
-"""Bytes that all answers under way may have copied for their sockets."""
+"""Bytes that all running answers may copy for their sockets."""
 
 LEAST_PIECE = 2**18
-"""Bytes of each that are, however many there are."""
+"""Bytes that each answer may copy, however many there are."""
 
 
 def piece_size(answers: int) -> int:
-    """Bytes that each of that many answers copies for its socket at once.
+    """Bytes that each of `answers` answers copies for its socket at once.
 
-    What a client takes slowly is then kept once, where it was read, and not in the socket's buffer too; but what a few
-    take fast is not cut up.
+    With a slow client, data is then held once, where it was read, and not again in the socket's buffer. With few
+    clients, pieces stay large.
     """
     return max(LEAST_PIECE, TOGETHER // max(1, answers))
 
 
 class Outlet(Protocol):
-    """What an answer is written to."""
+    """Where an answer is written."""
 
     @property
     def clock(self) -> Clock:
@@ -40,14 +40,14 @@ class Outlet(Protocol):
         """Send bytes of the body."""
 
     def abort(self) -> None:
-        """End the connection now."""
+        """Close the connection at once."""
 
 
 class Writer:
-    """Where an answer's bytes go; waits while the client does not take them."""
+    """A sink for an answer's bytes, which waits while the client does not accept them."""
 
     def __init__(self, outlet: Outlet, size: Callable[[], int]) -> None:
-        """size: bytes that are given to the outlet at once."""
+        """size: returns how many bytes to pass to the outlet at once."""
         self._outlet = outlet
         self._size = size
         self._ready: Deferred[None] | None = None
@@ -58,11 +58,11 @@ class Writer:
 
     @property
     def waited_s(self) -> float:
-        """How long the answer has waited for the client to take what it was sent."""
+        """Seconds that the answer has waited for the client to accept data."""
         return 0.0 if self._ready is None else self._outlet.clock.now() - self._paused_at
 
     async def write(self, data: Buffer) -> None:
-        """Take the bytes; the head goes before the first of them."""
+        """Send the bytes; the head goes before the first of them."""
         view = memoryview(data)
         await self._room()
         start = 0
@@ -75,20 +75,20 @@ class Writer:
             self._outlet.write(data if isinstance(data, bytes) and len(piece) == len(data) else bytes(piece))
 
     async def _room(self) -> None:
-        """Return when the client has taken what it was sent."""
+        """Wait until the client has accepted the sent data."""
         if self._is_paused:
             self._ready = Deferred()
             await self._ready
 
     def pauseProducing(self) -> None:
-        """The client is slower than we are."""
+        """Pause: the socket's buffer is full."""
         self._is_paused = True
         self._paused_at = self._outlet.clock.now()
         if self._stall is None:
             self._stall = self._outlet.clock.call_later(GATEWAY_STALL_S, self._outlet.abort)
 
     def resumeProducing(self) -> None:
-        """The client took what it was sent."""
+        """Resume: the socket's buffer has drained."""
         self._is_paused = False
         self._relax()
         ready, self._ready = self._ready, None
@@ -96,7 +96,7 @@ class Writer:
             ready.callback(None)
 
     def stopProducing(self) -> None:
-        """The client is gone; the request hears of it too."""
+        """Stop: the client is gone. The request is notified separately."""
         self._relax()
 
     def _relax(self) -> None:

@@ -1,1 +1,1 @@
-"""What monitors and supervisors of a node ask for: health, status, metrics, statistics, and logs."""
+"""Pages and data for monitors and supervisors of a node: health, status, metrics, statistics and logs."""

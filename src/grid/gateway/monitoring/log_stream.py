@@ -1,6 +1,6 @@
-"""The node's log for programs: one JSON object for each event, without secrets. [spec webapi 9.6]
+"""The node's log for programs: one JSON object per event, without secrets. [spec webapi 9.6]
 
-Owns the bound on what waits for a slow reader: past it events are dropped, and their number is reported.
+Owns the bound on events buffered for a slow reader: beyond it, events are dropped, and their number is reported.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from zope.interface import implementer
 from grid.gateway.faults import without_secrets
 
 MAX_READERS = 10
-"""Programs that follow the log at once."""
+"""Programs that may follow the log at once."""
 
 MAX_WAITING_EVENTS = 1000
-"""Events kept for each of them."""
+"""Events buffered for each of them."""
 
 MAX_TEXT = 4096
-"""Characters of a message."""
+"""Characters kept of a message."""
 
 
 class LogReader:
-    """One program that follows."""
+    """One program that follows the log."""
 
     def __init__(self) -> None:
         self._waiting: deque[str] = deque()
@@ -35,12 +35,12 @@ class LogReader:
         self.is_over = False
 
     def nudge(self) -> None:
-        """Let next() return, with nothing if there is nothing."""
+        """Make next() return, even without an event."""
         self._is_nudged = True
         self._wake()
 
     def put(self, text: str) -> None:
-        """One more event."""
+        """Queue an event."""
         if len(self._waiting) >= MAX_WAITING_EVENTS:
             self._lost += 1
             return
@@ -48,12 +48,12 @@ class LogReader:
         self._wake()
 
     def end(self) -> None:
-        """No more."""
+        """End the stream."""
         self.is_over = True
         self._wake()
 
     async def next(self) -> str | None:
-        """The next event, "" after a nudge, None when it is over."""
+        """Wait for the next event; "" after a nudge, None at the end."""
         while not self._waiting:
             if self._is_nudged:
                 self._is_nudged = False
@@ -75,7 +75,7 @@ class LogReader:
 
 @implementer(ILogObserver)
 class LogStreams:
-    """All of them; listens to the log only while there is one."""
+    """All readers of the log. Listens to the log only while there are any."""
 
     def __init__(self, publisher: LogPublisher = globalLogPublisher) -> None:
         self._publisher = publisher
@@ -83,36 +83,36 @@ class LogStreams:
 
     @property
     def is_full(self) -> bool:
-        """Whether no more may follow."""
+        """Whether the limit on readers is reached."""
         return len(self._readers) >= MAX_READERS
 
     def add(self, reader: LogReader) -> None:
-        """One more."""
+        """Add a reader."""
         if not self._readers:
             self._publisher.addObserver(self)
         self._readers.add(reader)
 
     def remove(self, reader: LogReader) -> None:
-        """It does not follow any more."""
+        """Remove a reader."""
         reader.end()
         self._readers.discard(reader)
         if not self._readers:
             self._publisher.removeObserver(self)
 
     def close(self) -> None:
-        """End them all: the gateway closes down."""
+        """End all streams, because the gateway shuts down."""
         for reader in list(self._readers):
             self.remove(reader)
 
     def __call__(self, event: LogEvent) -> None:
-        """Tell them all."""
+        """Pass the event to every reader."""
         text = pack_log_event(event)
         for reader in list(self._readers):
             reader.put(text)
 
 
 def pack_log_event(event: LogEvent) -> str:
-    """The event as a line of JSON: when, how grave, who says it, and what, with nothing that anybody could use."""
+    """Pack an event as a line of JSON: time, level, source and text, with secrets removed."""
     level = event.get("log_level", LogLevel.info)
     failure = event.get("log_failure")
     found: dict[str, object] = {

@@ -1,6 +1,6 @@
-"""What Prometheus scrapes at `/metrics`.
+"""Metrics of the gateway for Prometheus, at `/metrics`.
 
-Owns the names and the labels, of which there are few values: kinds and outcomes, never an object.
+Owns the names and labels. Labels have few values: kinds and outcomes, never an object.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Metrics:
     """The metrics of one gateway, in a registry of their own."""
 
     def __init__(self, gateway: Services, listeners: Callable[[], int]) -> None:
-        """listeners: how many follow operations now."""
+        """listeners: returns how many clients currently follow the operations."""
         self._gateway = gateway
         self._registry = CollectorRegistry(auto_describe=True)
         kind = ["kind"]
@@ -77,7 +77,7 @@ class Metrics:
         self._registry.register(self._storage)
 
     def scrape(self, counters: Mapping[str, int], stats: Mapping[str, Value]) -> bytes:
-        """All of them, as text. counters, stats: of the storage server of the node, if it has one, else empty."""
+        """Return all metrics as text. counters, stats: of the node's storage server; empty without one."""
         self._storage.counters, self._storage.stats = counters, stats
         running = self._gateway.history.active
         for name in KEPT:
@@ -91,7 +91,7 @@ class Metrics:
         self._ended.labels(operation.kind, operation.outcome).inc()
         self._bytes.labels(operation.kind).inc(operation.progress.count)
         self._seconds.labels(operation.kind).observe(seconds)
-        if operation.kind != "mapupdate":  # Its requests are those of the operation that it belongs to.
+        if operation.kind != "mapupdate":  # Its requests already count toward the operation that it belongs to.
             for row in operation.timeline.rows:
                 if row.outcome == "answer" and row.ended_s is not None:
                     self._answer_seconds.labels(row.what).observe(row.ended_s - row.began_s)
@@ -106,7 +106,7 @@ class Metrics:
 
 
 class _Http:
-    """The requests, by what they were."""
+    """Requests by endpoint, method and outcome."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._requests = Counter(
@@ -130,7 +130,7 @@ class _Http:
         )
 
     def count(self, served: Served) -> None:
-        """One more."""
+        """Count a request."""
         self._requests.labels(served.method, served.endpoint, served.view, served.outcome).inc()
         self._seconds.labels(served.method, served.endpoint).observe(served.seconds)
         self._received.labels(served.method).inc(served.received)
@@ -138,7 +138,7 @@ class _Http:
 
 
 class _Door:
-    """The requests of the S3 door or the SFTP door, by their operations."""
+    """Requests to the S3 or SFTP door, by operation."""
 
     def __init__(self, registry: CollectorRegistry, name: str, shown: str) -> None:
         kinds = ["operation", "status"]
@@ -169,7 +169,7 @@ class _Door:
         )
 
     def count(self, served: Served) -> None:
-        """One more."""
+        """Count a request."""
         self._requests.labels(served.endpoint, served.outcome).inc()
         self._seconds.labels(served.endpoint).observe(served.seconds)
         self._received.labels(served.endpoint).inc(served.received)
@@ -177,13 +177,13 @@ class _Door:
 
 
 class _OpenFileReads(Collector):
-    """How often a read found its file open already, with what was learned of it."""
+    """How often a read found its file already open."""
 
     def __init__(self, gateway: Services) -> None:
         self._files = gateway.open_files
 
     def collect(self) -> Iterable[Metric]:
-        """As they are now."""
+        """Collect the current values."""
         family = CounterMetricFamily(
             "grid_open_file_reads", "Chunks read of immutable files, by whether the file was open.", labels=["cache"]
         )
@@ -193,14 +193,14 @@ class _OpenFileReads(Collector):
 
 
 class _Storage(Collector):
-    """The node's own storage server, of which the names are those of /statistics."""
+    """The node's own storage server, with the names of /statistics."""
 
     def __init__(self) -> None:
         self.counters: Mapping[str, int] = {}
         self.stats: Mapping[str, Value] = {}
 
     def collect(self) -> Iterable[Metric]:
-        """What was there at the last scrape; nothing if there is no server."""
+        """Return the values passed to the last scrape; nothing without a storage server."""
         if not self.stats:
             return
         requests = CounterMetricFamily("grid_storage_requests", "Calls of the storage server.", labels=["operation"])

@@ -1,4 +1,4 @@
-"""What monitors and supervisors of the node ask for, and its log. [spec webapi 9.3-9.7]"""
+"""Handlers for monitors and supervisors of the node, including its log. [spec webapi 9.3-9.7]"""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from grid.ports import Sink
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 MAX_DETAILS = 65536
-"""Bytes of what somebody reports."""
+"""Bytes of one incident report."""
 
 MAX_INCIDENTS = 100
-"""Reports kept; a page that anybody may send to must not fill the disk."""
+"""Incident reports kept: anybody may send one, and they must not fill the disk."""
 
 MAX_STATIC = 64 * 2**20
-"""Bytes of a file of the operator's own pages; larger ones belong in the grid."""
+"""Bytes of a file among the operator's own pages; larger files belong in the grid."""
 
 _OPERATORS_POLICY = ("Content-Security-Policy", "object-src 'none'; base-uri 'self'; frame-ancestors 'none'")
-"""The operator's own pages may have scripts of their own, as they always could."""
+"""The operator's own pages may run their own scripts, as in 1.20."""
 
 _NO_STORE = (("Cache-Control", "no-store"),)
 
 
 class MonitoredNode(Protocol):
-    """What is reported of the node besides its requests. storage: its own storage server, if it has one."""
+    """What the monitoring shows of the node besides its requests. storage: its own storage server, or None."""
 
     storage: StorageView | None
     statistics: Statistics
@@ -112,7 +112,7 @@ class _Monitoring:
         return page(render_storage(nickname, counters, stats, crawlers, storage.counting(), storage.expiry))
 
     async def helper_status(self, exchange: Exchange) -> AnyAnswer:
-        """`/helper_status`: this node helps nobody with uploads."""
+        """`/helper_status`: says that this node runs no upload helper."""
         allow(exchange, "GET", "HEAD", "POST")
         await exchange.form()
         if exchange.arguments.t.lower() == "json":
@@ -136,7 +136,7 @@ class _Monitoring:
         return text_answer("An incident report has been saved to logs/incidents/ in the node directory.")
 
     async def storage_plugins(self, exchange: Exchange) -> AnyAnswer:
-        """`/storage-plugins/NAME`: there is none."""
+        """`/storage-plugins/NAME`: always NotFound, since there are none."""
         raise NotFound("no such storage plugin is enabled")
 
     async def static(self, exchange: Exchange) -> AnyAnswer:
@@ -152,7 +152,7 @@ class _Monitoring:
         return Answer(200, found.type, data, (_OPERATORS_POLICY, *encoding))
 
     async def private(self, exchange: Exchange) -> AnyAnswer:
-        """`/private/logs/v1`, with the node's token."""
+        """`/private/logs/v1`, which requires the node's token."""
         self._gateway.require_token(exchange.headers.get("authorization"))
         if exchange.segments[1:] != ("logs", "v1"):
             raise NotFound("there is no such page")
@@ -180,7 +180,7 @@ class _Monitoring:
         return self._node.statistics.values(*await self._of_storage())
 
     async def _of_storage(self) -> tuple[Mapping[str, int], Mapping[str, Value]]:
-        """Counters and statistics of the node's own storage server; nothing if there is none."""
+        """Counters and statistics of the node's own storage server; empty without one."""
         storage = self._node.storage
         return ({}, {}) if storage is None else (storage.counters(), await storage.statistics())
 
@@ -192,7 +192,7 @@ def render_plain(title: str, lead: str, values: Mapping[str, Value] | None) -> s
 
 
 def keep_incident(directory: Path, now: float, report: str) -> None:
-    """Write the report down; InsufficientStorage if there are too many, or no room. Blocking."""
+    """Save a report; InsufficientStorage if there are too many or the disk is full. Blocking."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if sum(1 for _ in directory.iterdir()) >= MAX_INCIDENTS:
@@ -205,7 +205,7 @@ def keep_incident(directory: Path, now: float, report: str) -> None:
 
 
 def read_static(directory: Path, segments: tuple[str, ...]) -> bytes | None:
-    """The bytes of a file below the directory, None if there is none, or it is not for showing. Blocking."""
+    """Read a file below the directory; None if it is missing or must not be shown. Blocking."""
     if not segments or any(not name or name.startswith(".") or "/" in name or "\0" in name for name in segments):
         return None
     try:

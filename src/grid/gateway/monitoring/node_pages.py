@@ -1,4 +1,5 @@
-"""The node itself: the first page, `/servers`, `/healthz`, `/readyz`, and the assets of all pages. [spec webapi 9.1]"""
+"""Pages about the node itself: `/`, `/servers`, `/healthz`, `/readyz`, and the assets of all pages. [spec webapi 9.1]
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _FOREVER = "public, max-age=31536000, immutable"
 
 
 def routes(gateway: Services) -> Mapping[str, Handler]:
-    """`/`, `/servers`, `/assets`, and `/healthz` and `/readyz` for supervisors and load balancers.
+    """Handlers of `/`, `/servers` and `/assets`, and of `/healthz` and `/readyz` for supervisors and load balancers.
 
     /healthz: 200 whenever the gateway answers. /readyz: 503 while fewer servers are connected than a put needs.
     """
@@ -58,7 +59,7 @@ def routes(gateway: Services) -> Mapping[str, Handler]:
 
 
 def former_addresses() -> Mapping[str, Handler]:
-    """Where the pages of 1.20 have their style and pictures: there are those of these pages."""
+    """Handlers of the addresses at which 1.20 has its style sheet and pictures. They return this gateway's own."""
 
     async def style(exchange: Exchange) -> AnyAnswer:
         return _former(exchange, "grid.css")
@@ -70,7 +71,7 @@ def former_addresses() -> Mapping[str, Handler]:
 
 
 def _former(exchange: Exchange, name: str) -> AnyAnswer:
-    """The asset of that name; NotFound for an address of another kind, as a folder or a script."""
+    """The asset of this name; NotFound if the address has more segments."""
     allow(exchange, "GET", "HEAD")
     kind = exchange.segments[-1].rpartition(".")[2].lower()
     wanted = ("css",) if name.endswith(".css") else ("png", "ico", "svg", "gif")
@@ -81,7 +82,7 @@ def _former(exchange: Exchange, name: str) -> AnyAnswer:
 
 
 async def asset(exchange: Exchange) -> AnyAnswer:
-    """A style sheet, a script or an image; what is at one address never changes."""
+    """Return a style sheet, a script or an image. The content at one address never changes."""
     allow(exchange, "GET", "HEAD")
     if len(exchange.segments) != 3:
         raise NotFound("there is no such page", shape="page")
@@ -105,7 +106,7 @@ def _asset(exchange: Exchange, name: str, caching: str) -> AnyAnswer:
 
 
 def describe_node(gateway: Services) -> dict[str, object]:
-    """The node and its servers, as monitors and other programs know them."""
+    """Describe the node and its servers for monitors and other programs."""
     return {
         "introducers": {"statuses": list(gateway.client.introducers())},
         "servers": [_describe_server(server) for server in gateway.client.servers()],

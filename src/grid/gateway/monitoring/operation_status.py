@@ -1,7 +1,7 @@
-"""`/status`: recent and running operations, as pages, as JSON, and as a stream of server-sent events. [spec webapi 9.2]
+"""`/status`: recent and running operations as pages, JSON, and a stream of server-sent events. [spec webapi 9.2]
 
-Owns the bounds on event streams: how many listen at once, what is kept for a slow listener (the last state of each
-operation), and how long it may take nothing before it is cut. Each listener first gets the operations running now.
+Owns the bounds on event streams: how many clients may listen, what is kept for a slow one (the latest state of each
+operation), and how long it may accept nothing before it is disconnected. Each first gets the operations running now.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from grid.ports import Clock, Sink, Timer
 from grid.runtime import with_deadline
 
 MAX_LISTENERS = 50
-"""Browsers that listen at once; each is one connection."""
+"""Browsers that may listen at once; each holds a connection."""
 
 HEARTBEAT_S = 15.0
-"""Proxies and browsers give up connections on which nothing comes for a minute."""
+"""Seconds between comments on an idle stream: proxies and browsers drop connections that are silent for a minute."""
 
 SLOW_S = 30.0
-"""How long a listener may take nothing."""
+"""Seconds that a listener may accept nothing."""
 
 RETRY_MS = 3000
-"""After how long a browser connects again."""
+"""Milliseconds after which a browser reconnects."""
 
 
 class EventStreams:
-    """All who listen."""
+    """All listeners."""
 
     def __init__(self, history: History, clock: Clock) -> None:
         self._history = history
@@ -47,17 +47,17 @@ class EventStreams:
 
     @property
     def count(self) -> int:
-        """How many listen."""
+        """The number of listeners."""
         return len(self._listeners)
 
     def close(self) -> None:
-        """End them all: the gateway closes down."""
+        """End all streams, because the gateway shuts down."""
         self._is_closed = True
         for listener in list(self._listeners):
             listener.end()
 
     def answer(self) -> StreamedAnswer:
-        """The stream for one more; ServiceUnavailable if there are too many."""
+        """Return the stream of a new listener; ServiceUnavailable if there are too many."""
         if self.count >= MAX_LISTENERS or self._is_closed:
             raise ServiceUnavailable("too many clients listen already", headers=(("Retry-After", "30"),))
         headers = (("Cache-Control", "no-store"), ("X-Accel-Buffering", "no"))
@@ -92,17 +92,17 @@ class _Listener:
         self.is_over = False
 
     def note(self, operation: Operation) -> None:
-        """Something happened to it; its state is looked at when it is sent."""
+        """Note that the operation changed. Its state is read when it is sent."""
         self._changed[operation.key] = operation
         self._wake()
 
     def end(self) -> None:
-        """No more."""
+        """End the stream."""
         self.is_over = True
         self._wake()
 
     async def next(self) -> bytes:
-        """What to send, after a while a comment if there is nothing."""
+        """Wait for the next bytes to send: an event, or a comment after HEARTBEAT_S."""
         if not self._changed and not self.is_over:
             self._waiter = Deferred()
             timer: Timer = self._clock.call_later(HEARTBEAT_S, self._wake)
@@ -123,7 +123,7 @@ class _Listener:
 
 
 def pack_event(name: str, value: Mapping[str, object]) -> bytes:
-    """One event; JSON has no line feeds in it."""
+    """Pack one event; its JSON contains no line feeds."""
     return f"event: {name}\ndata: {json.dumps(value)}\n\n".encode("ascii")
 
 
@@ -131,7 +131,7 @@ MAX_NUMBER_DIGITS = 12
 
 
 def routes(gateway: Services, streams: EventStreams) -> Mapping[str, Handler]:
-    """`/status` and everything below it."""
+    """Handlers of `/status` and everything below it."""
 
     async def status(exchange: Exchange) -> AnyAnswer:
         allow(exchange, "GET", "HEAD", "POST")
@@ -165,12 +165,12 @@ def server_names(gateway: Services) -> dict[str, str]:
 
 
 def wants_json(exchange: Exchange) -> bool:
-    """Whether a program asks."""
+    """Whether the client wants JSON."""
     return exchange.arguments.t.lower() == "json"
 
 
 def find_operation(gateway: Services, name: str) -> Operation:
-    """The operation of `/status/KIND-N`; BadRequest for what is no such name, NotFound if it is not kept."""
+    """The operation of `/status/KIND-N`; BadRequest for a malformed name, NotFound if it is no longer kept."""
     short, dash, number = name.partition("-")
     if not dash or not (number.isascii() and number.isdigit() and len(number) <= MAX_NUMBER_DIGITS):
         raise BadRequest("an operation is named KIND-NUMBER", shape="page")
@@ -196,11 +196,11 @@ def _one(operation: Operation) -> Answer:
 
 
 _LISTS = {"FindShares": "dyhb", "ReadShares": "block"}
-"""Requests by where 1.20 puts them."""
+"""The list of 1.20's document in which each kind of request appears."""
 
 
 def event_json(operation: Operation) -> dict[str, object]:
-    """The timeline of a download as 1.20's profiler gets it: times are seconds since it began."""
+    """The timeline of a download in the format of 1.20's profiler. Times are seconds since its start."""
     lists: dict[str, list[object]] = {name: [] for name in ("misc", "read", "segment", "dyhb", "block")}
     rows = operation.timeline.rows
     servers = sorted({row.server_id for row in rows if row.server_id})

@@ -1,6 +1,6 @@
-"""Statistics of the node and of its storage server, under the names that monitors know. [spec webapi 9.3, 9.4]
+"""Statistics of the node and its storage server, under the names that monitors know. [spec webapi 9.3, 9.4]
 
-Owns the one timer that samples processor time.
+Owns the timer that samples processor time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from grid.gateway.history.history import Counters
 from grid.ports import Clock, Timer
 
 LOOK_S = 60.0
-"""How often processor time is looked at."""
+"""Seconds between samples of processor time."""
 
 _AVERAGES = {"1min_avg": 1, "5min_avg": 5, "15min_avg": 15}
 
@@ -26,7 +26,7 @@ _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_]")
 
 
 class CpuMonitor:
-    """How busy this process keeps one processor, averaged over the last minutes; from `start` to `close`."""
+    """This process's share of one processor, averaged over the last minutes. Runs from `start` to `close`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -35,17 +35,17 @@ class CpuMonitor:
         self._began_s = time.process_time()
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start sampling."""
         self._samples.append((self._clock.now(), time.process_time()))
         self._timer = self._clock.call_later(LOOK_S, self.start)
 
     def close(self) -> None:
-        """Stop that."""
+        """Stop sampling."""
         if self._timer is not None:
             self._timer.cancel()
 
     def values(self) -> dict[str, Value]:
-        """Those averages for which it has looked for long enough, and the seconds in all."""
+        """The averages over those periods that have passed since the start, and the total seconds."""
         found: dict[str, Value] = {"cpu_monitor.total": time.process_time() - self._began_s}
         for name, minutes in _AVERAGES.items():
             if len(self._samples) > minutes:
@@ -56,7 +56,7 @@ class CpuMonitor:
 
 
 class Statistics:
-    """What one process counts and measures."""
+    """The counters and measurements of one process."""
 
     def __init__(self, clock: Clock, counters: Counters) -> None:
         self._clock = clock
@@ -65,7 +65,7 @@ class Statistics:
         self.cpu = CpuMonitor(clock)
 
     def values(self, counters: Mapping[str, int], stats: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
-        """Counters and statistics. counters, stats: those of the storage server, if there is one here."""
+        """Return counters and statistics. counters, stats: those of the node's storage server; empty without one."""
         uptime = self._clock.now() - self._began_at
         return {
             "counters": {**self.counters.values, **counters},
@@ -74,7 +74,7 @@ class Statistics:
 
 
 def pack_openmetrics(values: Mapping[str, Mapping[str, Value]]) -> bytes:
-    """The text that scrapers read, laid out as 1.20 does."""
+    """Pack the text that scrapers read, in 1.20's layout."""
     lines = []
     for group in ("counters", "stats"):
         for name, value in sorted(values[group].items()):
@@ -89,20 +89,20 @@ def pack_openmetrics(values: Mapping[str, Mapping[str, Value]]) -> bytes:
 
 
 class StorageView(Protocol):
-    """What is shown of a node's own storage server."""
+    """What the gateway shows of its node's own storage server."""
 
     def counters(self) -> Mapping[str, int]:
-        """`storage_server.*` that only grow."""
+        """The `storage_server.*` values that only grow."""
 
     async def statistics(self) -> dict[str, Value]:
-        """`storage_server.*` of the moment, and latencies, by their names."""
+        """The current `storage_server.*` values, and latencies, by name."""
 
     async def crawlers(self) -> dict[str, Any]:
         """`bucket-counter`, `lease-checker` and `lease-checker-progress`."""
 
     def counting(self) -> dict[str, Any]:
-        """Of the bucket counter what `lease-checker-progress` is of the lease checker."""
+        """The progress of the bucket counter, in the form of `lease-checker-progress`."""
 
     @property
     def expiry(self) -> str:
-        """When leases end here, in words."""
+        """Say when leases on this server expire."""

@@ -1,1 +1,1 @@
-"""The pages for people: functions from what is known to HTML. Pure; nothing here asks the grid. [spec webapi 10]"""
+"""Pages for people: functions from values to HTML. Pure; nothing here queries the grid. [spec webapi 10]"""

@@ -1,4 +1,4 @@
-"""A directory for people: what is in it, and what can be done with it. Pure. [spec webapi 10]"""
+"""The page of a directory: its entries and the actions on them. Pure. [spec webapi 10]"""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from grid.gateway.pages.shell import card, crumbs, document, hidden, nothing_her
 from grid.gateway.shared.node_view import ServerView
 
 LONGEST_SHOWN = 1000
-"""Characters of a name that a page shows, in each of the eight places where a row has it."""
+"""Characters shown of a name; a row contains it in eight places."""
 
 
 @frozen(kw_only=True)
 class DirectoryView:
-    """cap: of the directory. root, names: how it was reached, as the address has it. problem: why it cannot be read.
+    """cap: of the directory. root, names: its path, as in the address. problem: why it cannot be read.
 
-    warning: what its reader should know although it can. servers: all that are known. page: of the list, from 1. find: words
-    that the names in the list have.
+    warning: shown although the directory can be read. servers: all known servers. page: of the list, from 1. find: the
+    words to search names for.
     """
 
     cap: DirectoryCap = field(repr=False)
@@ -44,17 +44,17 @@ class DirectoryView:
 
     @property
     def path(self) -> str:
-        """Its address."""
+        """The page's address."""
         return object_path(self.root, self.names, directory=True)
 
     @property
     def is_writable(self) -> bool:
-        """Whether the capability at hand may change it."""
+        """Whether the given capability permits changes."""
         return self.cap.is_mutable and self.cap.authority == "write"
 
 
 def render_directory(view: DirectoryView) -> str:
-    """The page of a directory, one that cannot be read included."""
+    """Render the page of a directory, including one that cannot be read."""
     title = view.names[-1] if view.names else "Directory"
     heading = tag("h1", icon("folder"), tag("bdi", title))
     if view.problem is not None:
@@ -81,7 +81,7 @@ def render_directory(view: DirectoryView) -> str:
 
 
 def check_form(path: str) -> Markup:
-    """Buttons that check, verify and repair what is at the path."""
+    """Buttons that check, verify and repair the object at this path."""
     choices: tuple[tuple[str, dict[str, str], str], ...] = (
         ("Check", {}, "Ask which servers hold shares"),
         ("Verify", {"verify": "true"}, "Read and validate every share"),
@@ -113,7 +113,7 @@ def _badge(view: DirectoryView) -> Markup:
 
 
 def _archive_link(view: DirectoryView) -> Markup | None:
-    """Everything here and below in one download."""
+    """A link that downloads everything in this directory and below."""
     if not view.children:
         return None
     address = with_arguments(view.path, t="zip")
@@ -136,7 +136,7 @@ def _action_card(picture: str, label: str, form: Markup, **attributes: bool) -> 
 
 
 def _filter(view: DirectoryView) -> Markup:
-    """Finds names in the list: on the page by scripts, which show it where it is of use; in a long list by the server."""
+    """The search field for names: scripts filter within the page; in long lists the server searches."""
     if view.find or len(view.children) > PAGE_ROWS:
         entry = tag("input", type="search", id="filter", name="find", value=view.find, autocomplete="off")
         order = hidden(sort=view.sort, **({"order": "desc"} if view.descending else {}))
@@ -176,7 +176,7 @@ def _address(
     page: int = 1,
     find: str | None = None,
 ) -> str:
-    """The list as it is but for what is given; its first page unless another is given."""
+    """The address of the same list, with the given changes. Without `page`, the first page."""
     key, is_down = sort or view.sort, view.descending if descending is None else descending
     words = view.find if find is None else find
     arguments = {"sort": key} | ({"order": "desc"} if is_down else {}) | ({"find": words} if words else {})
@@ -184,7 +184,7 @@ def _address(
 
 
 def _sorting(view: DirectoryView) -> Markup:
-    """The same as the headings for narrow windows, which show none."""
+    """A sort menu for narrow windows, where the headings are hidden."""
     return tag(
         "nav",
         tag("span", "Sort by"),
@@ -205,7 +205,7 @@ def _sort_link(view: DirectoryView, key: SortKey) -> Markup:
 
 
 def _sorting_head(view: DirectoryView, key: SortKey) -> Markup:
-    """A heading that sorts by its column, the other way around if that is how it is sorted now."""
+    """A heading that sorts by its column, or reverses the order if the list is already sorted by it."""
     is_sorted = view.sort == key
     address = _address(view, sort=key, descending=is_sorted and not view.descending)
     state = ("descending" if view.descending else "ascending") if is_sorted else None
@@ -228,7 +228,7 @@ def _row(view: DirectoryView, whole: str, child: Child) -> Markup:
     else:
         cap = target.to_string()
         size = target.size if isinstance(target, ImmutableFileCap) else None
-        # No request could have the whole of a long name in its address.
+        # A long name would not fit in an address.
         about = _about_path(view, name, target) if name is whole else info_path(target, name)
         link = tag("a", shown, href=about if kind_of(name) else file_path(cap, name))
         word = "file" if not target.is_mutable else "file, can be changed"
@@ -250,7 +250,8 @@ def _row(view: DirectoryView, whole: str, child: Child) -> Markup:
 
 
 def _about_path(view: DirectoryView, name: str, cap: KnownCap) -> str:
-    """The page about a file, by its path, so that it leads back here; by its capability alone if names prevent that."""
+    """The address of the page about a file: by its path, for a link back here, or by capability if names prevent that.
+    """
     names = (*view.names, name)
     if can_be_walked(names):
         return with_arguments(object_path(view.root, names), t="info")
@@ -278,7 +279,10 @@ def _action(picture: str, label: str, address: str, *, download: bool = False, d
 
 
 def render_rename(view: DirectoryView, name: str) -> str:
-    """The forms that rename, move or delete one entry. view: its directory; its children are places to move to."""
+    """Render the forms that rename, move or delete an entry.
+
+    view: its directory, whose subdirectories are offered as targets.
+    """
     return document(
         f"Rename, move or delete {name}",
         tag("h1", tag("bdi", name or "(no name)")),

@@ -1,4 +1,4 @@
-"""Entries of a directory as pages order, describe and link them. Pure."""
+"""Sorts, describes and links the entries of a directory for its page. Pure."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _DIGITS = re.compile(r"([0-9]+)")
 
 
 def natural_key(name: str) -> tuple[tuple[tuple[int, str], ...], str]:
-    """Orders names as people do: numbers in them by value, letters in either case alike."""
+    """A sort key for natural order: numbers by value, letters regardless of case."""
     parts = _DIGITS.split(name.casefold())
-    # Digits are at the odd places. Of two numbers without zeros in front the longer is the greater.
+    # Digits are at odd positions. Without leading zeros, the longer of two numbers is the greater.
     numbered = (part.lstrip("0") if place % 2 else part for place, part in enumerate(parts))
     return tuple((len(part) if place % 2 else 0, part) for place, part in enumerate(numbered)), name
 
 
 def sorted_entries(children: Mapping[str, Child], key: SortKey, *, descending: bool) -> list[tuple[str, Child]]:
-    """Directories first, then files, each by the key; what has none comes last. Names decide between equals."""
+    """Directories first, then files, each sorted by the key; entries without a value come last. Names break ties."""
     found = _sorted(children.items(), lambda item: natural_key(item[0]), _name_size, descending and key == "name")
     if key != "name":
         measure = _size if key == "size" else linked_at
@@ -58,13 +58,13 @@ def is_directory(target: Target) -> bool:
 
 
 def linked_at(child: Child) -> float | None:
-    """When the link was made or changed, in Unix time, if it is noted."""
+    """When the link was made or changed, in Unix time; None if unknown."""
     noted = child.metadata.get("tahoe")
     return seconds_in(noted.get("linkmotime")) if isinstance(noted, Mapping) else None
 
 
 def describe(child: Child) -> str:
-    """An entry in a few words: its type, its size, when it was linked."""
+    """Describe an entry in a few words: type, size, and when it was linked."""
     target = child.target
     if isinstance(target, UnknownChild):
         kind = "something of an unknown type"
@@ -79,14 +79,14 @@ def describe(child: Child) -> str:
 
 
 def target_text(target: Target) -> str:
-    """The strongest capability held."""
+    """The target's strongest capability, as text."""
     if isinstance(target, UnknownChild):
         return (target.write or target.read or b"").decode("utf-8", "replace")
     return target.to_string()
 
 
 def info_path(cap: KnownCap, name: str) -> str:
-    """The page about a file that is found by its capability alone."""
+    """The page about a file that is reached by capability alone."""
     return with_arguments(object_path(cap.to_string()), t="info", filename=name)
 
 

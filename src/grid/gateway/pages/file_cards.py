@@ -16,7 +16,7 @@ _TEXTS = frozenset({"application/json", "application/xml", "application/x-sh", "
 
 
 def kind_of(name: str) -> str:
-    """How a file of that name can be shown: image, video, audio, pdf, text, or "" for not at all."""
+    """How to preview a file with this name: image, video, audio, pdf, text, or "" for not at all."""
     described = content_type(name)
     if described.encoding is not None:
         return ""
@@ -30,7 +30,7 @@ def kind_of(name: str) -> str:
 
 
 def preview(name: str, address: str) -> Markup | None:
-    """The part of a page that shows a file. address: where its contents are."""
+    """The preview of a file. address: of its contents."""
     match kind_of(name):
         case "image":
             shown = tag("img", src=address, alt=name or "the image", loading="lazy")
@@ -47,7 +47,7 @@ def preview(name: str, address: str) -> Markup | None:
 
 
 def share_links(cap: KnownCap) -> Markup:
-    """Every capability that the held one contains."""
+    """Every capability that the given one includes."""
     thing = "directory" if isinstance(cap, DirectoryCap) else "file"
     all_below = ", with everything in it" if thing == "directory" else ""
     rows = []

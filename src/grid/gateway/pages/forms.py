@@ -1,6 +1,6 @@
-"""The forms of the pages, empty or with what somebody typed into them. Pure. [spec webapi 10]
+"""The forms of the pages, empty or filled in with earlier input. Pure. [spec webapi 10]
 
-Each form is drawn here alone, so that a page that reports a mistake shows the same form again.
+Each form is rendered here only, so a page that reports a mistake shows the same form again.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ _FORMATS = {
 
 
 def format_choice(id: str, formats: Sequence[str], chosen: str = "") -> Markup:
-    """Which type of object is made; the first unless another is chosen."""
+    """A choice of formats; the first is selected unless `chosen` names another."""
     options = [tag("option", _FORMATS[name], value=name, selected=name == chosen) for name in formats]
     return tag("div", tag("label", "Type", for_=id), tag("select", options, name="format", id=id), class_="field")
 
 
 def post_form(path: str, *parts: object, done: str = "", **fields: str) -> Markup:
-    """A form that is posted to the path. done: what scripts announce once it is; "" if the form only works as a form."""
+    """A form that posts to the path. done: what scripts announce on success; "" if the form only works without scripts.
+    """
     return tag(
         "form",
         hidden(**fields),
@@ -51,7 +52,7 @@ def upload_form(path: str, chosen: str = "") -> Markup:
 
 
 def mkdir_form(path: str, name: str = "", chosen: str = "") -> Markup:
-    """Makes a directory in a directory; one that is there is never replaced by an empty one."""
+    """Creates a directory in a directory. An existing one is never replaced by an empty one."""
     return post_form(
         path,
         text_field("New directory", "name", "mkdir-name", name, placeholder="Name"),
@@ -79,7 +80,7 @@ def link_form(path: str, name: str = "", cap: str = "") -> Markup:
 
 
 def rename_form(path: str, name: str, typed: str) -> Markup:
-    """Gives an entry another name."""
+    """Renames an entry."""
     return post_form(
         path,
         text_field("New name", "to_name", "rename-to", typed),
@@ -93,7 +94,7 @@ def rename_form(path: str, name: str, typed: str) -> Markup:
 
 
 def move_form(path: str, name: str, typed: str = "", places: Markup | None = None) -> Markup:
-    """Moves an entry to another directory. places: those that are offered."""
+    """Moves an entry to another directory. places: the directories offered."""
     return post_form(
         path,
         text_field("Into", "to_dir", "move-to", typed, list="places"),
@@ -133,7 +134,7 @@ def delete_form(path: str, name: str) -> Markup:
 
 
 def open_form(cap: str = "") -> Markup:
-    """Opens what a capability leads to."""
+    """Opens the object of a capability."""
     return tag(
         "form",
         text_field("Capability of a file or directory", "uri", "open-cap", cap, placeholder="URI:…"),
@@ -144,7 +145,7 @@ def open_form(cap: str = "") -> Markup:
 
 
 def download_form(cap: str = "", name: str = "") -> Markup:
-    """Saves a file to the disk."""
+    """Downloads a file."""
     return tag(
         "form",
         text_field("Capability of a file", "uri", "download-cap", cap, placeholder="URI:…"),
@@ -157,7 +158,7 @@ def download_form(cap: str = "", name: str = "") -> Markup:
 
 
 def store_form(chosen: str = "") -> Markup:
-    """Stores a file that nothing links to."""
+    """Stores a file without linking it."""
     return post_form(
         "/uri",
         tag("label", "File", for_="upload-file"),
@@ -169,7 +170,7 @@ def store_form(chosen: str = "") -> Markup:
 
 
 def unlinked_mkdir_form(chosen: str = "") -> Markup:
-    """Makes a directory that nothing links to."""
+    """Creates a directory without linking it."""
     return post_form(
         "/uri",
         format_choice("mkdir-format", ("sdmf", "mdmf"), chosen),
@@ -180,7 +181,7 @@ def unlinked_mkdir_form(chosen: str = "") -> Markup:
 
 
 def text_field(label: str, name: str, id: str, value: str = "", **more: Value) -> Markup:
-    """A line to type into, as it was typed."""
+    """A text field, filled in with earlier input."""
     entry = tag(
         "input",
         type="text",

@@ -1,4 +1,4 @@
-"""The answer to a check, a verification or a repair, for people. Pure. [spec webapi 6.1]"""
+"""The results of a check, a verification or a repair. Pure. [spec webapi 6.1]"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grid.plural import counted
 def render_check_results(
     checked: Mapping[str, object], known: Sequence[ServerView], path: str, return_to: str | None = None
 ) -> str:
-    """checked: as programs get it. known: all servers. path: of the object; return_to: where to go back to."""
+    """checked: the JSON document. known: all servers. path: of the object. return_to: the address of the link back."""
     back = tag("p", tag("a", "Back", href=return_to or path, class_="button quiet"))
     return document("Health", tag("h1", "Health"), health_card(checked, known, check_form(path)), back)
 
@@ -25,7 +25,7 @@ Json = Mapping[str, object]
 
 
 def health_card(checked: Json, known: Sequence[ServerView], buttons: Markup | None = None) -> Markup:
-    """Results of a check, or of a check and repair. known: all servers, those that gave no answer included."""
+    """Results of a check, or of a check and repair. known: all servers, including those that did not answer."""
     parts: list[object] = []
     if "post-repair-results" in checked:
         parts.append(_repair_notice(checked))
@@ -90,7 +90,7 @@ def _answered(results: Json, silent: Sequence[ServerView]) -> str:
 
 
 def _silent(results: Json, known: Sequence[ServerView]) -> list[ServerView]:
-    """The servers that were asked or are known, and said nothing, in the order of their names."""
+    """Servers that were asked or are known but did not answer, sorted by name."""
     heard = {str(server) for server in _list(results.get("servers-responding"))}
     heard |= {server for server, _ in _holdings(results)}
     missing = [row for row in known if row.server_id not in heard]
@@ -104,7 +104,7 @@ def _silent(results: Json, known: Sequence[ServerView]) -> list[ServerView]:
 
 
 def _silent_list(silent: Sequence[ServerView]) -> Markup | None:
-    """Each server that gave no answer, with what is known of it."""
+    """Each server that did not answer, with what is known about it."""
     if not silent:
         return None
     entries = []
@@ -118,7 +118,7 @@ def _silent_list(silent: Sequence[ServerView]) -> Markup | None:
 
 
 def share_picture(results: Json, known: Sequence[ServerView]) -> Markup:
-    """A row for every server, a cell in it for every share, which says in words what it shows. Narrow rows wrap."""
+    """The share map: a row per server and a cell per share, with a text alternative. Rows wrap on narrow screens."""
     names = {row.server_id: row.nickname for row in known if row.nickname}
     held = _holdings(results)
     bad = {
@@ -173,7 +173,7 @@ def _silent_row(row: ServerView, labels: Sequence[str]) -> Markup:
 
 
 def _lost_row(labels: Sequence[str], lost: Sequence[str]) -> Markup:
-    """The shares that nobody who answered has, each below its column."""
+    """The shares that no answering server has, each below its column."""
     wanted = frozenset(lost)
     cells = [
         _cell("lost", _short(label), f"share {label}: missing") if label in wanted else tag("span", class_="cell")

@@ -1,4 +1,4 @@
-"""What became of an upload, for people. Pure. [spec webapi 3]"""
+"""The pages about a stored file and about any object. Pure. [spec webapi 3]"""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def render_upload_results(cap: KnownCap, name: str = "") -> str:
 
 
 def render_info(child: Child, size: int | None, name: str = "", way: Markup | None = None) -> str:
-    """The page about an object. size: bytes, None if they are not known. name: as it was linked or asked for.
+    """The page about an object. size: bytes, None if unknown. name: as it was linked or requested.
 
-    way: the crumbs that lead to it, if it was found by a path.
+    way: the breadcrumbs to it, if it was found by a path.
     """
     target = child.target
     if isinstance(target, UnknownChild):
@@ -114,7 +114,7 @@ def _health(target: KnownCap, cap: str) -> Markup:
 
 
 def _tree(cap: str) -> Markup:
-    """Operations on all that is below."""
+    """Operations on everything below the directory."""
     entries = []
     for t, label in (("start-deep-check", "Check everything"), ("start-deep-stats", "Count everything")):
         entry = tag("input", type="hidden", name="ophandle", value="", data_handle=True)

@@ -1,6 +1,6 @@
-"""Paths of the gateway: of files and directories, with any name or capability quoted, and of the pages' assets.
+"""Paths of the gateway, with names and capabilities quoted: files, directories, and assets of the pages.
 
-The address of the assets changes whenever one of them does, so browsers may cache them without asking again.
+The address of the assets changes with their contents, so browsers may cache them without revalidation.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from importlib.resources import files
 from urllib.parse import quote, urlencode
 
 _WALKED = frozenset({"", ".", ".."})
-"""Names that browsers take out of a path, percent-encoded or not."""
+"""Names that browsers remove from a path, percent-encoded or not."""
 
 
 def object_path(cap: str, names: Sequence[str] = (), *, directory: bool = False) -> str:
-    """The path of what a capability, or the names below it, lead to."""
+    """The path of the object that a capability, or the names below it, leads to."""
     path = "/".join(["/uri", *(quote(part, safe="") for part in (cap, *names))])
     return f"{path}/" if directory else path
 
 
 def can_be_walked(names: Sequence[str]) -> bool:
-    """Whether a browser keeps these names as they are in a path."""
+    """Whether browsers leave these names in a path unchanged."""
     return not any(name in _WALKED for name in names)
 
 
 def file_path(cap: str, name: str, *, save: bool = False) -> str:
-    """The path of a file's contents, with neither its directory's capability in it nor any other."""
+    """The path of a file's contents, which contains no capability but the file's own."""
     path = f"/file/{quote(cap, safe='')}/@@named=/{quote(name or 'unknown', safe='')}"
     if name in _WALKED:
         path = f"/file/{quote(cap, safe='')}"
@@ -36,7 +36,7 @@ def file_path(cap: str, name: str, *, save: bool = False) -> str:
 
 
 def with_arguments(path: str, /, **arguments: str) -> str:
-    """The path with these arguments."""
+    """Append these arguments to the path."""
     return f"{path}?{urlencode(arguments)}" if arguments else path
 
 
@@ -50,7 +50,7 @@ _TYPES = {
 
 @cache
 def asset_contents() -> Mapping[str, tuple[str, bytes]]:
-    """Names to types and bytes."""
+    """Types and bytes of the assets by name."""
     found = {}
     for entry in files("grid.gateway").joinpath("assets").iterdir():
         kind = _TYPES.get(f".{entry.name.rpartition('.')[2]}")
@@ -61,7 +61,7 @@ def asset_contents() -> Mapping[str, tuple[str, bytes]]:
 
 @cache
 def assets_version() -> str:
-    """What tells these contents from any others."""
+    """A hash of all assets."""
     digest = sha256()
     for name, (_, data) in sorted(asset_contents().items()):
         digest.update(f"{name} {len(data)}\n".encode() + data)
@@ -69,10 +69,10 @@ def assets_version() -> str:
 
 
 def assets_address() -> str:
-    """The path below which all of them are, and nothing else is."""
+    """The path below which all assets of this version are, and nothing else."""
     return f"/assets/{assets_version()}/"
 
 
 def asset_path(name: str) -> str:
-    """Where it is asked for."""
+    """The path of one asset."""
     return f"{assets_address()}{name}"

@@ -1,7 +1,7 @@
-"""HTML out of values, with everything escaped that is not markup already. Pure.
+"""Builds HTML from values and escapes everything that is not markup already. Pure.
 
-The only place where text becomes HTML. Names, capabilities and messages come from strangers; what is a plain `str`
-is always escaped, and only what this module made is `Markup`. Numbers, times and sizes become text for people here too.
+The only place where text becomes HTML. Names, capabilities and messages come from strangers: a plain `str` is always
+escaped, and only this module makes `Markup`. It also formats numbers, times and sizes for people.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ _VOID = frozenset({"br", "hr", "img", "input", "link", "meta", "source", "wbr"})
 
 
 class Markup(str):
-    """HTML, escaped already."""
+    """HTML that is already escaped."""
 
     __slots__ = ()
 
 
 def tag(element: str, /, *parts: object, **attributes: Value) -> Markup:
-    """An element. parts: text, which is escaped, Markup, or iterables of them; None is nothing.
+    """An element. parts: text, which is escaped, Markup, or iterables of them; None adds nothing.
 
-    attributes: `class_` is class, `data_name` data-name; True is a bare attribute, None and False are none at all.
+    attributes: `class_` stands for class, `data_name` for data-name. True makes a bare attribute; None and False omit
+    it.
     """
     written = "".join(_attribute(key, value) for key, value in attributes.items())
     if element in _VOID:
@@ -33,7 +34,7 @@ def tag(element: str, /, *parts: object, **attributes: Value) -> Markup:
 
 
 def join(*parts: object) -> Markup:
-    """All parts, one after the other."""
+    """Concatenate all parts."""
     return Markup("".join(_text(part) for part in parts))
 
 
@@ -78,15 +79,15 @@ _PATHS = {
 
 
 def icon(name: str) -> Markup:
-    """A picture that says nothing by itself: the text beside it does.
+    """A decorative icon; the text beside it carries the meaning.
 
-    It only names one of `all_icons`, so that long lists stay small.
+    It refers to one of `all_icons`, which keeps long lists small.
     """
     return Markup(f'<svg class="icon" width="20" height="20" aria-hidden="true"><use href="#icon-{name}"/></svg>')
 
 
 def all_icons() -> Markup:
-    """What the pictures of a page are drawn after; it is not seen itself."""
+    """The hidden definitions of a page's icons."""
     drawn = "".join(
         f'<symbol id="icon-{name}" viewBox="0 0 24 24"><path d="{path}"/></symbol>' for name, path in _PATHS.items()
     )
@@ -97,7 +98,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
 def size_text(size: int | None) -> str:
-    """Bytes with three figures; a dash if they are not known."""
+    """A size with three significant digits; a dash if unknown."""
     if size is None:
         return "–"
     value, unit = float(size), 0
@@ -109,7 +110,7 @@ def size_text(size: int | None) -> str:
 
 
 def duration_text(seconds: float | None) -> str:
-    """A time span; a dash if it is not known."""
+    """A duration; a dash if unknown."""
     if seconds is None:
         return "–"
     if seconds < 1:
@@ -122,7 +123,7 @@ def duration_text(seconds: float | None) -> str:
 
 
 def time_text(unix_time: float | None) -> str:
-    """A moment, with the name of its zone, UTC; a dash if it is not known or none that calendars have."""
+    """A date and time in UTC; a dash if unknown or out of the calendar's range."""
     if unix_time is None:
         return "–"
     try:

@@ -1,6 +1,6 @@
-"""What a person is shown when a request is refused: what happened, what they typed, and the way back. Pure.
+"""The page shown when a request is refused: what happened, what the person typed, and a way back. Pure.
 
-Never the name of an error's class, nor a guess about servers that what is known of them contradicts.
+It never names an error's class, and never guesses about servers against what is known of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from grid.plural import counted
 
 @frozen(kw_only=True)
 class Back:
-    """Where to go on from a page that could not be shown."""
+    """A link onward from a page that could not be shown."""
 
     label: str
     path: str
@@ -26,7 +26,7 @@ class Back:
 def render_mistake(
     status: int, message: str, *, servers: Sequence[ServerView], retry: Markup | None = None, back: Back | None = None
 ) -> str:
-    """retry: the form again, with what was typed into it."""
+    """retry: the form again, with the earlier input."""
     title = _TITLES.get(status, "That did not work")
     home = tag("a", "Home", class_="button quiet", href="/")
     back_link = tag("a", back.label, class_="button", href=back.path, data_close=True) if back is not None else None
@@ -41,9 +41,9 @@ def render_mistake(
 
 
 def sentence(message: str) -> str:
-    """A message of the gateway as a sentence."""
+    """Turn a message of the gateway into a sentence."""
     first, rest = message[:1], message[1:]
-    # What begins with the name of an argument keeps it as it is.
+    # A message that begins with an argument's name keeps its case.
     begins = first.upper() if not message.partition(" ")[0].endswith("=") else first
     return f"{begins}{rest}" if message.endswith((".", "?", "!")) else f"{begins}{rest}."
 
@@ -60,7 +60,7 @@ def _all(count: int) -> str:
 
 
 def servers_hint(servers: Sequence[ServerView]) -> Markup:
-    """What the state of the servers says of something that cannot be read or stored."""
+    """Explain, from the state of the servers, why something cannot be read or stored."""
     away = sum(not server.is_connected for server in servers)
     link = tag("a", "See the servers", href="/servers")
     if away:

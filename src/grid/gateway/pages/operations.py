@@ -1,6 +1,6 @@
-"""The requests of one operation over time, as an SVG: a band for every server, a bar for every request. Pure.
+"""The pages of operations, with a timeline of each as SVG: a band per server, a bar per request. Pure.
 
-Bars of one server that overlap are stacked, so that what was under way at once is seen at once.
+Overlapping bars of one server are stacked to show what ran in parallel.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Placed:
 
 
 def draw_timeline(rows: Sequence[Row], names: Mapping[str, str]) -> Markup:
-    """The picture. rows: requests and moments, in the order in which they began. names: nicknames of servers."""
+    """Draw the timeline. rows: requests and moments, in the order in which they began. names: nicknames of servers."""
     shown = [row for row in rows if row.server_id][:_MAX_BARS]
     if not shown:
         return nothing_here("No requests yet", "Requests to servers appear here as they are sent.", "server")
@@ -60,7 +60,7 @@ def draw_timeline(rows: Sequence[Row], names: Mapping[str, str]) -> Markup:
 
 
 def _stack(rows: Iterable[Row]) -> Iterable[_Placed]:
-    """The rows of one server, each on the first lane that is free when it begins."""
+    """Place each row of a server on the first lane that is free when it begins."""
     ends: list[float] = []
     for row in rows:
         end = row.ended_s if row.ended_s is not None else float("inf")
@@ -107,7 +107,7 @@ def _axis(span: float, height: int) -> Markup:
 
 
 EVENTS = "/status/events"
-"""Where changes are announced."""
+"""The address of the stream of changes."""
 
 _KINDS = {
     "upload": "Upload",
@@ -125,7 +125,7 @@ _STATES = {
 
 
 def render_operations(active: Sequence[Operation], recent: Sequence[Operation], now: float) -> str:
-    """Operations under way and over, the newest first. now: Clock.now()."""
+    """Render running and ended operations, the newest first. now: Clock.now()."""
     running: Markup = (
         _table("In progress", active, now) if active else nothing_here("Nothing is in progress", _WAITING, "media")
     )
@@ -180,7 +180,7 @@ def _progress(operation: Operation) -> Markup:
 
 
 def _part(operation: Operation) -> float:
-    """How much of it is done: of an upload's two halves, taking the file and storing it, each counts as one."""
+    """The finished fraction. An upload's two phases, receiving the file and storing it, count half each."""
     if not operation.progress.received or not operation.size:
         return operation.progress.fraction
     return (
@@ -191,7 +191,7 @@ def _part(operation: Operation) -> float:
 
 
 def _part_words(operation: Operation) -> str:
-    """What an upload under way does at the moment."""
+    """The current phase of a running upload."""
     if not operation.is_active or not operation.progress.received:
         return ""
     if not operation.progress.count and operation.progress.received != operation.size:
@@ -200,13 +200,13 @@ def _part_words(operation: Operation) -> str:
 
 
 def _seconds(operation: Operation, now: float | None = None) -> float | None:
-    """How long it took, or has taken by now."""
+    """Its duration so far, in seconds."""
     ended_at = operation.times.ended_at if operation.times.ended_at is not None else now
     return None if ended_at is None else max(0.0, ended_at - operation.times.began_at)
 
 
 def render_operation(operation: Operation, names: Mapping[str, str]) -> str:
-    """One operation with its timeline. names: nicknames of servers by their ids."""
+    """Render one operation with its timeline. names: nicknames of servers by their ids."""
     title = f"{_KINDS[operation.kind]} {operation.number}"
     seconds = _seconds(operation)
     rate = f", {size_text(int(operation.progress.count / seconds))}/s" if seconds and operation.progress.count else ""

@@ -1,6 +1,6 @@
-"""The pages of a long listing: which entries one of them has, and the links to the others. Pure. [spec webapi 10]
+"""Splits a long listing into pages and links them. Pure. [spec webapi 10]
 
-Sorting and finding names come before this, over all entries.
+Sorting and searching come first and cover all entries.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from grid.gateway.pages.markup import Markup, join, tag
 from grid.plural import counted
 
 PAGE_ROWS = 500
-"""Entries of one page: as many as a browser shows quickly, on a phone too."""
+"""Entries of one page: as many as a browser shows quickly, even on a phone."""
 
 MAX_FIND = 300
-"""Characters of what is looked for in names; more is cut off."""
+"""Characters of a search text; the rest is cut off."""
 
 
 @frozen
 class Paged:
-    """One page of the entries. number: from 1; a page that does not exist is the nearest that does."""
+    """One page of the entries. number: from 1; a number out of range selects the nearest page."""
 
     total: int
     asked: int
 
     @property
     def count(self) -> int:
-        """Pages; at least one."""
+        """The number of pages; at least one."""
         return max(1, -(-self.total // PAGE_ROWS))
 
     @property
     def number(self) -> int:
-        """The page that is shown."""
+        """The number of the page shown."""
         return min(max(self.asked, 1), self.count)
 
     @property
@@ -49,12 +49,12 @@ class Paged:
 
 
 def parse_page(text: str | None) -> int:
-    """The number that is asked for; 1 for what is none."""
+    """Parse a page number; 1 if it is invalid."""
     return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 10 else 1
 
 
 def find_names(children: Mapping[str, Child], text: str) -> Mapping[str, Child]:
-    """The entries whose names have every word of the text in them, in either case."""
+    """The entries whose names contain every word of the text, regardless of case."""
     words = text.casefold().split()
     if not words:
         return children
@@ -62,7 +62,7 @@ def find_names(children: Mapping[str, Child], text: str) -> Mapping[str, Child]:
 
 
 def caption_text(paged: Paged, whole: int) -> str:
-    """How many entries there are, and which of them are shown. whole: before names were looked for."""
+    """Say how many entries there are and which are shown. whole: the count before the search."""
     words = counted(whole, "entry", "entries")
     if paged.total != whole:
         words = f"{paged.total} of {words} found"
@@ -70,7 +70,7 @@ def caption_text(paged: Paged, whole: int) -> str:
 
 
 def page_links(paged: Paged, address: Callable[[int], str]) -> Markup | None:
-    """Links to the pages around this one, to the first and to the last; None if there is only one."""
+    """Links to the pages around this one, the first and the last; None if there is only one page."""
     if paged.count == 1:
         return None
     here = paged.number

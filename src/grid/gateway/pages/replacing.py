@@ -1,6 +1,6 @@
-"""The question before an entry is replaced, and what is shown once one was replaced or removed. Pure.
+"""The question before an entry is replaced, and the page after one was replaced or removed. Pure.
 
-Nothing that was replaced or removed is lost while its capability is known: the page shows it, with the way back.
+A replaced or removed object is not lost while its capability is known: the page shows it and offers to link it again.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from grid.gateway.pages.shell import button, document, notice
 
 @frozen(kw_only=True)
 class Conflict:
-    """An entry that is in the way. fields: of the request, which is sent to its `action` again. back: where to go on.
+    """An entry that is in the way. fields: of the request, to be sent to `action` again.
 
-    name_field: the one of them that names the new entry. free_name: a name under which both can be kept.
+    back: the address to return to.
+
+    name_field: the field that names the new entry. free_name: a name that keeps both entries.
     """
 
     name: str
@@ -35,9 +37,9 @@ class Conflict:
 
 @frozen(kw_only=True)
 class Gone:
-    """An entry that was replaced or removed. name: to link it again under. directory: the path of where it was.
+    """An entry that was replaced or removed. name: under which to link it again. directory: the path of its directory.
 
-    replaces: whether linking it again takes the place of what replaced it.
+    replaces: whether linking it again replaces the entry that took its place.
     """
 
     name: str
@@ -47,7 +49,7 @@ class Gone:
 
 
 def free_name(name: str, taken: Container[str]) -> str:
-    """The name with the first number that makes it free, before its ending."""
+    """Insert, before the extension, the first number that makes the name free."""
     stem, dot, ending = name.rpartition(".")
     if not stem:
         stem, dot, ending = name, "", ""
@@ -58,7 +60,7 @@ def free_name(name: str, taken: Container[str]) -> str:
 
 
 def render_conflict(conflict: Conflict) -> str:
-    """Replace, keep both, or leave things as they are."""
+    """Ask whether to replace, keep both, or cancel."""
     name = tag("bdi", conflict.name)
     fields = {**conflict.fields, "ask": "true", "when_done": conflict.back}
     both = {key: value for key, value in fields.items() if key != conflict.name_field}
@@ -96,7 +98,10 @@ def _mutable_hint(name: str, there: Child) -> Markup | None:
 
 
 def render_gone(title: str, gone: Gone, back: str) -> str:
-    """An entry was replaced or removed: its capability, and the way back. back: where to go on."""
+    """Say that an entry was replaced or removed: show its capability, and offer to link it again.
+
+    back: the address to return to.
+    """
     text = target_text(gone.child.target)
     undo = post_form(
         gone.directory,

@@ -1,4 +1,4 @@
-"""The storage servers: who they are, and how they are. Pure."""
+"""The pages of storage servers, and the first page. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from grid.plural import counted
 
 
 def connected_text(servers: Sequence[ServerView]) -> str:
-    """How many of them there are."""
+    """Say how many of the servers are connected."""
     connected = sum(server.is_connected for server in servers)
     return f"{connected} of {counted(len(servers), 'server')} connected"
 
 
 def render_servers(servers: Sequence[ServerView], introducers: Sequence[str], needed: int = 1, total: int = 1) -> str:
-    """All servers known, those that are connected first. needed, total: shares of a new file."""
+    """Render all known servers, connected ones first. needed, total: shares of a new file."""
     if not servers:
         table = nothing_here(
             "No server is known yet", "Servers appear here once an introducer announces them.", "server"
@@ -51,7 +51,7 @@ def render_servers(servers: Sequence[ServerView], introducers: Sequence[str], ne
 
 
 def free_space(servers: Sequence[ServerView]) -> int:
-    """Bytes that are free on the disks of the servers that are connected; one that several servers share counts once."""
+    """Free bytes on the disks of connected servers. A disk shared by several servers counts once."""
     known = [(each.host, each.available_space) for each in servers if each.is_connected]
     return space_of_disks([(host, space) for host, space in known if space is not None])
 
@@ -84,7 +84,7 @@ def _row(server: ServerView) -> Markup:
 def render_welcome(
     servers: Sequence[ServerView], introducers: Sequence[str], *, needed: int, nickname: str = ""
 ) -> str:
-    """needed: servers that storing a file takes. introducers: a line on each."""
+    """needed: servers that storing a file requires. introducers: one line each."""
     connected = sum(server.is_connected for server in servers)
     state = tag("p", tag("a", connected_text(servers), href="/servers"), class_="lead")
     warning = None

@@ -1,4 +1,4 @@
-"""What all pages share: the document, the way around it, and the states in which there is nothing to show. Pure."""
+"""The parts common to all pages: the document, its navigation, and empty states. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PLACES = (("/", "Home"), ("/servers", "Servers"), ("/status", "Operations"), ("
 
 
 def document(title: str, *main: object, here: str = "", live: str | None = None, name: str = "Grid") -> str:
-    """A whole page. here: the place that it is, of the navigation. live: where its changes are announced."""
+    """A whole page. here: the current item of the navigation. live: the address that announces its changes."""
     head = join(
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
@@ -56,7 +56,10 @@ def document(title: str, *main: object, here: str = "", live: str | None = None,
 
 
 def crumbs(root: str, names: Sequence[str], *, last: str = "") -> Markup:
-    """The way from a root directory to where the page is. last: the address of its end, if that is no directory."""
+    """Breadcrumbs from a root directory to the current page.
+
+    last: the address of the last item, if it is not a directory.
+    """
     items = []
     for depth, label in enumerate(("Top", *names)):
         is_last = depth == len(names)
@@ -67,39 +70,39 @@ def crumbs(root: str, names: Sequence[str], *, last: str = "") -> Markup:
 
 
 def card(title: str | None, *parts: object, id: str | None = None, class_: str = "", level: int = 2) -> Markup:
-    """A part of a page, with its heading."""
+    """A section of a page, with its heading."""
     heading_id = f"{id}-title" if id else None
     heading = tag(f"h{level}", title, id=heading_id) if title else None
     return tag("section", heading, *parts, class_=f"card {class_}".strip(), id=id, aria_labelledby=heading_id)
 
 
 def nothing_here(title: str, hint: str, picture: str = "folder") -> Markup:
-    """A list without anything in it."""
+    """The empty state of a list."""
     return tag("div", icon(picture), tag("p", title, class_="lead"), tag("p", hint), class_="empty")
 
 
 def notice(kind: str, *parts: object) -> Markup:
-    """Something to take note of. kind: good, warn or bad."""
+    """A notice. kind: good, warn or bad."""
     return tag("div", *parts, class_=f"notice {kind}", role="alert" if kind == "bad" else None)
 
 
 def facts(*pairs: tuple[str, object]) -> Markup:
-    """Names and values."""
+    """A list of names and values."""
     return tag("dl", [(tag("dt", name), tag("dd", value)) for name, value in pairs], class_="facts")
 
 
 def hidden(**values: str) -> Markup:
-    """Fields of a form that nobody sees."""
+    """Hidden fields of a form."""
     return join(*(tag("input", type="hidden", name=name, value=value) for name, value in values.items()))
 
 
 def button(label: str, kind: str = "", picture: str | None = None) -> Markup:
-    """What sends a form off."""
+    """A button that submits a form."""
     return tag("button", icon(picture) if picture else None, tag("span", label), class_=kind or None)
 
 
 def render_error(status: int, message: str) -> str:
-    """A page that could not be shown, and why, for programs: they look for this title and this heading."""
+    """An error page for programs, which look for this title and heading."""
     return document(
         f"{status} - Error",
         tag(

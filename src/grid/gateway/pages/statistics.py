@@ -19,13 +19,13 @@ _TILES = (
 )
 
 MOST_USERS = 100
-"""Of a door, on the page."""
+"""Users of a door that the page lists."""
 
 Numbers = Mapping[str, int | float | None]
 
 
 def render_statistics(counters: Numbers, stats: Numbers, doors: Sequence[DoorView] = ()) -> str:
-    """counters: numbers that only grow; stats: numbers of the moment; by the names that monitors know."""
+    """counters: numbers that only grow. stats: current numbers. Both by the names that monitors know."""
     tiles = [_tile(_shown(counters.get(name) or 0, size), words) for name, words, size in _TILES]
     uptime = stats.get("node.uptime")
     if uptime is not None:
@@ -54,7 +54,7 @@ def render_statistics(counters: Numbers, stats: Numbers, doors: Sequence[DoorVie
 
 
 def _door(door: DoorView) -> Markup:
-    """Where it is, and who may use it."""
+    """A door's address and its users."""
     users = door.users()
     rows = [
         tag("tr", tag("th", tag("bdi", user.name), scope="row"), tag("td", user.opens)) for user in users[:MOST_USERS]

@@ -1,4 +1,4 @@
-"""The storage server of this node: its disk, what it stores, what it was asked for. Pure. [spec webapi 9.4]"""
+"""The storage server of this node: its disk, its shares and its requests. Pure. [spec webapi 9.4]"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OPERATIONS = {
 
 
 def render_no_storage() -> str:
-    """A node that stores nothing for others."""
+    """The page of a node without a storage server."""
     return document(
         "Storage server",
         tag("h1", "Storage server"),
@@ -44,8 +44,9 @@ def render_storage(
     counting: Mapping[str, Any],
     expiry: str,
 ) -> str:
-    """counters, stats: by the names that monitors know; crawlers: as `t=json` has them; counting: how far the
-    count of storage indexes is; expiry: when leases end, in words.
+    """counters, stats: by the names that monitors know. crawlers: as in `t=json`.
+
+    counting: the progress of counting storage indexes. expiry: when leases expire, in words.
     """
 
     def stat(name: str) -> int | None:

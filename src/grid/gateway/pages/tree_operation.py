@@ -1,4 +1,4 @@
-"""An operation over all that is below a directory, running or over. Pure. [spec webapi 7]"""
+"""A running or finished operation over everything below a directory. Pure. [spec webapi 7]"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TITLES = {
 
 
 def render_tree_operation(kind: str, found: Mapping[str, object], *, finished: bool, error: str | None) -> str:
-    """found: as programs get it; error: why it ended before its time."""
+    """found: the JSON document. error: why it ended early."""
     title = _TITLES.get(kind, kind)
     if error is not None:
         state = notice("bad", tag("p", error))

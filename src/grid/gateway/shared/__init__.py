@@ -1,1 +1,2 @@
-"""What all requests of a gateway share: the grid, settings, open files, the upload spool, turns, and traffic."""
+"""State shared by all requests of a gateway: the grid, settings, open files, the upload spool, store turns and traffic.
+"""

@@ -1,4 +1,4 @@
-"""What this gateway must not show: the file `access.blacklist`, read again whenever it changes. [spec webapi 11]"""
+"""Objects that this gateway must not show: the file `access.blacklist`, reloaded when it changes. [spec webapi 11]"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grid.codec import base32
 from grid.errors import FormatError
 
 MAX_BLACKLIST = 16 * 2**20
-"""Bytes of the file; an entry has a hundred."""
+"""Bytes of the file; an entry has about a hundred."""
 
 _INDEX_SIZE = 16
 
@@ -18,7 +18,7 @@ _log = Logger("grid.gateway")
 
 
 class Blacklist:
-    """The list in a file; implements `Blocks`. A file that is missing or cannot be read lists nothing."""
+    """The blacklist in a file; implements `Blocks`. A missing or unreadable file blocks nothing."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -26,7 +26,7 @@ class Blacklist:
         self._reasons: dict[bytes, str] = {}
 
     def reason(self, storage_index: bytes) -> str | None:
-        """Why the object must not be shown; None if it may."""
+        """Why the object must not be shown, or None if it may."""
         self._refresh()
         return self._reasons.get(storage_index)
 
@@ -48,7 +48,7 @@ class Blacklist:
 
 
 def parse_blacklist(data: bytes) -> dict[bytes, str]:
-    """Reasons by storage index. Lines that are no entry are skipped, with a line in the log."""
+    """Reasons by storage index. Malformed lines are skipped and logged."""
     reasons: dict[bytes, str] = {}
     for number, raw in enumerate(data.split(b"\n"), 1):
         line = raw.decode("utf-8", "replace").strip()

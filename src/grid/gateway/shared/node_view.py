@@ -1,6 +1,6 @@
 """What the gateway shows of its node and of the grid's servers. Pure.
 
-A port: `grid.node.gateway` implements it over a running client.
+A port: `grid.node.gateway` implements it for a running client.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from attrs import frozen
 
 @frozen(kw_only=True)
 class ServerView:
-    """What is known of a storage server. status: one line. available_space: bytes. host: where it was announced, "" if nowhere."""
+    """A storage server. status: one line. available_space: bytes. host: its announced host, "" if none."""
 
     server_id: str
     nickname: str
@@ -31,7 +31,7 @@ class ClientView(Protocol):
     """What the gateway shows of its node."""
 
     def servers(self) -> Sequence[ServerView]:
-        """All servers known, connected or not."""
+        """All known servers, connected or not."""
 
     def introducers(self) -> Sequence[str]:
         """The state of the connection to each introducer, one line each."""
@@ -39,7 +39,8 @@ class ClientView(Protocol):
 
 @frozen
 class DoorUser:
-    """Somebody who may use a door: an account's name or an access key, never a secret. opens: what it leads to, in words."""
+    """A user of a door: an account's name or an access key, never a secret. opens: what the user can reach, in words.
+    """
 
     name: str
     opens: str
@@ -47,7 +48,7 @@ class DoorUser:
 
 @frozen(kw_only=True)
 class DoorView:
-    """A door that is open. users: those of now. active: requests under way."""
+    """An open door. users: its current users. active: requests under way."""
 
     name: str
     address: str

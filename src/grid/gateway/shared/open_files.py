@@ -1,7 +1,7 @@
-"""Immutable files that stay open between requests, so that a second range of one costs only its blocks.
+"""Keeps immutable files open between requests, so a second range of a file costs only its blocks.
 
-Owns the bound on how many, when what was learned of a file is forgotten, and how far a read runs ahead of its client. A
-player that seeks in a film asks for one range after another, and browsers ask for several at once.
+Owns how many stay open, when what was learned of a file is forgotten, and how far a read runs ahead of its client. A
+player that seeks in a film requests one range after another, and browsers request several at once.
 
 Cost: memory: KEPT_FILES times what one read has learned of its file, which may be the first megabyte of its blocks.
 """
@@ -24,32 +24,34 @@ from grid.ports import Buffer, Clock, Observer, ServerId, Sink
 from grid.sinks import CountingSink
 
 MOMENT_S = 0.25
-"""Seconds in which the client is to take a chunk."""
+"""Seconds in which the client should take a chunk."""
 
 BOLD_SIZE = 16 * 2**20
 """Bytes of the first chunk, while few others read."""
 
 LARGEST_SIZE = 64 * 2**20
-"""Bytes of a chunk at most: what the next one costs at its beginning is nothing to it."""
+"""The largest chunk in bytes: beyond it, the fixed cost of starting the next chunk is negligible."""
 
 TOGETHER_SIZE = 64 * 2**20
-"""Bytes that all reads under way may be ahead of their clients together. What the system's sockets take in at once looks
-like a fast client, and two hundred of those at the same time must not each be given the largest chunk."""
+"""Bytes that all running reads together may be ahead of their clients.
+
+A socket's buffer makes a new client look fast, and two hundred such clients must not each get the largest chunk.
+"""
 
 SHARE = 4
-"""The part of the room left that one chunk takes while others read too: those who come later need some too."""
+"""The fraction of the remaining budget given to one chunk while others read too, so that later reads get some."""
 
 FEW = 4
-"""Reads beside which a new one begins boldly."""
+"""A new read starts with a large chunk while at most this number of others run."""
 
 
 class ReadChunks:
-    """The chunks of one read: as much as its client takes in a moment.
+    """Chooses the chunks of one read: as much as its client takes in a moment.
 
-    A read has up to 32 MiB in flight: right for one fast client, and far too much for two hundred slow ones. So a file
-    is read in chunks, each begun when the client has taken the one before it. Only the client's own slowness makes
-    them small: a slow or distant grid gets long ones, because each begins with a round trip.
-    segment_size: the least that can be read of the file.
+    A read has up to 32 MiB in flight, which is right for one fast client and far too much for two hundred slow ones. So
+    a file is read in chunks, and each begins when the client has taken the one before it. Only the client's own
+    slowness makes chunks small: a slow or distant grid gets long ones, because each begins with a round trip.
+    segment_size: the smallest piece of the file that can be read.
     """
 
     def __init__(self, segment_size: int, others: int) -> None:
@@ -58,27 +60,27 @@ class ReadChunks:
         self._size = float(BOLD_SIZE if others < FEW else segment_size)
 
     def next_stop(self, position: int, stop: int, room: int = TOGETHER_SIZE) -> int:
-        """The end of the chunk that begins at `position`: that of a segment, and not past `stop`.
+        """The end of the chunk that begins at `position`: the end of a segment, but at most `stop`.
 
-        room: bytes that it may have, beyond its first segment.
+        room: bytes that it may have beyond its first segment.
         """
         size = min(int(self._size), room)
         segments = max(1, size // self._segment_size)
         return min(stop, (position // self._segment_size + segments) * self._segment_size)
 
     def taken(self, size: int, waited_s: float) -> None:
-        """Note that the client took a chunk of `size` bytes, and kept us waiting for waited_s."""
+        """Note that the client took a chunk of `size` bytes after making us wait for waited_s seconds."""
         self._size = min(float(LARGEST_SIZE), size / max(waited_s, 1e-6) * MOMENT_S)
 
 
 KEPT_FILES = 16
-"""Files kept open: more than are looked at at once."""
+"""Files kept open: more than people look at simultaneously."""
 
 KEPT_SIZE = 2**20
-"""Bytes from which a file is kept open: what is smaller is read with few questions anyway."""
+"""The size in bytes from which files are kept open; smaller ones take few requests anyway."""
 
 KEPT_S = 60.0
-"""Seconds after which a file is reopened: servers that were away may be back, and shares may have moved."""
+"""Seconds after which a file is reopened: absent servers may be back, and shares may have moved."""
 
 
 @frozen
@@ -92,7 +94,7 @@ class OpenFiles:
     """The immutable files that were read last."""
 
     def __init__(self, grid: Grid, permit: Callable[[KnownCap], None] = lambda cap: None) -> None:
-        """grid: its servers are looked at again for each read. permit: raises if a file must not be read."""
+        """grid: its server list is consulted again for each read. permit: raises if a file must not be read."""
         self._grid = grid
         self._permit = permit
         self._extents = ExtentReader(self._read_chk)
@@ -103,14 +105,14 @@ class OpenFiles:
 
     @property
     def count(self) -> int:
-        """How many are open."""
+        """The number of open files."""
         return len(self._files)
 
     async def read(self, cap: ChkCap | ExtentCap, sink: Sink, start: int, length: int, observer: Observer) -> int:
-        """ImmutableFile.read, in chunks of which each waits until the client has taken the one before it.
+        """ImmutableFile.read in chunks, each of which waits until the client has taken the one before it.
 
-        The sink takes an empty write as the question whether it has room. A file that was open already and fails
-        before it gave anything is tried once more.
+        An empty write asks the sink whether it has room. If a file that was already open fails before its first byte,
+        the read is tried once more.
         """
         if isinstance(cap, SliceCap | SequenceCap):
             return await self._extents.read(cap, _PatientSink(sink), start, length)
@@ -135,7 +137,7 @@ class OpenFiles:
         return position - start
 
     async def table(self, cap: SequenceCap) -> Table:
-        """The parts of a sequence; the errors of a read."""
+        """The parts of a sequence; raises the errors of a read."""
         return await self._extents.table(cap)
 
     async def _read_chk(self, cap: ChkCap, sink: Sink, offset: int, length: int) -> int:
@@ -163,7 +165,7 @@ class OpenFiles:
         return (await kept.file.read(sink, start, length, observer)).size
 
     def _open(self, cap: ChkCap) -> tuple[_Open, bool]:
-        """The file, and whether nothing was known of it."""
+        """The open file, and whether it is newly opened."""
         ids = frozenset(server.identity.server_id for server in self._grid.servers)
         now = self._grid.runtime.clock.now()
         kept = self._files.get(cap)
@@ -192,13 +194,13 @@ class _PatientSink:
         self._sink = sink
 
     async def write(self, data: Buffer) -> None:
-        """Take the bytes."""
+        """Pass the bytes on."""
         await self._sink.write(data)
         await self._sink.write(b"")
 
 
 class TimedSink:
-    """Passes bytes on, and knows how long it had to wait for their taker."""
+    """Passes bytes on, and measures how long the receiver makes it wait."""
 
     def __init__(self, sink: Sink, clock: Clock) -> None:
         self._sink = sink
@@ -206,12 +208,12 @@ class TimedSink:
         self._waited_s = 0.0
 
     async def write(self, data: Buffer) -> None:
-        """Take the bytes."""
+        """Pass the bytes on."""
         began_at = self._clock.now()
         await self._sink.write(data)
         self._waited_s += self._clock.now() - began_at
 
     def take_waited(self) -> float:
-        """Seconds since this was asked last."""
+        """Seconds waited since the last call."""
         waited_s, self._waited_s = self._waited_s, 0.0
         return waited_s

@@ -1,6 +1,6 @@
-"""What all handlers of a gateway share: the grid, the settings, open files, and which objects may be shown.
+"""What all handlers of a gateway share: the grid, settings, open files, and the blacklist.
 
-Lies below everything that speaks HTTP; `grid.gateway.site` adds what single rooms keep between requests.
+Below everything that speaks HTTP; `grid.gateway.site` adds what single rooms keep between requests.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from grid.gateway.shared.traffic import Traffic
 
 @frozen
 class AllowedHosts:
-    """What a gateway may be called in a Host header. names: lower case, IPv6 addresses in brackets.
+    """Names accepted in a Host header. names: lower case, IPv6 addresses in brackets.
 
-    any_address: any IP address will do: a page that a browser has under an address was not sent there by a name.
+    any_address: accept any IP address: DNS rebinding cannot send a browser to an address under which it loaded a page.
     """
 
     names: frozenset[str]
@@ -51,10 +51,10 @@ def _is_address(name: str) -> bool:
 
 @frozen(kw_only=True)
 class GatewaySettings:
-    """spools: where uploads are kept while they are; private. api_token: of this start of the node.
+    """spools: private directory for uploads in progress. api_token: a fresh one for each start of the node.
 
-    hosts: what a Host header may have, None for anything. happy: servers that a put takes. drain_s: how long requests
-    under way may go on when the gateway ends.
+    hosts: names accepted in a Host header, None for any. happy: servers that a put requires. drain_s: seconds that
+    requests may still run when the gateway shuts down.
     """
 
     spools: SpoolFolder
@@ -69,10 +69,10 @@ class GatewaySettings:
 
 
 class Blocks(Protocol):
-    """What may not be shown. [spec webapi 11]"""
+    """Objects that must not be shown. [spec webapi 11]"""
 
     def reason(self, storage_index: bytes) -> str | None:
-        """Why the object must not be shown; None if it may."""
+        """Why the object must not be shown, or None if it may."""
 
 
 class _BlocksNothing:
@@ -82,7 +82,7 @@ class _BlocksNothing:
 
 @define(kw_only=True, eq=False)
 class Services:
-    """One gateway's. store: its grid, whose list of servers is live."""
+    """What a gateway's handlers share. store: its grid, with a live list of servers."""
 
     _store: FileStore = field(alias="store")
     client: ClientView
@@ -103,7 +103,7 @@ class Services:
         self.open_files = OpenFiles(self.store.grid, self.require_allowed)
 
     def require_allowed(self, cap: KnownCap) -> None:
-        """Forbidden if the object is on the list of those that may not be shown."""
+        """Raise Forbidden if the object is on the blacklist."""
         body = cap.body if isinstance(cap, DirectoryCap) else cap
         if isinstance(body, LitCap) or body.storage_index is None:
             return
@@ -120,7 +120,7 @@ class Services:
         return True
 
     def require_token(self, authorization: str | None) -> None:
-        """Unauthorized unless the Authorization header has the node's token. [spec webapi 9.6]"""
+        """Raise Unauthorized unless the Authorization header has the node's token. [spec webapi 9.6]"""
         scheme, _, token = (authorization or "").partition(" ")
         right = hmac.compare_digest(token.strip().encode("utf-8", "replace"), self.settings.api_token)
         if scheme.lower() != "tahoe-lafs" or not right:

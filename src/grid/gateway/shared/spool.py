@@ -1,14 +1,14 @@
-"""A body kept until it was read as often as it takes: in memory while it is small, then in a file without a name.
+"""Holds a body while it is read, once or several times: small ones in memory, others in an anonymous file.
 
-Owns the file, which nobody else can open and which is gone when the process is. What is written to it is encrypted with a key that
-is only in this process's memory: nothing readable is left on the disk, whatever becomes of the process. Bytes are written,
-and shown to an observer such as a hash, on the pool, while more arrive.
+Owns the file, which no other process can open and which disappears with this one. Its contents are encrypted with a key
+that exists only in this process's memory, so nothing readable remains on the disk in any event. Bytes are written, and
+shown to an observer such as a hash, on the pool, while more arrive.
 
-All bodies of one gateway share the memory that they wait in: when it is taken, each is written as it comes, and read no
-faster than that.
+All bodies of one gateway share a memory budget: when it is used up, each is written as it arrives, and read from the
+client no faster than that.
 
-Cost: memory: twice BATCH_SIZE each, and little more than SHARED_BYTES for all. CPU: one pool call per BATCH_SIZE, which encrypts it; a read decrypts. Disk: each byte is
-written once.
+Cost: memory: twice BATCH_SIZE each, and little more than SHARED_BYTES for all. CPU: one pool call per BATCH_SIZE, which
+encrypts it; a read decrypts. Disk: each byte is written once.
 """
 
 from __future__ import annotations
@@ -29,43 +29,46 @@ from grid.ports import Buffer, CpuPool
 from grid.runtime import Tasks
 
 BATCH_SIZE = 2**20
-"""Bytes that are written at once; a body that is no larger stays in memory. [spec webapi 1.1]"""
+"""Bytes written at once; a body up to this size stays in memory. [spec webapi 1.1]"""
 
 RESERVED = 256 * 2**20
-"""Bytes of the disk that no body takes: the node itself, and servers beside it, need some."""
+"""Free bytes of the disk that bodies leave to the node itself and to other programs."""
 
 PART_SIZE = 2**18
-"""Bytes that are encrypted and written at once."""
+"""Bytes encrypted and written at once."""
 
 SHARED_BYTES = 48 * 2**20
-"""Bytes in memory of all bodies together, from which on each writes what it has as soon as that is LEAST_BATCH."""
+"""Bytes in memory of all bodies; beyond them, each body writes as soon as it has LEAST_BATCH."""
 
 LEAST_BATCH = 2**16
 
 _MOST_PIECES = 1000
-"""Pieces that the system takes in one write, and somewhat more than a batch ever has."""
+"""Pieces that the system accepts in one write; a batch rarely has more."""
 
 
 class SpoolFolder:
-    """Where bodies are kept, and how much of all of them together is in memory."""
+    """Where bodies are spooled, and how much memory all of them use."""
 
     def __init__(self, path: Path, shared: int = SHARED_BYTES) -> None:
-        """path: a directory on a disk with room. shared: bytes in memory from which on bodies take as little as they can."""
+        """path: a directory on a disk with room.
+
+        shared: bytes in memory beyond which bodies buffer as little as they can.
+        """
         self.path = path
         self.held_size = 0
         self._shared = shared
 
     @property
     def is_crowded(self) -> bool:
-        """Whether bodies take more memory than they should."""
+        """Whether bodies use more memory than they should."""
         return self.held_size > self._shared
 
 
 class Spool:
-    """Bytes come in, in order; after `finish` they can be read. A context manager: outside of it nothing is kept."""
+    """Takes bytes in order; they can be read after `finish`. A context manager: leaving it discards everything."""
 
     def __init__(self, folder: SpoolFolder, cpu: CpuPool, observe: Callable[[Buffer], None] | None = None) -> None:
-        """observe: is shown all bytes in order, on the pool, unless they stay in memory."""
+        """observe: called with all bytes in order, on the pool, unless they stay in memory."""
         self._folder = folder
         self._cpu = cpu
         self._observe = observe
@@ -83,16 +86,16 @@ class Spool:
 
     @property
     def size(self) -> int:
-        """Bytes that came."""
+        """Bytes received."""
         return self._size
 
     async def expect(self, size: int | None) -> None:
-        """Note how many bytes will come, if known. NoSpaceError if there is no room for them."""
+        """Set the expected size, if known. NoSpaceError if the disk has no room for it."""
         if size is not None and size > BATCH_SIZE:
             await self._cpu.run(_require_room, self._folder.path, size)
 
     async def write(self, data: bytes) -> None:
-        """More bytes, which are kept and must not change. NoSpaceError if the disk is full."""
+        """Add bytes, which must not change afterwards. NoSpaceError if the disk is full."""
         self._pieces.append(data)
         self._waiting += len(data)
         self._size += len(data)
@@ -107,7 +110,7 @@ class Spool:
         return LEAST_BATCH if self._folder.is_crowded else BATCH_SIZE
 
     async def finish(self) -> None:
-        """All bytes came. NoSpaceError if the disk is full."""
+        """Mark the body as complete. NoSpaceError if the disk is full."""
         if self._file is None:
             self._pieces = [b"".join(self._pieces)]
             return
@@ -115,13 +118,13 @@ class Spool:
         await self._settle()
 
     async def read_at(self, offset: int, length: int) -> Buffer:
-        """Exactly those bytes."""
+        """Return exactly `length` bytes from `offset`."""
         if self._file is None:
             return memoryview(self._pieces[0])[offset : offset + length]
         return await self._cpu.run(self._file.read, offset, length)
 
     def close(self) -> None:
-        """Forget all bytes, once nothing is being done with them any more."""
+        """Discard all bytes, once no operation uses them."""
         self._pieces.clear()
         self._folder.held_size -= self._waiting
         self._waiting = 0
@@ -130,10 +133,10 @@ class Spool:
             Tasks().start(self._close(file))
 
     async def _flush(self) -> None:
-        """Have what waits written; returns while it is."""
+        """Start writing the waiting pieces; returns while the write runs."""
         await self._settle()
         if self._waiting <= self._batch_size and self._file is None:
-            # Many small pieces: still little enough to be kept here.
+            # Join many small pieces, which still fit in memory.
             self._pieces = [b"".join(self._pieces)]
             return
         if self._file is None:
@@ -162,7 +165,7 @@ class Spool:
 
 
 class UnnamedFile:
-    """The file, opened at its first use. Threads take turns, so that it is never closed under one of them."""
+    """The file, opened at its first use. A lock keeps one thread from closing it while another uses it."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -173,7 +176,7 @@ class UnnamedFile:
         self._is_closed = False
 
     def append(self, pieces: list[bytes], observe: Callable[[Buffer], None] | None) -> None:
-        """Write the pieces at the end, and show them to the observer."""
+        """Append the pieces, and show them to the observer."""
         with self._lock:
             _require_room(self._directory, sum(map(len, pieces)))
             try:
@@ -187,7 +190,7 @@ class UnnamedFile:
                 observe(piece)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Exactly those bytes."""
+        """Return exactly `length` bytes from `offset`."""
         with self._lock:
             data = os.pread(self._require(), length, offset)
             while len(data) < length:
@@ -198,7 +201,7 @@ class UnnamedFile:
             return CtrCipher(self._key, offset).crypt(data)
 
     def close(self) -> None:
-        """Give the file and its room back."""
+        """Close the file and free its space."""
         with self._lock:
             self._is_closed = True
             if self._descriptor is not None:
@@ -214,7 +217,7 @@ class UnnamedFile:
         return self._descriptor
 
     def _write_encrypted(self, pieces: list[bytes]) -> None:
-        """Encrypt a part at a time into one buffer, so that nothing of a whole batch is there twice."""
+        """Encrypt part by part into one buffer, which avoids a second copy of the whole batch."""
         buffer = bytearray(min(PART_SIZE, max(map(len, pieces), default=0)))
         for piece in pieces:
             for start in range(0, len(piece), PART_SIZE):
@@ -235,7 +238,7 @@ class UnnamedFile:
 
 
 def _require_room(directory: Path, size: int) -> None:
-    """NoSpaceError if `size` bytes would leave less than RESERVED."""
+    """Raise NoSpaceError if `size` bytes would leave less than RESERVED."""
     try:
         found = os.statvfs(directory)
     except OSError as error:

@@ -1,6 +1,6 @@
-"""Turns at storing, which takes much memory: requests that come when all are taken wait, first come, first served.
+"""Limits how many files are stored at once, since storing takes much memory. Waiting requests are served in order.
 
-Large files take turns by number, small ones by their bytes, so that neither keeps the other waiting.
+Large files are limited by number, small ones by their bytes, so neither kind delays the other.
 """
 
 from __future__ import annotations
@@ -14,23 +14,25 @@ from grid.limits import MAX_CHILDREN_BODY
 from grid.wire.budget.server_memory import ByteBudget
 
 LARGE_SIZE = 2**20
-"""Bytes from which a file takes a turn to be stored: its shares take 40 MiB, or 64, of memory meanwhile."""
+"""The size in bytes from which a file needs a turn: meanwhile its shares take 40 to 64 MiB of memory."""
 
 LARGE_STORES = 4
-"""Large files that are stored at once; the others are kept on the disk until it is their turn."""
+"""Large files stored at once; others wait on the disk."""
 
 SMALL_STORES_BYTES = 8 * 2**20
-"""Bytes of smaller files that are stored at once: with their shares, and those packed for servers that are slow to take them,
-they take eight times that."""
+"""Bytes of smaller files stored at once.
+
+With their shares, and messages packed for slow servers, they take eight times as much memory.
+"""
 
 STORE_COST = 16 * 2**10
-"""Bytes that each of them counts for besides: what is noted of its servers and requests."""
+"""Bytes that each of them counts in addition, for its servers and requests."""
 
 FORMS_BYTES = 16 * 2**20
-"""Bytes of the fields of all long forms; those that find no room are refused, since their senders may be slow."""
+"""Bytes of the fields of all long forms. A form that finds no room is refused, since its sender may be slow."""
 
 PASSING_STORES = 2
-"""Files that pass straight through at once. Their clients may be slow, so that they hold up nobody: others are spooled."""
+"""Files streamed straight through at once. Their clients may be slow, but they delay nobody: others are spooled."""
 
 
 class Semaphore:
@@ -42,12 +44,12 @@ class Semaphore:
 
     @property
     def is_free(self) -> bool:
-        """Whether nobody would have to wait."""
+        """Whether a turn is available at once."""
         return self._semaphore.tokens > 0
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[None]:
-        """Return when it is our turn; a task that is canceled while it waits takes none."""
+        """Wait for a turn and hold it. A task canceled while it waits takes none."""
         await self._semaphore.acquire()
         try:
             yield
@@ -64,12 +66,12 @@ class Stores:
         self.small = ByteBudget(SMALL_STORES_BYTES)
         self.forms = ByteBudget(FORMS_BYTES)
         self.children = ByteBudget(MAX_CHILDREN_BODY)
-        """Bytes of long descriptions of children that are values in memory, which take ten times as much."""
+        """The budget for long descriptions of children, which take ten times their size as values in memory."""
         self._alone: dict[bytes, tuple[Semaphore, int]] = {}
 
     @asynccontextmanager
     async def alone(self, key: bytes | None) -> AsyncIterator[None]:
-        """Store nothing else with this key meanwhile: a server gives room for one share to one upload only."""
+        """Store nothing else with this key meanwhile: a server accepts only one upload of a share at a time."""
         if key is None:
             yield
             return
@@ -84,7 +86,7 @@ class Stores:
                 self._alone[key] = turns, count - 1
 
     def turn(self, size: int) -> AbstractAsyncContextManager[None]:
-        """A turn to store a file of that size which is all here."""
+        """A turn to store a file of this size that has fully arrived."""
         return self.large.one() if size >= LARGE_SIZE else self._small_turn(size + STORE_COST)
 
     @asynccontextmanager

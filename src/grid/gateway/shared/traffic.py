@@ -1,7 +1,7 @@
-"""What is known of every request once it is over, for those who count. Pure.
+"""Reports every ended request to counters. Pure.
 
-Owns the bound on what a request is called: a path's first segment and `t` are the client's choice, and only those that mean something
-here have a name. Never a capability: no other part of a path is looked at.
+Owns the bound on labels: clients choose the first segment and `t`, so only known ones are used as labels. The rest of a
+path is never looked at, so no label holds a capability.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ VIEWS = frozenset(
 OTHER = "other"
 
 CUT = "cut"
-"""Instead of a class of statuses: the connection ended before the answer did."""
+"""The outcome of a request whose connection ended before the answer did."""
 
 
 @frozen(kw_only=True)
 class Served:
-    """One request that is over. endpoint: a first segment, or `other`. view: its `t`. outcome: 2xx to 5xx, or `cut`.
+    """One ended request. endpoint: a first segment, or `other`. view: its `t`. outcome: 2xx to 5xx, or `cut`.
 
-    Bytes of the bodies; seconds from the end of the request's head on.
+    Byte counts are those of the bodies; seconds count from the end of the request's head.
     """
 
     method: str
@@ -56,27 +56,27 @@ class Traffic:
         self._active: Callable[[], int] = lambda: 0
 
     def know(self, segments: Iterable[str], active: Callable[[], int]) -> None:
-        """segments: the first ones that have a handler. active: how many requests are under way."""
+        """segments: the first segments that have a handler. active: returns how many requests are under way."""
         self._endpoints = frozenset(segments)
         self._active = active
 
     def active(self) -> int:
-        """How many requests are under way."""
+        """The number of requests under way."""
         return self._active()
 
     def watch(self, watcher: Watcher) -> None:
-        """Tell of every request from now on; the watcher must not fail, nor take long."""
+        """Report every request to the watcher from now on. It must not raise and must return quickly."""
         self._watchers.append(watcher)
 
     def called(self, segment: str, view: str) -> tuple[str, str]:
-        """What a request is called by its first segment and its `t`."""
+        """The labels of a request with this first segment and `t`."""
         endpoint = (segment or "root") if segment in self._endpoints else OTHER
         return endpoint, view if not view or view in VIEWS else OTHER
 
     def ended(
         self, method: str, called: tuple[str, str], status: int | None, seconds: float, received: int, sent: int
     ) -> None:
-        """A request is over. status: None if the client did not get the whole answer."""
+        """Report an ended request. status: None if the client did not get the whole answer."""
         served = Served(
             method=method if method in KNOWN_METHODS else OTHER,
             endpoint=called[0],

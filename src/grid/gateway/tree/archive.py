@@ -1,7 +1,8 @@
-"""GET `t=zip`: a directory with everything below it as a ZIP archive, made while it is sent. [spec webapi 5.2]
+"""GET `t=zip`: streams a directory and everything below it as a ZIP archive. [spec webapi 5.2]
 
-Owns what goes into an archive, and under which names: anybody who can write the directories chooses them, and the program
-that unpacks the archive makes files of these names. Memory: one piece of one file, and what the archive's own directory has of each.
+Owns what an archive contains, and its file names: anybody who can write the directories chooses names, and the program
+that unpacks the archive creates files by these names. Memory: one piece of one file, and the archive's central
+directory.
 """
 
 from __future__ import annotations
@@ -27,31 +28,31 @@ from grid.gateway.tree.path import list_children
 from grid.ports import Sink
 
 MAX_ENTRIES = 20_000
-"""Files and directories of one archive: the archive ends with a list of them all, which is kept until then."""
+"""Files and directories of one archive: its central directory is kept in memory until the end."""
 
 MAX_NAMES = 8 * 2**20
 """Characters of all their paths."""
 
 MAX_NAME_BYTES = 65_535
-"""Of one path, as the format has it."""
+"""Bytes of one path, limited by the format."""
 
 ITEMS_A_TURN = 50
-"""Files and directories that are written, at most, before other requests have a turn: small files need no waiting."""
+"""Entries written before other requests get a turn: small files may involve no waiting."""
 
 MISSING = "NOT IN THIS ARCHIVE.txt"
-"""Says what was left out, and why."""
+"""Lists what was left out, and why."""
 
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 _LATEST_S = 4_354_819_198
-"""2107, the last year of the format."""
+"""The end of 2107, the last year that the format can express."""
 
 _ODD = frozenset('\\:*?"<>|')
-"""What some system takes for more than a character of a name."""
+"""Characters with a special meaning on some system."""
 
 
 @frozen(kw_only=True)
 class _Item:
-    """Something in the archive. path: of a directory with a slash behind it."""
+    """One entry of the archive. path: ends with a slash for a directory."""
 
     path: str
     cap: KnownCap = field(repr=False)
@@ -67,14 +68,14 @@ class _Waiting:
 
 @define
 class _Listing:
-    """What is below a directory. missing: a line for everything that is left out."""
+    """Everything below a directory. missing: a line for each entry left out."""
 
     items: list[_Item] = field(factory=list)
     missing: list[str] = field(factory=list)
     names: int = 0
 
     def add(self, item: _Item) -> None:
-        """PayloadTooLarge if there is more than an archive may hold."""
+        """Add an entry; PayloadTooLarge beyond an archive's limits."""
         self.names += len(item.path)
         if len(self.items) == MAX_ENTRIES or self.names > MAX_NAMES:
             raise PayloadTooLarge(
@@ -85,14 +86,14 @@ class _Listing:
         self.items.append(item)
 
     def leave_out(self, path: str, why: str) -> None:
-        """Note what is not in the archive."""
+        """Record an entry that the archive will not contain."""
         self.names += len(path)
         if len(self.missing) < MAX_ENTRIES and self.names <= MAX_NAMES:
             self.missing.append(f"{path}: {why}")
 
 
 async def zip_directory(exchange: Exchange, cap: DirectoryCap, name: str) -> StreamedAnswer:
-    """The archive. name: of the directory. Every directory is read before the answer begins, no file is."""
+    """Return the archive. name: of the directory. All directories are read before the answer begins, but no file."""
     gateway = exchange.gateway
     listing = await _list(gateway, cap)
 
@@ -105,7 +106,7 @@ async def zip_directory(exchange: Exchange, cap: DirectoryCap, name: str) -> Str
 
 
 async def _list(gateway: Services, root: DirectoryCap) -> _Listing:
-    """Everything below the root, in the order of the paths; the root's own error if it cannot be read."""
+    """List everything below the root, sorted by path; raises the root's own error if it cannot be read."""
     listing = _Listing()
     waiting = [_Waiting(root, "", frozenset([_mark(root)]))]
     while waiting:
@@ -123,14 +124,15 @@ async def _list(gateway: Services, root: DirectoryCap) -> _Listing:
 
 
 def _take_all(listing: _Listing, here: _Waiting, children: Mapping[str, Child]) -> list[_Waiting]:
-    """Add the entries of a directory; the directories to read next. Slow for many."""
+    """Add the entries of a directory and return the directories to read next. Slow for large directories."""
     taken: set[str] = set()
     below = (_take(listing, here, name, child, taken) for name, child in sorted(children.items()))
     return [found for found in below if found is not None]
 
 
 def _take(listing: _Listing, here: _Waiting, name: str, child: Child, taken: set[str]) -> _Waiting | None:
-    """Add one entry of a directory; the directory to read next if it is one. taken: names in the archive's directory."""
+    """Add one entry; return it if it is a directory to read next. taken: names already used in the archive's directory.
+    """
     path = f"{here.path}{name}"
     safe = _safe(name)
     if safe is None or len(f"{here.path}{safe}/".encode()) > MAX_NAME_BYTES:
@@ -192,7 +194,7 @@ async def _read(gateway: Services, cap: KnownCap, sink: Sink) -> None:
 
 
 class _Entry:
-    """A sink that becomes one file of the archive, which is begun with its first byte."""
+    """A sink for one file of the archive, which begins with its first byte."""
 
     def __init__(self, archive: zipfile.ZipFile, item: _Item, made: _Buffer, sink: Sink) -> None:
         self._archive, self._item, self._made, self._sink = archive, item, made, sink
@@ -200,22 +202,22 @@ class _Entry:
 
     @property
     def is_open(self) -> bool:
-        """Whether some of it is in the archive."""
+        """Whether some of the file is already in the archive."""
         return self._file is not None
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Take a piece, and send what the archive makes of it."""
+        """Add a piece, and send the archive's new bytes."""
         self._begin().write(data)
         await self._sink.write(self._made.take())
 
     async def end(self) -> None:
-        """The file is whole."""
+        """Mark the file as complete."""
         self._begin()
         self.close()
         await self._sink.write(self._made.take())
 
     def close(self) -> None:
-        """Let the archive go on."""
+        """Close the entry, so the archive can continue."""
         if self._file is not None and not self._file.closed:
             self._file.close()
 
@@ -228,21 +230,21 @@ class _Entry:
 
 
 class _Buffer:
-    """What the archive has written and nobody has taken. It cannot be sought in, so that all is written in order."""
+    """Archive bytes not sent yet. It does not support seeking, so everything is written in order."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
 
     def write(self, data: bytes) -> int:
-        """Take some bytes."""
+        """Append bytes."""
         self._pieces.append(bytes(data))
         return len(data)
 
     def flush(self) -> None:
-        """There is nothing beneath."""
+        """Do nothing: there is no file beneath."""
 
     def take(self) -> bytes:
-        """Everything since the last call."""
+        """Return everything written since the last call."""
         pieces, self._pieces = self._pieces, []
         return b"".join(pieces)
 
@@ -254,7 +256,7 @@ def _about(item: _Item, mode: int) -> zipfile.ZipInfo:
 
 
 def _date(metadata: Mapping[str, object]) -> tuple[int, int, int, int, int, int]:
-    """When the file was changed, or else linked."""
+    """When the file was last modified, or else linked."""
     times = metadata.get("tahoe")
     linked = times.get("linkmotime") if isinstance(times, Mapping) else None
     seconds = next((found for found in map(seconds_in, (metadata.get("mtime"), linked)) if found is not None), 0.0)
@@ -263,7 +265,7 @@ def _date(metadata: Mapping[str, object]) -> tuple[int, int, int, int, int, int]
 
 
 def _safe(name: str) -> str | None:
-    """The name as it may stand in an archive; None if none may."""
+    """The name as it may appear in an archive; None if it may not."""
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         return None
     shown = "".join("_" if character in _ODD or not character.isprintable() else character for character in name)
@@ -271,6 +273,6 @@ def _safe(name: str) -> str | None:
 
 
 def _mark(cap: DirectoryCap) -> str:
-    """What is the same for every capability of one directory; empty for a literal one, which cannot hold itself."""
+    """An identifier shared by all capabilities of a directory; empty for a literal one, which cannot contain itself."""
     verify = cap.verify_cap()
     return "" if verify is None else verify.to_string()

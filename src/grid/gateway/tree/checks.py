@@ -1,4 +1,5 @@
-"""Checks and repairs: what a request asks for, one object's `t=check`, and the documents that report health.
+"""Checks and repairs: options of a request, `t=check` of one object, and the JSON documents on health.
+
 [spec webapi 6, 7.3]
 """
 
@@ -26,7 +27,7 @@ from grid.placement.health import HEALTH_COUNTS
 
 @frozen(kw_only=True)
 class CheckOptions:
-    """What a check is to do besides looking for shares."""
+    """What a check does besides looking for shares."""
 
     verify: bool
     repair: bool
@@ -34,7 +35,7 @@ class CheckOptions:
 
     @classmethod
     def of(cls, arguments: Arguments) -> CheckOptions:
-        """What a request asks for; BadRequest."""
+        """Parse the options of a request; BadRequest."""
         return cls(
             verify=arguments.flag("verify", False),
             repair=arguments.flag("repair", False),
@@ -56,19 +57,19 @@ Json = dict[str, object]
 
 
 def nothing_to_check() -> Json:
-    """CHECK of an object without shares, or of an unknown kind."""
+    """CHECK of an object without shares or of unknown kind."""
     return {"storage-index": "", "results": {"healthy": True}}
 
 
 def check_document(checked: Checked, storage_index: str) -> Json:
-    """CHECK. storage_index: base32, for an object whose health is not known."""
+    """CHECK. storage_index: base32, for an object whose health is unknown."""
     if checked.health is not None:
         return dict(checked.health.to_json())
     return nothing_to_check() if checked.error is None else unknown_health(storage_index, checked)
 
 
 def repair_document(checked: Checked, storage_index: str, *, in_tree: bool) -> Json:
-    """CHECK-AND-REPAIR. in_tree: of many objects, where one without shares has a document of its own."""
+    """CHECK-AND-REPAIR. in_tree: the object is one of many, where those without shares have a document of their own."""
     if not storage_index:
         return {"storage-index": "", "repair-attempted": False} if in_tree else nothing_to_check()
     if checked.repair is not None:
@@ -87,7 +88,7 @@ def repair_document(checked: Checked, storage_index: str, *, in_tree: bool) -> J
 
 
 def unknown_health(storage_index: str, checked: Checked) -> Json:
-    """CHECK of an object whose check failed: nothing good is known of it."""
+    """CHECK of an object whose check failed: it claims nothing good."""
     why = str(fault_of(checked.error)) if checked.error is not None else "it was not checked"
     zeros = dict.fromkeys(HEALTH_COUNTS, 0)
     results: Mapping[str, object] = {
@@ -102,35 +103,35 @@ def unknown_health(storage_index: str, checked: Checked) -> Json:
 
 
 class UnreadDirectories:
-    """Directories that a walk cannot read; the root among them ends it."""
+    """Directories that a walk cannot read. If the root is among them, the walk ends."""
 
     def __init__(self) -> None:
         self.reasons: dict[tuple[str, ...], str] = {}
 
     def note(self, visited: Visited, error: GridError) -> None:
-        """One that cannot be read; its error, if it is the root."""
+        """Record an unreadable directory; raises its error if it is the root."""
         if not visited.path:
             raise error
         self.reasons[visited.path] = str(walk_fault(error))
 
     def explain(self, unit: Json) -> Json:
-        """The unit, with the reason if it is of such a directory."""
+        """Add the reason to a unit if it describes such a directory."""
         path = unit["path"]
         reason = self.reasons.pop(tuple(path), None) if isinstance(path, list) else None
         return unit if reason is None else {**unit, "error": reason}
 
 
 def walk_fault(error: GridError) -> HttpFault:
-    """The message for an error that ends a walk: mostly a directory that cannot be read."""
+    """The fault for an error that ends a walk, usually an unreadable directory."""
     if isinstance(error, NotEnoughSharesError):
         return Gone(str(error), kind="UnrecoverableFileError")
     return fault_of(error)
 
 
 async def check_object(exchange: Exchange, target: Target) -> AnyAnswer:
-    """The health of an object; 200 whether it is good or not. Forbidden for one that may not be shown.
+    """Answer with the health of an object: 200, whether it is good or not. Forbidden for a blacklisted object.
 
-    Gone if an immutable file was to be repaired and cannot be; the errors of a check.
+    Gone if an immutable file should be repaired and cannot be; raises the errors of a check.
     """
     arguments = exchange.arguments
     location = when_done(exchange)
@@ -172,7 +173,7 @@ def _why(cap: KnownCap, error: GridError) -> GridError:
 
 
 def _shares(checked: Checked) -> tuple[int, int]:
-    """Good shares, and how many are needed, of what was found."""
+    """The numbers of good and of needed shares."""
     assert checked.health is not None
     results = checked.health.to_json()["results"]
     assert isinstance(results, Mapping)

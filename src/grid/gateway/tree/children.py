@@ -1,7 +1,7 @@
-"""The children that a request's body describes, parsed strictly and member by member. Pure. [spec webapi 5.4]
+"""Parses the children in a request's body, strictly and member by member. Pure. [spec webapi 5.4]
 
-Owns which links a given pair of capabilities makes. The JSON library would parse a whole document in one call, which
-holds the interpreter: 64 MB of children take it a second. Here no call sees more than one member, of a bounded size.
+Owns which link a given pair of capabilities makes. The JSON library would parse a whole document in one call, holding
+the interpreter lock: 64 MB of children take a second. Here each call sees one member of bounded size.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from grid.errors import CapError, FormatError
 from grid.limits import MAX_CAP_LENGTH, MAX_DIRECTORY_ENTRIES
 
 WINDOWS = (2**12, 2**17, 2**20)
-"""Bytes in which a name or a value is looked for; one that does not end in the last is too long."""
+"""Sizes in bytes of the successive windows in which a name or value must end; one that exceeds the last is too long."""
 
 _SPACE = re.compile(rb"[ \t\r\n]*")
 _UTF8 = getincrementaldecoder("utf-8")
@@ -36,9 +36,9 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def read_members(data: bytes) -> Iterator[tuple[str, object]]:
-    """Names with values, as they come; FormatError for what is no JSON object, or has a member longer than any.
+    """Yield names with values; FormatError if the data is not a JSON object or a member is too long.
 
-    A number of thousands of digits may come in part: this is for members that are lists or objects.
+    Meant for members that are lists or objects: a number of thousands of digits may be truncated.
     """
     offset = _expect(data, 0, b"{")
     if data[offset : offset + 1] == b"}":
@@ -59,7 +59,7 @@ def read_members(data: bytes) -> Iterator[tuple[str, object]]:
 
 
 def _read(data: bytes, offset: int) -> tuple[object, int]:
-    """The value that begins there, and the offset after it."""
+    """The value that begins at the offset, and the offset after it."""
     for window in WINDOWS:
         try:
             text = _UTF8().decode(data[offset : offset + window])
@@ -73,7 +73,7 @@ def _read(data: bytes, offset: int) -> tuple[object, int]:
 
 
 def _expect(data: bytes, offset: int, sign: bytes) -> int:
-    """The offset of what follows the sign."""
+    """The offset after the expected character."""
     offset = _skip_space(data, offset)
     if data[offset : offset + 1] != sign:
         raise FormatError(f"the body is not JSON in UTF-8, or not an object: {sign.decode()} is missing")
@@ -92,17 +92,17 @@ def _skip_space(data: bytes, offset: int) -> int:
 
 @frozen(kw_only=True)
 class GivenChild:
-    """A link as it was given. metadata: None if nothing was said of it."""
+    """A link as given in the request. metadata: None if absent."""
 
     target: Target = field(repr=False)
     metadata: Metadata | None = None
 
 
 def parse_children(data: bytes, *, immutable: bool, may_be_empty: bool) -> dict[str, GivenChild]:
-    """Children by their NFC names, in the order given; of two with one name the later counts.
+    """Parse children by NFC name, in the given order; of two with the same name, the later counts.
 
-    immutable: the directory for them is. may_be_empty: no bytes at all are no children. FormatError; CapError for a
-    capability that cannot be there, naming its child.
+    immutable: for an immutable directory. may_be_empty: an empty body means no children. FormatError; CapError, which
+    names the child, for a capability that is not allowed there.
     """
     if may_be_empty and not data.strip():
         return {}
@@ -116,19 +116,19 @@ def parse_children(data: bytes, *, immutable: bool, may_be_empty: bool) -> dict[
 
 
 def as_edits(children: Mapping[str, GivenChild], overwrite: Overwrite) -> list[SetChild]:
-    """What sets them in a directory that is there."""
+    """Edits that set the children in an existing directory."""
     return [SetChild(name, given.target, given.metadata, overwrite) for name, given in children.items()]
 
 
 def as_children(children: Mapping[str, GivenChild]) -> dict[str, Child]:
-    """What a new directory is made with: metadata as it was given."""
+    """Children of a new directory, with their metadata as given."""
     return {name: Child(target=given.target, metadata=given.metadata or {}) for name, given in children.items()}
 
 
 def settle_target(write: bytes | None, read: bytes | None, *, immutable: bool) -> Target:
-    """What a pair of capabilities is linked as; CapError. A write capability in the read slot loses its authority.
+    """The link target for a pair of capabilities; CapError. A write capability in the read slot loses its authority.
 
-    Neither makes a child of an unknown kind that holds none: magic-folder records deletions so.
+    If both are missing, the child is of unknown kind and empty: magic-folder records deletions this way.
     """
     cap = parse_cap(write or read or b"", deep_immutable=immutable)
     if not isinstance(cap, UnknownCap):
@@ -137,7 +137,7 @@ def settle_target(write: bytes | None, read: bytes | None, *, immutable: bool) -
         return cap if write else read_only(cap)
     unknown = settle_unknown_child(write, read, deep_immutable=immutable)
     if unknown.error is not None:
-        raise cap.error or unknown.error  # What the parser says is nearer to what was given.
+        raise cap.error or unknown.error  # The parser's error describes the input more precisely.
     return unknown
 
 
@@ -159,7 +159,7 @@ def _parse_child(name: str, entry: object, immutable: bool) -> GivenChild:
 
 
 def _slot(name: str, properties: Mapping[str, object], key: str) -> bytes | None:
-    """The capability in a slot, None if there is none."""
+    """The capability in a slot, or None."""
     value = properties.get(key)
     if value is None:
         return None

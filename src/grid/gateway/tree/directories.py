@@ -1,4 +1,4 @@
-"""GET and HEAD of a directory, and the changes that are asked of one by POST. [spec webapi 5.2, 5.3]"""
+"""GET and HEAD of a directory, and its changes by POST. [spec webapi 5.2, 5.3]"""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ _HEADED = {
     "rename-form": HTML,
     "zip": "application/zip",
 }
-"""The types of what HEAD promises of a directory, by `t`: nothing is read for it."""
+"""Media types that HEAD reports for a directory, by `t`, without reading anything."""
 
 UNNAMED_UPLOAD = "unknown-filename"
-"""The name of an upload that comes without one."""
+"""The name of an upload that arrives without one."""
 
 
 async def get_directory(exchange: Exchange, cap: DirectoryCap, *, by_path: bool) -> AnyAnswer:
-    """What a GET or a HEAD of a directory answers. by_path: whether it was found in another directory."""
+    """Answer a GET or HEAD of a directory. by_path: whether it was found in another directory."""
     view = exchange.arguments.t
     if exchange.method == "HEAD" and view not in _HEADED:
         raise BadRequest(f"HEAD of a directory: t={view!r} is not known")
     if view in ("", "json", "info", "zip"):
         exchange.gateway.require_allowed(cap)
-    # What an archive holds depends on the servers that are there.
+    # An archive's contents depend on which servers are reachable.
     tag = entity_tag(cap, view, by_path=by_path) if view != "zip" else None
     headers = (("ETag", tag),) if tag is not None else ()
     if exchange.method == "HEAD":
@@ -95,12 +95,12 @@ async def _view(exchange: Exchange, cap: DirectoryCap, view: str) -> AnyAnswer:
 
 
 def _last_name(exchange: Exchange) -> str:
-    """The name that the directory has in the path; empty for a root."""
+    """The directory's name in the path; empty for a root."""
     return next((name for name in reversed(exchange.segments[2:]) if name), "")
 
 
 async def _listing(exchange: Exchange, cap: DirectoryCap) -> Answer:
-    """The page of a directory; also of one that cannot be read, whose page says so."""
+    """The page of a directory. If it cannot be read, the page says so."""
     directory = exchange.gateway.store.directory(cap)
     try:
         view = view_of(exchange, cap, await directory.list(), warning=directory.warning)
@@ -123,7 +123,7 @@ Move = Callable[[Exchange, Trail], Awaitable[Answer]]
 
 
 async def change_directory(exchange: Exchange, directory: Directory, trail: Trail) -> AnyAnswer:
-    """A POST that changes a directory: t= is one of CHANGES or MOVES. trail: the way to the directory."""
+    """Handle a POST that changes a directory; `t` is one of CHANGES or MOVES. trail: the path to the directory."""
     location = when_done(exchange)
     t = exchange.arguments.t
     change = CHANGES.get(t)
@@ -137,12 +137,15 @@ async def change_directory(exchange: Exchange, directory: Directory, trail: Trai
 async def _make(exchange: Exchange, directory: Directory) -> Answer:
     name = exchange.arguments.text("name")
     if not name:
-        return cap_answer(directory.cap)  # It is there already, and stays as it is.
+        return cap_answer(directory.cap)  # It already exists, and stays as it is.
     return cap_answer(await make_named(exchange, directory, name))
 
 
 async def _upload(exchange: Exchange, directory: Directory) -> Answer:
-    """The form's file as a child; new contents for a mutable file that is there, unless the form's sender can be asked."""
+    """Store the form's file as a child.
+
+    An existing mutable file gets new contents, unless the sender can be asked first.
+    """
     if asks(exchange):
         file, name = await required_form_file(exchange), await _upload_name(exchange)
         cap = await store_form_file(exchange, new_file(exchange), file)
@@ -220,7 +223,7 @@ async def _set_children(exchange: Exchange, directory: Directory) -> Answer:
 
 
 def _one_name(given: str, argument: str) -> str:
-    """A name without the space around it; BadRequest if that is none, or has a slash."""
+    """Strip spaces around a name; BadRequest if nothing remains or it contains a slash."""
     name = normalize_name(given.strip())
     if not name:
         raise BadRequest(f"{argument}= is empty")
@@ -243,4 +246,4 @@ CHANGES: dict[str, Change] = {
 """What POST can change in a directory, by `t`."""
 
 MOVES: dict[str, Move] = {"rename": _rename, "relink": _relink}
-"""What POST can do with the links of a directory and of another one."""
+"""What POST can do with links between two directories, by `t`."""

@@ -1,6 +1,7 @@
-"""Views of directories, checks and tree operations: the pages, and the JSON listing in slices. [spec webapi 5.2, 6.1, 7.1, 8, 10]
+"""Views of directories, checks and tree operations: pages, and the JSON listing in slices. [spec webapi 5.2, 6.1, 7.1,
+8, 10]
 
-Owns how many children one slice renders: a directory may have a million, and all other requests wait meanwhile.
+Owns how many children one slice renders: a directory may have a million, and other requests wait while a slice is made.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from grid.ports import CpuPool, Sink
 from grid.runtime import SMALL_WORK
 
 WHOLE_SIZE = 4 * 2**20
-"""Bytes of JSON that are answered at once, with their length: some thousand children."""
+"""Bytes of JSON sent at once, with their length: a few thousand children."""
 
 _SLICE_SIZE = 2**20
-"""Characters after which a slice ends, however few children it has: names and metadata may be long, and their JSON longer."""
+"""Characters that end a slice, however few children it has: names and metadata may be long, and their JSON longer."""
 
 _SMALL_SLICE_SIZE = 2**18
-"""The same of a slice that is made at once, and not on the pool."""
+"""The same for a slice rendered directly rather than on the pool."""
 
 _TYPE = "text/plain"
 
@@ -41,7 +42,7 @@ _TYPE = "text/plain"
 async def listing_answer(
     cpu: CpuPool, cap: DirectoryCap, children: Mapping[str, Child], warning: str | None = None
 ) -> AnyAnswer:
-    """The answer to `t=json`: the same bytes, however many children there are. warning: what its user should know."""
+    """Answer `t=json`; the bytes do not depend on the slicing. warning: shown to the user."""
     if not children:
         return json_answer(describe_directory(cap, children, warning))
     slices = _Slices(cpu, children)
@@ -55,7 +56,7 @@ async def listing_answer(
         size += len(piece)
 
     async def write(sink: Sink) -> None:
-        """Slice by slice, as they are taken."""
+        """Render slice by slice, as the client takes them."""
         for piece in pieces:
             await sink.write(piece)
         pieces.clear()
@@ -67,7 +68,7 @@ async def listing_answer(
 
 
 class _Slices:
-    """The children of a directory as they stand in its JSON, some at a time."""
+    """Renders a directory's children as JSON, a slice at a time."""
 
     def __init__(self, cpu: CpuPool, children: Mapping[str, Child]) -> None:
         self._cpu = cpu
@@ -77,7 +78,7 @@ class _Slices:
         self._before = b""
 
     async def next(self) -> bytes:
-        """The next of them; nothing behind the last."""
+        """The next slice; empty after the last."""
         if not self._left:
             return b""
         if self._is_small:
@@ -91,8 +92,8 @@ class _Slices:
 
 
 def _frame(cap: DirectoryCap, warning: str | None) -> tuple[bytes, bytes]:
-    """What stands before the first child and after the last."""
-    # No text in it has this: a quotation mark inside one has a backslash before it.
+    """The JSON before the first child and after the last."""
+    # No string inside the JSON contains this: a quotation mark in a string is escaped.
     children = b'"children": {'
     head, found, tail = json_answer(describe_directory(cap, {}, warning)).body.partition(children + b"}")
     assert found
@@ -100,7 +101,7 @@ def _frame(cap: DirectoryCap, warning: str | None) -> tuple[bytes, bytes]:
 
 
 def _render(items: Iterator[tuple[str, Child]], most: int) -> tuple[int, bytes]:
-    """The next children, as they stand three levels down, up to about that many characters; and how many they are."""
+    """Render children until about `most` characters, indented three levels; return their number and the JSON."""
     texts, size = [], 0
     for name, child in islice(items, SMALL_WORK):
         texts.append(f"{json.dumps(name)}: {_render_child(child)}")
@@ -111,7 +112,7 @@ def _render(items: Iterator[tuple[str, Child]], most: int) -> tuple[int, bytes]:
 
 
 def _render_child(child: Child) -> str:
-    # A line feed inside a string is written as two other characters, so that these are all between values.
+    # Line feeds inside strings are escaped, so every one here is between values.
     return json.dumps(describe_child(child), indent=1).replace("\n", "\n   ")
 
 
@@ -122,7 +123,7 @@ def view_of(
     problem: str | None = None,
     warning: str | None = None,
 ) -> DirectoryView:
-    """A directory as its page shows it, found at the request's path. problem, warning: see DirectoryView."""
+    """The view of a directory at the request's path. problem, warning: see DirectoryView."""
     root, *names = exchange.segments[1:]
     if names and not names[-1]:
         del names[-1]
@@ -142,18 +143,18 @@ def view_of(
 
 
 def _sort_key(exchange: Exchange) -> SortKey:
-    """The column that the page is sorted by: the name unless another is asked for."""
+    """The column to sort by; the name by default."""
     given = exchange.arguments.shown("sort")
     return next((key for key in SORT_KEYS if key == given), "name")
 
 
 def listing_page(view: DirectoryView) -> Answer:
-    """A directory, also one that cannot be read."""
+    """The page of a directory, including one that cannot be read."""
     return page(render_directory(view))
 
 
 def directory_info_page(view: DirectoryView) -> Answer:
-    """What is known of a directory without reading it."""
+    """The page about a directory, made without reading it."""
     return page(render_info(Child(target=view.cap), None, view.names[-1] if view.names else ""))
 
 
@@ -163,7 +164,7 @@ def rename_form_page(view: DirectoryView, name: str) -> Answer:
 
 
 def check_page(exchange: Exchange, document: Mapping[str, object], return_to: str | None) -> Answer:
-    """What a check, or a check and repair, has found. document: as JSON has it."""
+    """The results of a check, or of a check and repair. document: as in JSON."""
     root, *names = exchange.segments[1:]
     path = object_path(root.removesuffix("\n"), names)
     return page(render_check_results(document, exchange.gateway.client.servers(), path, return_to))
@@ -172,6 +173,6 @@ def check_page(exchange: Exchange, document: Mapping[str, object], return_to: st
 def operation_page(
     kind: str, document: Mapping[str, object], *, finished: bool, error: str | None, status: int = 200
 ) -> Answer:
-    """An operation over a tree, running or not; it comes again by itself while it runs."""
+    """A running or finished operation over a tree. The page reloads itself while the operation runs."""
     found = page(render_tree_operation(kind, document, finished=finished, error=error), status)
     return found if finished else evolve(found, headers=(*found.headers, ("Refresh", "60")))

@@ -1,6 +1,6 @@
-"""Making directories: without a link, at the end of a path, under a name. [spec webapi 3, 5.1, 5.3]
+"""Creates directories: unlinked, at the end of a path, or under a name. [spec webapi 3, 5.1, 5.3]
 
-Owns what a new directory is made with. Everything that can be refused is refused before anything is stored.
+Owns what a new directory starts with. Every refusal happens before anything is stored.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from grid.mutable.share.geometry import FormatName
 from grid.runtime import run_sized
 
 MAKERS = frozenset({"mkdir", "mkdir-with-children", "mkdir-immutable"})
-"""The values of `t` that make a directory."""
+"""The values of `t` that create a directory."""
 
 POOLED_BYTES = 2**16
-"""Bytes of a description of children from which it is parsed on the pool: some hundreds of them, 2 ms."""
+"""Descriptions of children from this many bytes on are parsed on the pool: a few hundred children, 2 ms."""
 
 
 @frozen(kw_only=True)
 class NewDirectory:
-    """A directory that is to be made. key: of a mutable one, None for a new key."""
+    """A directory to create. key: of a mutable one, None for a fresh key."""
 
     children: Mapping[str, GivenChild]
     immutable: bool = False
@@ -45,7 +45,7 @@ class NewDirectory:
     key: PrivateKey | None = None
 
     async def store(self, exchange: Exchange) -> DirectoryCap:
-        """Make it; nothing links to it yet. The errors of `FileStore`."""
+        """Store the directory without linking it. Raises the errors of `FileStore`."""
         store = exchange.gateway.store
         children = await run_sized(store.runtime.cpu, len(self.children), as_children, self.children)
         if self.immutable:
@@ -56,14 +56,14 @@ class NewDirectory:
 async def read_children(
     exchange: Exchange, *, immutable: bool = False, may_be_empty: bool = True
 ) -> dict[str, GivenChild]:
-    """The children that the body describes; BadRequest, FormatError, CapError, PayloadTooLarge."""
+    """Parse the children in the body; BadRequest, FormatError, CapError, PayloadTooLarge."""
     if exchange.is_form:
         raise BadRequest("children are sent as JSON: put t= in the URL, not in the form")
     size = exchange.body.size
     if size is not None and size < POOLED_BYTES:
         data = await exchange.body.read_all(POOLED_BYTES)
         return parse_children(data, immutable=immutable, may_be_empty=may_be_empty)
-    # Kept on the disk until it is its turn, so that a slow sender keeps nobody else waiting.
+    # The body is spooled until its turn, so a slow sender delays nobody else.
     async with exchange.body.spooled(MAX_CHILDREN_BODY) as spool:
         await exchange.hold(exchange.gateway.stores.children, spool.size)
         data = bytes(await spool.read_at(0, spool.size))
@@ -72,7 +72,9 @@ async def read_children(
 
 
 async def make_unlinked(exchange: Exchange) -> AnyAnswer:
-    """PUT or POST of `/uri?t=mkdir`, and POST of its kin: the capability of a new directory that nothing links to."""
+    """Handle PUT or POST of `/uri?t=mkdir`, and POST of its variants: answer with the capability of a new, unlinked
+    directory.
+    """
     kind = exchange.arguments.t
     if kind not in MAKERS or (exchange.method == "PUT" and kind != "mkdir"):
         raise BadRequest(f"t={kind!r} is not known for an unlinked object")
@@ -102,7 +104,7 @@ async def _read_unlinked(exchange: Exchange, kind: str) -> NewDirectory:
 
 
 async def read_linked(exchange: Exchange) -> NewDirectory:
-    """The directory that a request below another directory asks for; BadRequest and the errors of `read_children`."""
+    """The directory requested below another directory; BadRequest and the errors of `read_children`."""
     kind, format = exchange.arguments.t, exchange.arguments.format()
     chosen = None if format == "chk" else format
     if kind == "mkdir":
@@ -112,13 +114,14 @@ async def read_linked(exchange: Exchange) -> NewDirectory:
 
 
 async def make_at_path(exchange: Exchange, above: Directory, missing: tuple[str, ...]) -> DirectoryCap:
-    """The directory at the end of a path whose last names are missing below `above`. Those on the way have the default
-    format. The errors of `read_linked` and of `Directory.edit`.
+    """Create the directory at the end of a path whose last names are missing below `above`.
+
+    Intermediate directories get the default format. Raises the errors of `read_linked` and of `Directory.edit`.
     """
     new = await read_linked(exchange)
     require_writable(above)
     if exchange.arguments.t == "mkdir":
-        # Two who make the same one at the same time get the same one.
+        # Two requests that create the same directory at the same time get the same one.
         on_the_way = await above.make_directories(missing[:-1])
         return (await on_the_way.make_directories(missing[-1:], format=new.format)).cap
     cap = await new.store(exchange)
@@ -127,7 +130,7 @@ async def make_at_path(exchange: Exchange, above: Directory, missing: tuple[str,
 
 
 async def make_named(exchange: Exchange, directory: Directory | NewBranch, name: str) -> DirectoryCap:
-    """A new directory as a child of one that is there, or that is to be made. ExistingChildError."""
+    """Create a directory as a child of an existing directory, or of one yet to be created. ExistingChildError."""
     overwrite: Overwrite = exchange.arguments.flag("replace", True) if exchange.arguments.t == "mkdir" else False
     new = await read_linked(exchange)
     require_writable(directory)
@@ -139,6 +142,6 @@ async def make_named(exchange: Exchange, directory: Directory | NewBranch, name:
 
 
 def require_writable(directory: Directory | NewBranch) -> None:
-    """NotWriteableError if the directory cannot be changed with the capability at hand."""
+    """Raise NotWriteableError if the given capability does not permit changes."""
     if not directory.is_writable:
         raise NotWriteableError("this capability is read-only: it cannot change the directory")

@@ -1,4 +1,4 @@
-"""`/operations/H`: starting a tree operation, asking for its state, cancelling it. [spec webapi 7.1, 7.2]"""
+"""`/operations/H`: starts tree operations, shows their state, and cancels them. [spec webapi 7.1, 7.2]"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from grid.runtime import run_sized
 
 
 def state_document(work: TreeWork) -> Json:
-    """The document that `output=JSON` gives. What ended an operation early is in `error`, beside what it had found."""
+    """The document of `output=JSON`. If the operation ended early, `error` says why, beside the results so far."""
     match work.kind:
         case "deep-stats":
             return {**work.stats.to_json(), "finished": work.finished}
@@ -35,7 +35,7 @@ def state_document(work: TreeWork) -> Json:
 
 
 def state_json(work: TreeWork, document: Json) -> bytes:
-    """The document as 1.20 lays it out: each kind in its own way."""
+    """The document in 1.20's layout, which differs by kind."""
     if work.kind == "deep-size":
         return (json.dumps(document) + "\n").encode("ascii")
     end = "\n" if work.kind == "deep-check" else ""
@@ -48,7 +48,7 @@ def size_text(work: TreeWork) -> str:
 
 
 def manifest_text(work: TreeWork) -> str:
-    """A line for each object: path and capability."""
+    """One line per object: path and capability."""
     if not work.finished:
         return _finished_line(work)
     entries = (f"{'/'.join(path)} {cap or ''}\n" for path, cap in work.manifest.entries)
@@ -91,7 +91,7 @@ STARTS: Mapping[str, TreeKind] = {
     "start-deep-size": "deep-size",
     "start-deep-stats": "deep-stats",
 }
-"""What POST starts with a handle, by `t`."""
+"""The operations that POST starts with a handle, by `t`."""
 
 
 def routes(running: Operations) -> Mapping[str, Handler]:
@@ -100,7 +100,7 @@ def routes(running: Operations) -> Mapping[str, Handler]:
 
 
 def start_operation(operations: Operations, exchange: Exchange, root: DirectoryCap) -> AnyAnswer:
-    """Start what `t` names, and say where its state is; BadRequest, TooManyRequests."""
+    """Start the operation of `t` and answer with the address of its state; BadRequest, TooManyRequests."""
     arguments, gateway = exchange.arguments, exchange.gateway
     kind, handle = STARTS[arguments.t], arguments.text("ophandle")
     if not handle:
@@ -149,7 +149,7 @@ async def operations(running: Operations, exchange: Exchange) -> AnyAnswer:
 
 
 async def _state(exchange: Exchange, work: TreeWork, output: str) -> Answer:
-    """The state; of an operation that failed with the failure's status, and as much as it had found."""
+    """The state. A failed operation is answered with the failure's status and the results so far."""
     status, error = 200, None
     if work.failure is not None and not isinstance(work.failure, CancelledError):
         fault = walk_fault(work.failure)
@@ -158,7 +158,7 @@ async def _state(exchange: Exchange, work: TreeWork, output: str) -> Answer:
 
 
 def _rendered(work: TreeWork, output: str, status: int, error: str | None) -> Answer:
-    """What has grown with the tree is looked at on the pool, while the operation may go on."""
+    """Render the state; parts that grow with the tree are rendered on the pool while the operation may continue."""
     document = state_document(work)
     if error is not None:
         document["error"] = error

@@ -1,4 +1,4 @@
-"""Operations over a whole tree that run by themselves, behind handles. [spec webapi 7, 7.1]
+"""Operations over a whole tree that run in the background under handles. [spec webapi 7, 7.1]
 
 Owns the bounds: how many operations run and are remembered, for how long, and how many objects all of them remember.
 """
@@ -26,24 +26,24 @@ from grid.ports import Clock, Timer
 from grid.runtime import Tasks, is_cancellation
 
 UNCOLLECTED_S = 4 * 86400.0
-"""How long a finished operation waits for somebody to ask."""
+"""Seconds that a finished operation is kept until a client asks for it."""
 
 COLLECTED_S = 86400.0
-"""How long it stays after somebody did."""
+"""Seconds that it is kept after a client asked for it."""
 
 
 class Work(Protocol):
-    """What runs behind a handle."""
+    """Background work with a handle."""
 
     @property
     def finished(self) -> bool:
-        """Whether it ended, well or not."""
+        """Whether it ended, successfully or not."""
 
     def cancel(self) -> None:
-        """Give it up."""
+        """Cancel the work."""
 
     def forget(self) -> None:
-        """Nobody will ask for it any more."""
+        """Release its memory: no client will ask for it again."""
 
 
 W = TypeVar("W", bound=Work)
@@ -70,9 +70,9 @@ class OperationTable(Generic[W]):
         return len(self._entries)
 
     def make_room(self, handle: str) -> None:
-        """What is to be done before a new operation: the older one of the handle goes, and maybe the oldest that ended.
+        """Prepare for a new operation: remove the handle's previous one and, if necessary, the oldest finished one.
 
-        TooManyRequests if as many run as may.
+        TooManyRequests if the limit of running operations is reached.
         """
         self.release(handle)
         if sum(not entry.work.finished for entry in self._entries.values()) >= MAX_RUNNING_OPERATIONS:
@@ -84,7 +84,7 @@ class OperationTable(Generic[W]):
             self.forget_oldest()
 
     def forget_oldest(self) -> bool:
-        """Release the finished operation that was started first; whether there was one."""
+        """Release the finished operation that was started first; return whether there was one."""
         for handle, entry in self._entries.items():
             if entry.work.finished:
                 self.release(handle)
@@ -92,20 +92,20 @@ class OperationTable(Generic[W]):
         return False
 
     def add(self, handle: str, work: W, retain_s: float | None) -> None:
-        """A new operation. retain_s: how long it stays after its end, None for the usual times."""
+        """Add an operation. retain_s: seconds to keep it after its end, None for the defaults."""
         self._entries[handle] = entry = _Entry(work, self._clock.now(), retain_s)
         if work.finished:
             self._ended(handle, entry)
 
     def ended(self, work: W) -> None:
-        """An operation ended by itself: its time begins to run."""
+        """Start the retention period of an operation that ended by itself."""
         for handle, entry in self._entries.items():
             if entry.work is work:
                 self._ended(handle, entry)
                 return
 
     def look_at(self, handle: str, retain_s: float | None) -> W:
-        """The operation, for somebody who asked for its state; NotFound."""
+        """Return the operation for a client that asked for its state; NotFound."""
         entry = self._entries.get(handle)
         if entry is None:
             raise NotFound(f"unknown/expired handle {handle[:100]!r}", shape="page")
@@ -117,7 +117,7 @@ class OperationTable(Generic[W]):
         return entry.work
 
     def release(self, handle: str) -> None:
-        """Forget an operation, if there is one of that handle; it is cancelled if it runs."""
+        """Forget the operation of this handle, if any, and cancel it if it runs."""
         entry = self._entries.pop(handle, None)
         if entry is None:
             return
@@ -128,7 +128,7 @@ class OperationTable(Generic[W]):
         entry.work.forget()
 
     def close(self) -> None:
-        """Cancel and forget them all."""
+        """Cancel and forget all operations."""
         for handle in list(self._entries):
             self.release(handle)
 
@@ -160,12 +160,12 @@ TreeKind = Literal["manifest", "deep-check", "deep-size", "deep-stats"]
 
 @define
 class Budget:
-    """How many objects all operations of a gateway may still remember."""
+    """How many more objects all operations of a gateway may remember."""
 
     left: int = MAX_OPERATION_RECORDS
 
     def take(self) -> None:
-        """One more; PayloadTooLarge if that is too many."""
+        """Take one; PayloadTooLarge if none is left."""
         if self.left <= 0:
             words = "the tree is too large for an operation with a handle; the stream-* requests have no bound"
             raise PayloadTooLarge(words)
@@ -174,7 +174,7 @@ class Budget:
 
 @define
 class HealthReport:
-    """What a deep check remembers. results: by storage index."""
+    """The results of a deep check. results: by storage index."""
 
     counters: CheckCounters = field(factory=CheckCounters)
     corrupt: list[list[object]] = field(factory=list)
@@ -183,7 +183,7 @@ class HealthReport:
     results: dict[str, Json] = field(factory=dict, repr=False)
 
     def add(self, checked: Checked, *, repair: bool) -> None:
-        """One more object."""
+        """Add the result of one object."""
         self.counters.add(checked)
         index = getattr(checked.visited.target, "storage_index", None)
         if index is None:
@@ -199,7 +199,7 @@ class HealthReport:
 
 @define(eq=False)
 class TreeWork:
-    """One operation. failure: what ended it before its time; what it had found stays. finished: it ended."""
+    """One operation. failure: what ended it early; its results so far are kept. finished: whether it ended."""
 
     kind: TreeKind
     root: DirectoryCap = field(repr=False)
@@ -215,7 +215,7 @@ class TreeWork:
     _tasks: Tasks = field(factory=Tasks, repr=False)
 
     def start(self, on_end: Callable[[], None]) -> None:
-        """Begin. on_end: called when it ended, well or not."""
+        """Start the operation. on_end: called when it ends, successfully or not."""
 
         def end(error: BaseException | None) -> None:
             self._end(error)
@@ -224,16 +224,16 @@ class TreeWork:
         self._tasks.start(self._run(), end, end)
 
     def cancel(self) -> None:
-        """Give it up."""
+        """Cancel the operation."""
         self._tasks.cancel()
 
     @property
     def records(self) -> int:
-        """Objects that it remembers."""
+        """The number of objects that it remembers."""
         return self._taken
 
     def forget(self) -> None:
-        """Give back what was taken of the budget: nobody will ask any more."""
+        """Return its part of the budget: no client will ask for it again."""
         self._budget.left += self._taken
         self._taken = 0
 
@@ -288,7 +288,7 @@ def _corrupt(found: Health | None) -> list[list[object]]:
 
 
 class Operations:
-    """The operations of one gateway, by their handles."""
+    """The operations of one gateway, by handle."""
 
     def __init__(self, clock: Clock) -> None:
         self.table: OperationTable[TreeWork] = OperationTable(clock)
@@ -303,14 +303,14 @@ class Operations:
         store: RecordedStore,
         retain_s: float | None,
     ) -> None:
-        """Start one in the place of whatever had the handle. TooManyRequests."""
+        """Start an operation, replacing any earlier one with this handle. TooManyRequests."""
         self.table.make_room(handle)
         while self.budget.left < MAX_OPERATION_RECORDS // 10 and self.table.forget_oldest():
-            pass  # What ended makes room for what begins.
+            pass  # A finished operation makes room for a new one.
         work = TreeWork(kind, root, options, store, self.budget)
         self.table.add(handle, work, retain_s)
         work.start(lambda: self.table.ended(work))
 
     def close(self) -> None:
-        """Cancel and forget them all."""
+        """Cancel and forget all operations."""
         self.table.close()

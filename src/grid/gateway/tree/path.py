@@ -1,7 +1,7 @@
-"""The way from the capability in a URL along the names after it. [spec webapi 1.2, 5.1]
+"""Follows the names after the capability in a URL. [spec webapi 1.2, 5.1]
 
-Owns what stands in the way of a path: files in its middle, names that are missing, empty segments. Nothing is made while
-walking: directories that a request would make are made together with what it stores.
+Owns what blocks a path: files in its middle, missing names, empty segments. Following a path creates nothing; missing
+directories are created together with what the request stores.
 
 Cost: one read of each directory on the way.
 """
@@ -27,7 +27,7 @@ from grid.limits import MAX_PATH_DEPTH
 
 @frozen(kw_only=True)
 class TreePath:
-    """The part of a URL's path after `/uri`. names: in NFC. has_slash: whether it ends with one."""
+    """The part of a URL's path after `/uri`. names: in NFC. has_slash: whether it ends with a slash."""
 
     root: Child = field(repr=False)
     names: tuple[str, ...] = field(default=(), repr=False)
@@ -36,10 +36,10 @@ class TreePath:
 
 @frozen(kw_only=True)
 class Reached:
-    """How far a path leads. child: the last thing that is there. parent: what links to it, None for the URL's own cap.
+    """How far a path leads. child: the last existing object. parent: its directory, None for the URL's own capability.
 
-    name: its name there. missing: the names that are not there; child is the directory that lacks the first of them.
-    trail: the way to the child, if that is a directory, or to its parent.
+    name: the child's name there. missing: the names that do not exist; child is the directory that lacks the first of
+    them. trail: the path to the child, if that is a directory, or else to its parent.
     """
 
     child: Child = field(repr=False)
@@ -50,7 +50,7 @@ class Reached:
 
 
 def parse_path(segments: Sequence[str]) -> TreePath:
-    """The path of the segments from the capability on; BadRequest."""
+    """Parse the segments from the capability on; BadRequest."""
     cap, *names = segments
     has_slash = bool(names) and names[-1] == ""
     if has_slash:
@@ -63,11 +63,11 @@ def parse_path(segments: Sequence[str]) -> TreePath:
 
 
 class Obstacle(GridError):
-    """Something in the middle of a path is no directory."""
+    """An object in the middle of a path is not a directory."""
 
 
 async def follow(gateway: Services, path: TreePath) -> Reached:
-    """How far the path leads. Obstacle; HttpFault, as a page, for a directory on the way that cannot be read."""
+    """Follow the path as far as it leads. Obstacle; HttpFault, as a page, for an unreadable directory on the way."""
     reached = Reached(child=path.root, trail=_longer(None, "", path.root))
     for depth, name in enumerate(path.names):
         directory = open_directory(gateway, reached.child)
@@ -79,14 +79,14 @@ async def follow(gateway: Services, path: TreePath) -> Reached:
 
 
 def _longer(trail: Trail | None, name: str, child: Child) -> Trail | None:
-    """The trail with the child, if that is a directory."""
+    """The trail extended by the child, if that is a directory."""
     if isinstance(child.target, UnknownChild) or not isinstance(child.target, DirectoryCap):
         return trail
     return Trail.of(child.target) if trail is None else trail.below(name, child.target)
 
 
 def open_directory(gateway: Services, child: Child) -> Directory:
-    """The directory that a child is. Obstacle if it is none; Forbidden if it may not be shown; CapError."""
+    """Open a child as a directory. Obstacle if it is not one; Forbidden if it must not be shown; CapError."""
     target = child.target
     if isinstance(target, UnknownChild) or not isinstance(target, DirectoryCap):
         raise Obstacle("a path leads through something that is not a directory")
@@ -97,7 +97,7 @@ def open_directory(gateway: Services, child: Child) -> Directory:
 
 
 async def list_children(directory: Directory, *, shape: Shape = "plain") -> Mapping[str, Child]:
-    """The children; HttpFault if they cannot be read."""
+    """List the children; HttpFault if they cannot be read."""
     try:
         return await directory.list()
     except GridError as error:
@@ -105,7 +105,7 @@ async def list_children(directory: Directory, *, shape: Shape = "plain") -> Mapp
 
 
 def lost(directory: Directory, error: GridError, *, shape: Shape = "plain") -> HttpFault:
-    """The message for a directory that cannot be read: of a mutable one, no version can be."""
+    """The fault for an unreadable directory; for a mutable one, it says that no version is recoverable."""
     if isinstance(error, NotEnoughSharesError) and directory.is_mutable:
         return Gone(str(error), shape=shape, kind="UnrecoverableFileError")
     return fault_of(error, shape=shape)
@@ -113,9 +113,9 @@ def lost(directory: Directory, error: GridError, *, shape: Shape = "plain") -> H
 
 @frozen
 class NewBranch:
-    """Directories of a path that are not there yet, of which the last is to get a link.
+    """The missing directories of a path, of which the last gets a link.
 
-    They are made when the link is: whatever fails before leaves nothing behind.
+    They are created when the link is made, so an earlier failure leaves nothing behind.
     """
 
     above: Directory
@@ -123,19 +123,22 @@ class NewBranch:
 
     @property
     def is_writable(self) -> bool:
-        """Whether they can be made."""
+        """Whether they can be created."""
         return self.above.is_writable
 
     async def edit(self, edits: Sequence[Edit]) -> Mapping[str, Child]:
-        """Make them, and all of the edits in the last; what was replaced there, by name. The errors of `Directory`."""
+        """Create them and apply all edits to the last; return what was replaced there, by name.
+
+        Raises the errors of `Directory`.
+        """
         directory = await self.above.make_directories(self.names)
         return await directory.edit(edits)
 
 
 async def find_target_directory(gateway: Services, text: str) -> Trail:
-    """The directory that `to_dir=` names: a capability, and a path after it whose slashes are as they are.
+    """Find the directory that `to_dir=` names: a capability, optionally followed by a path.
 
-    NotFound; BadRequest if it is no directory.
+    NotFound; BadRequest if it is not a directory.
     """
     path = parse_path(text.strip().removesuffix("/").split("/"))
     try:

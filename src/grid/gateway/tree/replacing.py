@@ -1,7 +1,7 @@
-"""Changes that a person's form makes in a directory: nothing is replaced by other contents before they agree. [spec webapi 10]
+"""Changes to a directory by a person's form, which ask before they replace anything. [spec webapi 10]
 
-The forms of the pages say `ask=true`; requests without it are answered as by 1.20. Owns the order: until the person agrees nothing
-changes, and the contents of a file that was uploaded are kept as a capability in that page.
+The forms of the pages send `ask=true`; requests without it behave as in 1.20. Owns the order: nothing changes until the
+person agrees, and an uploaded file is kept meanwhile as a capability in the page that asks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from grid.gateway.tree.path import list_children
 
 @frozen(kw_only=True)
 class Reply:
-    """How a form is answered. action: its address. back: where its sender goes on. agreed: they saw the question."""
+    """How to answer a form. action: its address. back: where to return to. agreed: the person saw the question."""
 
     action: str = field(repr=False)
     back: str = field(repr=False)
@@ -34,28 +34,28 @@ class Reply:
 
     @property
     def overwrite(self) -> Overwrite:
-        """What an edit may replace: directories never."""
+        """What an edit may replace; never a directory."""
         return "only-files" if self.agreed else False
 
     def done(self, title: str, gone: Gone | None) -> Answer:
-        """The page of what went, or the way back if nothing did."""
+        """The page about the replaced or removed entry, or a redirect back if there is none."""
         return redirect(self.back) if gone is None else page(render_gone(title, gone, self.back))
 
 
 def asks(exchange: Exchange) -> bool:
-    """Whether the request is a form of a page whose sender can be asked."""
+    """Whether the request comes from a page's form, so its sender can be asked."""
     return exchange.arguments.flag("ask", False)
 
 
 def reply_to(exchange: Exchange, back: str | None) -> Reply:
-    """How to answer the form. back: its own `when_done`, checked; None for the page of the directory."""
+    """How to answer the form. back: its `when_done`, checked; None for the directory's page."""
     arguments, action = exchange.arguments, own_path(exchange)
     agreed = "replace" in arguments and arguments.replace() is not False
     return Reply(action=action, back=back or action, agreed=agreed)
 
 
 async def link(directory: Directory, name: str, target: Target, reply: Reply) -> Answer:
-    """Link a target, which may be that of a file that was just stored."""
+    """Link a target, such as that of a file just stored."""
     replaced: Mapping[str, Child] | None = None
     with suppress(ExistingChildError):
         replaced = await directory.edit([SetChild(name, target, overwrite=reply.overwrite)])
@@ -103,7 +103,7 @@ async def unlink(directory: Directory, name: str, reply: Reply) -> Answer:
 
 
 def _ask(children: Mapping[str, Child], name: str, fields: dict[str, str], name_field: str, reply: Reply) -> Answer:
-    """The page about an entry that is in the way; ExistingChildError if it is one that cannot be listed."""
+    """The page that asks about an entry that is in the way; ExistingChildError if that entry cannot be listed."""
     there = children.get(name)
     if there is None:
         raise ExistingChildError(f"there is already a {name!r} in the directory", name=name)

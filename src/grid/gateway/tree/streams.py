@@ -1,7 +1,7 @@
-"""POST `t=stream-manifest` and `t=stream-deep-check`: a line for each object of a tree, while it is walked. [spec webapi 7.3]
+"""POST `t=stream-manifest` and `t=stream-deep-check`: a line per object of a tree, during the walk. [spec webapi 7.3]
 
-A client that goes away ends the walk; one that is slow holds it up. A directory that cannot be read has a line that says
-so, and what else there is follows; only without the root itself nothing can follow.
+A client that goes away ends the walk, and a slow client slows it down. An unreadable directory gets a line that says
+so, and the walk continues with the rest; only an unreadable root ends it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Json = dict[str, object]
 
 
 async def stream_tree(exchange: Exchange, root: DirectoryCap) -> AnyAnswer:
-    """The lines of what `t` asks for; BadRequest for its arguments."""
+    """Stream the lines that `t` requests; BadRequest for invalid arguments."""
     store = exchange.gateway.store
     options = CheckOptions.of(exchange.arguments) if exchange.arguments.t == "stream-deep-check" else None
 
@@ -48,9 +48,9 @@ async def stream_tree(exchange: Exchange, root: DirectoryCap) -> AnyAnswer:
 
 
 async def manifest_units(store: RecordedStore, root: DirectoryCap) -> AsyncGenerator[Json, None]:
-    """One unit for each object, and the statistics. The root's error, after its unit, if it cannot be read."""
+    """Yield one unit per object, then the statistics. If the root cannot be read, its error follows its unit."""
     stats, unread = Stats(), UnreadDirectories()
-    held: Json | None = None  # A directory is reported before the walk says why it cannot be read.
+    held: Json | None = None  # A directory is reported before the walk learns that it is unreadable.
     failure: GridError | None = None
     async with aclosing(walk(store, root, on_unreadable=unread.note)) as visits:
         try:
@@ -72,7 +72,10 @@ async def manifest_units(store: RecordedStore, root: DirectoryCap) -> AsyncGener
 
 
 async def check_units(store: RecordedStore, root: DirectoryCap, options: CheckOptions) -> AsyncGenerator[Json, None]:
-    """One unit with the health of each object, and the statistics. The root's error, after its unit, if it cannot be read."""
+    """Yield one unit with the health of each object, then the statistics.
+
+    If the root cannot be read, its error follows its unit.
+    """
     stats, unread = Stats(), UnreadDirectories()
     checks = deep_check(
         store,
@@ -102,7 +105,7 @@ def check_unit(checked: Checked, *, repair: bool) -> Json:
 
 
 def error_lines(error: GridError) -> bytes:
-    """What ends a stream that cannot go on: `ERROR: type(message)`, and words."""
+    """End a stream that cannot continue: `ERROR: type(message)`, and an explanation."""
     kind, colon, message = str(walk_fault(error)).partition(": ")
     if not colon or not kind.isidentifier():
         kind, message = type(error).__name__, str(walk_fault(error))

@@ -1,7 +1,7 @@
-"""`/uri/$CAP[/PATH]`: what a path leads to, and which handler its method and `t` mean. [spec webapi 4, 5]
+"""`/uri/$CAP[/PATH]`: follows the path and selects the handler for its method and `t`. [spec webapi 4, 5]
 
-Owns the order: what can be refused without looking is refused first, then the path is followed, and only then is
-anything made. Handlers of files are elsewhere, and find the last name of a path in a PathEntry.
+Owns the order: first come the refusals that need no look at the grid, then the path is followed, and only then is
+anything created. Handlers of files are elsewhere, and receive the end of a path as a PathEntry.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from grid.gateway.tree.path import NewBranch, Obstacle, Reached, TreePath, follo
 from grid.gateway.tree.streams import STREAMS, stream_tree
 
 _ONLY_LOOKING = frozenset({"delete", "rename", "rename-form", "check"})
-"""Values of `t` with which a POST makes nothing on its way."""
+"""Values of `t` with which a POST creates no directories on its way."""
 
 _PUTS = frozenset({"", "uri", "mkdir"})
 
 
 async def tree_resource(operations: Operations, exchange: Exchange) -> AnyAnswer:
-    """A request for an object by its capability, or by a path from a directory."""
+    """Handle a request for an object by its capability, or by a path from a directory."""
     path = parse_path(exchange.segments[1:])
     if exchange.method == "POST":
         if exchange.is_form:
@@ -77,7 +77,7 @@ async def _follow(exchange: Exchange, path: TreePath) -> Reached:
 
 
 def _is_new_file(exchange: Exchange, path: TreePath) -> bool:
-    """Whether a file is stored while the path to it is followed. What is wrong with the request is found out as usual."""
+    """Whether to store a file while its path is being followed. Errors in the request are found later, as usual."""
     if exchange.method != "PUT" or exchange.arguments.t or path.has_slash:
         return False
     try:
@@ -87,7 +87,7 @@ def _is_new_file(exchange: Exchange, path: TreePath) -> bool:
 
 
 def _entry_at(exchange: Exchange, reached: Reached) -> PathEntry:
-    """The end of the path, whether or not anything is there."""
+    """The end of the path, whether or not an object exists there."""
     if not reached.missing:
         return _entry(reached)
     return _new_entry(open_directory(exchange.gateway, reached.child), reached.missing)
@@ -130,7 +130,7 @@ async def _post(operations: Operations, exchange: Exchange, path: TreePath, reac
 
 
 async def _at_nothing(exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnswer:
-    """A path whose last names are not there: what makes them, or that they are not."""
+    """A path whose last names are missing: create what the request asks for, or answer NotFound."""
     method, t, missing = exchange.method, exchange.arguments.t, reached.missing
     absent = NotFound(f"No such child: {missing[0]}", shape="page")
     directory = open_directory(exchange.gateway, reached.child)
@@ -169,7 +169,7 @@ def _require_no_slash(path: TreePath, reached: Reached) -> None:
 
 
 def _require_known_t(exchange: Exchange) -> None:
-    """BadRequest for a `t` that means nothing with the method, whatever the path leads to."""
+    """Raise BadRequest for a `t` that is invalid with this method, whatever the path leads to."""
     t = exchange.arguments.t
     if exchange.method == "PUT" and t not in _PUTS:
         raise BadRequest(f"PUT: t={t!r} is not known")
