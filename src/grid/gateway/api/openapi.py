@@ -121,7 +121,9 @@ def _operation(endpoint: Endpoint, method: str) -> dict[str, object]:
 
 
 def _describe(action: Action, method: str) -> dict[str, object]:
-    """Describe one `t` of an operation. `json` and `lines` name the schema of JSON answers, whatever their media type.
+    """Describe one `t` of an operation.
+
+    `json` and `lines` name the schema of JSON answers, whatever their media type.
     """
     found: dict[str, object] = {"summary": action.summary, "responses": _responses([action], method)}
     if action.json and method != "HEAD":

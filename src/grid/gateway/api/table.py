@@ -116,7 +116,9 @@ def shown(summary: str, *answers: str, statuses: str = "200", json: str = "") ->
 
 
 def page_and_json(json: str, answer: str = TEXT, *, statuses: str = "200", missing: str = "") -> tuple[Action, ...]:
-    """The actions of a path that shows a page to people and JSON to programs. missing: statuses that only programs get.
+    """The actions of a path that shows a page to people and JSON to programs.
+
+    missing: statuses that only programs get.
     """
     return (
         Action("", "For people", (HTML,), statuses),

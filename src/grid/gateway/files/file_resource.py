@@ -96,8 +96,7 @@ async def _post(exchange: Exchange, make_directory: Handler) -> AnyAnswer:
 
 
 async def named(exchange: Exchange) -> AnyAnswer:
-    """Handle `/file/$FILE/...` and `/named/$FILE/...`: a file by its capability; the last segment determines its type.
-    """
+    """Handle `/file/$FILE/...` and `/named/$FILE/...`: a file by its capability, with the type of the last segment."""
     segments = exchange.segments[1:]
     if not segments:
         raise NotFound("a capability is missing after this path")

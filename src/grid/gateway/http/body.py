@@ -139,8 +139,7 @@ class Body:
 
     @asynccontextmanager
     async def spooled(self, limit: int) -> AsyncIterator[Spool]:
-        """Spool the whole body for random access while the context lasts; NoSpaceError, PayloadTooLarge past the limit.
-        """
+        """Spool the body for random access while the context lasts; NoSpaceError, PayloadTooLarge past the limit."""
         with self._make_spool() as spool:
             async for chunk in self._limited(limit):
                 await spool.write(chunk)

@@ -67,7 +67,7 @@ def check_origin(method: str, headers: Headers, host: str) -> None:
     origin, site = headers.get("origin"), (headers.get("sec-fetch-site") or "none").lower()
     # Our own forms arrive like this: our pages send no referrer, which makes browsers hide the origin of forms too.
     if origin == "null" and site == "same-origin":
-        return  # Our own forms arrive like this: our pages send no referrer, which makes browsers hide the origin of forms too.
+        return
     if origin is not None:
         try:
             found = urlsplit(origin)

@@ -1,5 +1,4 @@
-"""Pages about the node itself: `/`, `/servers`, `/healthz`, `/readyz`, and the assets of all pages. [spec webapi 9.1]
-"""
+"""Pages about the node itself, `/`, `/servers`, `/healthz`, `/readyz`, and all pages' assets. [spec webapi 9.1]"""
 
 from __future__ import annotations
 

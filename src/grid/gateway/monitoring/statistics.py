@@ -26,7 +26,7 @@ _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_]")
 
 
 class CpuMonitor:
-    """This process's share of one processor, averaged over the last minutes. Runs from `start` to `close`."""
+    """The process's share of one processor, averaged over the last minutes. Runs from `start` to `close`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

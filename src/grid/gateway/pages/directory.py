@@ -250,8 +250,7 @@ def _row(view: DirectoryView, whole: str, child: Child) -> Markup:
 
 
 def _about_path(view: DirectoryView, name: str, cap: KnownCap) -> str:
-    """The address of the page about a file: by its path, for a link back here, or by capability if names prevent that.
-    """
+    """The address of the page about a file: by path, for a link back here, or by capability if names prevent that."""
     names = (*view.names, name)
     if can_be_walked(names):
         return with_arguments(object_path(view.root, names), t="info")

@@ -24,7 +24,9 @@ def format_choice(id: str, formats: Sequence[str], chosen: str = "") -> Markup:
 
 
 def post_form(path: str, *parts: object, done: str = "", **fields: str) -> Markup:
-    """A form that posts to the path. done: what scripts announce on success; "" if the form only works without scripts.
+    """A form that posts to the path.
+
+    done: what scripts announce on success; "" if the form only works without scripts.
     """
     return tag(
         "form",

@@ -1,2 +1,1 @@
-"""State shared by all requests of a gateway: the grid, settings, open files, the upload spool, store turns and traffic.
-"""
+"""State shared by a gateway's requests: the grid, settings, open files, the upload spool, store turns and traffic."""

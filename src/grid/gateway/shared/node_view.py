@@ -39,7 +39,9 @@ class ClientView(Protocol):
 
 @frozen
 class DoorUser:
-    """A user of a door: an account's name or an access key, never a secret. opens: what the user can reach, in words.
+    """A user of a door: an account's name or an access key, never a secret.
+
+    opens: what the user can reach, in words.
     """
 
     name: str

@@ -131,7 +131,9 @@ def _take_all(listing: _Listing, here: _Waiting, children: Mapping[str, Child]) 
 
 
 def _take(listing: _Listing, here: _Waiting, name: str, child: Child, taken: set[str]) -> _Waiting | None:
-    """Add one entry; return it if it is a directory to read next. taken: names already used in the archive's directory.
+    """Add one entry; return it if it is a directory to read next.
+
+    taken: names already used in the archive's directory.
     """
     path = f"{here.path}{name}"
     safe = _safe(name)
