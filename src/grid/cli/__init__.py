@@ -1,1 +1,1 @@
-"""The command line: one file per group of commands. With node, the only user of the reactor."""
+"""The command line. Only this package and node use the reactor."""

@@ -1,6 +1,6 @@
-"""How a command reaches the grid: as a client of its own, or through a gateway where --gateway or GRID_GATEWAY names one.
+"""Connects a command to the grid: as a client of its own, or through the gateway of --gateway or GRID_GATEWAY.
 
-It opens the client directory or what stands for it, connects, runs one operation on the reactor, and closes everything.
+It opens the client directory or its substitute, connects, runs one operation on the reactor, and closes everything.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ T = TypeVar("T")
 
 
 class Warnings:
-    """Prints the warnings of one command, each once."""
+    """Prints each warning of a command once."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
 
     def tell(self, text: str) -> None:
-        """Print a warning, unless it was printed before."""
+        """Print a warning unless it was printed before."""
         line = one_line(text)
         if line and line not in self._told:
             self._told.add(line)
             click.echo(f"grid: warning: {line}", err=True)
 
     def heard_by(self, observer: Observer) -> Observer:
-        """An observer that prints warnings among the events, and passes every event on."""
+        """An observer that prints warning events and forwards every event."""
 
         def observe(event: Event) -> None:
             if event.what == "warning":
@@ -63,7 +63,7 @@ class Connection(Protocol):
     def runtime(self) -> Runtime: ...
 
     async def open_store(self, observer: Observer = ignore_events) -> Store:
-        """The grid, once servers are known; NoServersError."""
+        """The store, once servers are known; NoServersError."""
 
     def store_without_servers(self) -> Store:
         """A store for literal (LIT) files, which need no servers."""
@@ -71,26 +71,26 @@ class Connection(Protocol):
     async def read_immutable(
         self, cap: ImmutableFileCap, sink: Sink, offset: int, length: int | None, observer: Observer
     ) -> int:
-        """Bytes read of an immutable file, with what is known already where that suffices."""
+        """Read an immutable file and return the number of bytes. Uses servers known already, if they suffice."""
 
     def survey(self, store: Store) -> Survey:
-        """How to look at trees of a store of this connection."""
+        """A survey of trees in a store of this connection."""
 
 
 @frozen
 class DirectConnection:
-    """As a client of the storage servers."""
+    """A connection as a client of the storage servers."""
 
     client: Client
     warnings: Warnings = field(factory=Warnings)
 
     @property
     def runtime(self) -> Runtime:
-        """The client's."""
+        """The client's runtime."""
         return self.client.runtime
 
     async def open_store(self, observer: Observer = ignore_events) -> FileStore:
-        """The client's grid; NoServersError."""
+        """The client's store; NoServersError."""
         return self._make_store(await self.client.servers(), observer)
 
     def store_without_servers(self) -> FileStore:
@@ -100,19 +100,22 @@ class DirectConnection:
     async def read_immutable(
         self, cap: ImmutableFileCap, sink: Sink, offset: int, length: int | None, observer: Observer
     ) -> int:
-        """Bytes read, from the servers known already if they do, which takes no introducer."""
+        """Read the bytes and return their number.
+
+        Uses servers known already, if possible, which avoids the introducer.
+        """
         from grid.node.reading import read_file
 
         return (await read_file(self.client, cap, sink, offset, length, observer)).size
 
     def survey(self, store: Store) -> Survey:
-        """Walks the store."""
+        """A survey that walks the store."""
         from grid.cli.surveys import DirectSurvey
 
         return DirectSurvey(store)
 
     def _make_store(self, servers: Sequence[StorageServer], observer: Observer) -> FileStore:
-        # With it comes much that reading an immutable file does without.
+        # Imported late: reading an immutable file does not need the many modules that come with it.
         from grid.directory.file_store import FileStore
 
         client = self.client
@@ -123,7 +126,7 @@ class DirectConnection:
 
 
 def open_home(context: click.Context) -> Home:
-    """The client directory that -d or GRID_NODE_DIR names, or what stands for it with a gateway; ConfigError."""
+    """The client directory of -d or GRID_NODE_DIR, or its substitute with a gateway; ConfigError."""
     run = invocation(context)
     if run.gateway is None:
         return open_client_directory(context)
@@ -133,7 +136,7 @@ def open_home(context: click.Context) -> Home:
 
 
 def open_client_directory(context: click.Context) -> NodeDirectory:
-    """The directory that -d or GRID_NODE_DIR names; ConfigError saying how to get one."""
+    """The directory of -d or GRID_NODE_DIR; ConfigError, which explains how to create one."""
     from grid.node.directory import NodeKind, open_directory
 
     path = _named_path(context)
@@ -148,7 +151,7 @@ def open_client_directory(context: click.Context) -> NodeDirectory:
 
 
 def run_with_client(directory: NodeDirectory, operation: Callable[[Client], Awaitable[T]]) -> T:
-    """The operation's result; the client is opened before and closed after it, whatever happens."""
+    """Open the client, run the operation, close the client in any event, and return the result."""
     from grid.cli.terminal.runner import run_task
     from grid.node.client import Client
     from grid.runtime import make_runtime
@@ -165,7 +168,7 @@ def run_with_client(directory: NodeDirectory, operation: Callable[[Client], Awai
 
 
 def run_connected(home: Home, operation: Callable[[Connection], Awaitable[T]]) -> T:
-    """The operation's result, as `run_with_client`, directly or through the gateway."""
+    """Like `run_with_client`, but directly or through the gateway."""
     from grid.node.directory import NodeDirectory
 
     if isinstance(home, NodeDirectory):
@@ -174,7 +177,7 @@ def run_connected(home: Home, operation: Callable[[Connection], Awaitable[T]]) -
 
 
 def run_with_gateway(home: GatewayHome, operation: Callable[[Connection], Awaitable[T]]) -> T:
-    """The operation's result; connections to the gateway are closed after it, whatever happens."""
+    """Run the operation and return its result; always closes the connections to the gateway."""
     from grid.cli.terminal.runner import run_task
     from grid.cli.webapi.connection import GatewayConnection
     from grid.cli.webapi.http import GatewayClient

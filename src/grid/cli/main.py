@@ -1,4 +1,4 @@
-"""The `grid` command: runs a subcommand, and turns whatever ends it into one line and an exit status."""
+"""The `grid` command: runs a subcommand, and turns any error into one line and an exit status."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _GLOBAL_OPTIONS = {
     "-u": "--gateway URL",
     "--node-url": "--gateway URL",
 }
-"""What to write before the command for options that were written after it."""
+"""The correct place of options that were written after the command."""
 
 
 _WRONG_WAY = {0: os.O_WRONLY, 1: os.O_RDONLY, 2: os.O_RDWR}
-"""How a closed descriptor is filled: using stdin or stdout is still an error, stderr goes nowhere."""
+"""Modes for filling closed descriptors: using stdin or stdout still fails, and stderr is discarded."""
 
 
 def _usage_message(error: click.UsageError) -> str:
-    """What is wrong with a command line, and what to write instead where that is known."""
+    """Explain a usage error and, if known, what to write instead."""
     text = one_line(error.format_message())
     if isinstance(error, click.NoSuchOption) and error.option_name in _GLOBAL_OPTIONS:
         return f"{text.rstrip('.')}; it goes before the command: grid {_GLOBAL_OPTIONS[error.option_name]} COMMAND"
@@ -90,9 +90,12 @@ def cli(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status; errors are one line on stderr, and a traceback if GRID_DEBUG=1."""
+    """Run one command and return its exit status.
+
+    An error prints one line on stderr, plus a traceback if GRID_DEBUG=1.
+    """
     fill_standard_descriptors()
-    # What imports make stays: looking through it for garbage takes a tenth of the time that a small read does.
+    # Imports create nothing to collect; scanning it would take a tenth of the time of a small read.
     gc.disable()
     run = Invocation()
     if COMPLETE_VARIABLE in os.environ:
@@ -101,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         add_shells()
     try:
         given = sys.argv[1:] if arguments is None else list(arguments)
-        run.as_json = "--json" in given  # Until it is known whose option it is.
+        run.as_json = "--json" in given  # Provisional, until we know whose option it is.
         status = cli.main(given, prog_name="grid", standalone_mode=False, obj=run, complete_var=COMPLETE_VARIABLE)
         sys.stdout.flush()
         return int(status or 0)
@@ -112,13 +115,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail(error: BaseException, run: Invocation) -> int:
-    """Tell of the error, and return the exit status."""
+    """Report the error and return the exit status."""
     if isinstance(error, SystemExit | GeneratorExit):
         raise error
     if isinstance(error, OSError):
         _give_up_output()
     if isinstance(error, BrokenPipeError):
-        # The reader of the output has seen enough.
+        # The reader of the output has closed it.
         return ExitCode.OTHER
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         if not run.as_json:
@@ -140,7 +143,7 @@ def _fail(error: BaseException, run: Invocation) -> int:
 
 
 def _give_up_output() -> None:
-    """Where stdout takes no more, let what is left go nowhere: Python flushes it once more when it ends."""
+    """Discard the rest of stdout: Python flushes it again when it exits."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -148,9 +151,9 @@ def _give_up_output() -> None:
 
 
 def fill_standard_descriptors() -> None:
-    """Open what is closed of stdin, stdout and stderr; using stdin or stdout then fails with EBADF, as it should.
+    """Open closed standard descriptors; using stdin or stdout then fails with EBADF, as it should.
 
-    Otherwise the next file or socket would get that number, and a message or a file's content would go into it.
+    Otherwise the next file or socket would get that number, and a message or a file's content would be written to it.
     """
     for number, flags in _WRONG_WAY.items():
         try:
@@ -160,7 +163,7 @@ def fill_standard_descriptors() -> None:
             if opened != number:
                 os.dup2(opened, number)
                 os.close(opened)
-    # Python has None for those which were closed when it began.
+    # Python sets those to None that were closed at its start.
     if sys.stdin is None:
         sys.stdin = os.fdopen(0, "w", closefd=False)
     if sys.stdout is None:

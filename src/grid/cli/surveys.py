@@ -1,6 +1,6 @@
-"""Looking at everything below a directory: what a walk finds, and the health of it, with the statistics at the end.
+"""Surveys of everything below a directory: a walk, optionally with health, and statistics at the end.
 
-The survey of a direct store walks and checks by itself; that of a gateway (grid.cli.webapi.surveys) reads a stream.
+The survey of a direct store walks and checks itself; that of a gateway (grid.cli.webapi.surveys) reads a stream.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from grid.directory.store import Store
 from grid.directory.walk import OnUnreadable, Visited, walk
 
 OnStats = Callable[[Mapping[str, object]], None]
-"""Called with the STATS object of [spec webapi 7.2] when everything was looked at."""
+"""Called at the end with the STATS object of [spec webapi 7.2]."""
 
 
 @frozen(kw_only=True)
 class CheckFlags:
-    """What a deep check does to each object: verify every share, add or renew our lease, repair it."""
+    """What a deep check does with each object: verify every share, add or renew a lease, repair it."""
 
     verify: bool = False
     add_lease: bool = False
@@ -30,12 +30,15 @@ class CheckFlags:
 
 
 class Survey(Protocol):
-    """Both ways to look at a tree. The errors of `walk`; on_unreadable: as for `walk`, None to end with the error."""
+    """The interface of both surveys. Raises the errors of `walk`.
+
+    on_unreadable: as in `walk`; None makes an error end it.
+    """
 
     def visit(
         self, root: DirectoryCap, on_stats: OnStats, on_unreadable: OnUnreadable | None = None
     ) -> AsyncGenerator[Visited, None]:
-        """Everything below the root and the root itself, each object once."""
+        """Yield the root and everything below it, each object once."""
 
     def check(
         self, root: DirectoryCap, flags: CheckFlags, on_stats: OnStats, on_unreadable: OnUnreadable | None = None
@@ -45,7 +48,7 @@ class Survey(Protocol):
 
 @frozen
 class DirectSurvey:
-    """Walks a store."""
+    """A survey that walks a store."""
 
     store: Store
 

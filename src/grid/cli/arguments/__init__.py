@@ -1,1 +1,1 @@
-"""What the arguments of commands mean: aliases, paths, capabilities, sources, and targets."""
+"""Interprets the arguments of commands: aliases, paths, capabilities, sources and targets."""

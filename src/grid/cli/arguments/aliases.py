@@ -1,6 +1,6 @@
-"""Names for directories, in the file `private/aliases` that 1.20 uses too. [spec cli 1.6]
+"""Aliases of directories, in the file `private/aliases`, which 1.20 uses too. [spec cli 1.6]
 
-The file holds write caps: it is 0600, and replaced as a whole. Lines that are not ours stay as they are.
+The file holds write capabilities: its mode is 0600, and it is replaced atomically. Lines of unknown form are kept.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from grid.cli.connection import Home
 
 DEFAULT_ALIAS = "tahoe"
-"""The alias that a path without one is below."""
+"""The alias of a path that names none."""
 
 
 def parse_aliases(text: str) -> dict[str, str]:
-    """Names to the text of their caps; the last line of a name counts."""
+    """Capabilities, as text, by name. If a name occurs several times, the last line counts."""
     found = {}
     for line in text.split("\n"):
         stripped = line.strip()
@@ -35,7 +35,7 @@ def parse_aliases(text: str) -> dict[str, str]:
 
 
 def read_aliases(directory: Home) -> dict[str, str]:
-    """The aliases of a client directory, the old `root_dir.cap` included; ConfigError if a file is not text."""
+    """The aliases of a client directory, including the old `root_dir.cap`; ConfigError if a file is not text."""
     found = {}
     root = _read(directory, "root_dir.cap")
     if root is not None and root.strip():
@@ -44,23 +44,23 @@ def read_aliases(directory: Home) -> dict[str, str]:
 
 
 def add_alias(directory: Home, name: str, cap: DirectoryCap) -> None:
-    """Add a line for the alias; the file is replaced at once or not at all. OSError.
+    """Append an alias and replace the file atomically. OSError.
 
-    Commands that do so at the same time wait for each other, for each puts back what it has read; GridError if another
-    one has just taken the name.
+    Concurrent commands wait for each other, so none loses another's line; GridError if another one has just taken the
+    name.
     """
     with _locked(directory.private):
         text = _read(directory, "aliases") or ""
         check_new_name(name, parse_aliases(text))
         if text and not text.endswith("\n"):
             text += "\n"
-        # Where the file is a link, what it leads to is what is replaced.
+        # If the file is a symbolic link, replace its target.
         path = (directory.private / "aliases").resolve()
         write_atomically(path, f"{text}{name}: {cap.to_string()}\n".encode())
 
 
 def check_new_name(name: str, aliases: Mapping[str, str]) -> str:
-    """The name without a trailing colon; GridError if it cannot be one or is in use."""
+    """Return the name without a trailing colon; GridError if it is invalid or in use."""
     name = name.removesuffix(":")
     if ":" in name:
         raise GridError("Alias names cannot contain colons.")
@@ -76,7 +76,7 @@ def check_new_name(name: str, aliases: Mapping[str, str]) -> str:
 
 
 def alias_cap(name: str, text: str) -> DirectoryCap:
-    """The cap of an alias; CapError, naming the alias, if it is not that of a directory."""
+    """The capability of an alias; CapError, which names the alias, if it is not a directory's."""
     try:
         cap = parse_cap(text)
     except CapError:
@@ -87,7 +87,7 @@ def alias_cap(name: str, text: str) -> DirectoryCap:
 
 
 def usable_aliases(aliases: Mapping[str, str]) -> tuple[dict[str, DirectoryCap], CapError | None]:
-    """The caps of those that lead to a directory, by their names in order; what is wrong with the first that does not."""
+    """The valid capabilities, sorted by alias, and the error of the first invalid one."""
     caps, problem = {}, None
     for name, text in sorted(aliases.items()):
         try:
@@ -98,7 +98,7 @@ def usable_aliases(aliases: Mapping[str, str]) -> tuple[dict[str, DirectoryCap],
 
 
 def require_lasting(directory: Home) -> None:
-    """ConfigError if there is no client directory that an alias could be kept in."""
+    """Raise ConfigError if there is no client directory in which to store an alias."""
     if not getattr(directory, "is_lasting", True):
         raise ConfigError("aliases are kept in a client directory: name an existing one with -d or GRID_NODE_DIR")
 

@@ -1,6 +1,6 @@
-"""Where a command gets a capability from: its argument, a file, or stdin.
+"""Reads a capability from an argument, a file, or stdin.
 
-An argument is seen by everybody who may list processes, and kept by the shell; a file or stdin is not.
+Anybody who can list processes sees an argument, and the shell's history keeps it; files and stdin stay private.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def cap_file_option(command: F) -> F:
 
 
 def take_cap(arguments: tuple[str, ...], cap_file: str | None) -> tuple[Cap, tuple[str, ...]]:
-    """The capability, and the arguments after it. `-` is stdin. CapError, OSError or click.UsageError."""
+    """Return the capability and the remaining arguments. `-` reads stdin. CapError, OSError or click.UsageError."""
     from grid.caps import parse_cap
 
     text, rest = take_text(arguments, cap_file)
@@ -36,9 +36,10 @@ def take_cap(arguments: tuple[str, ...], cap_file: str | None) -> tuple[Cap, tup
 
 
 def take_text(arguments: tuple[str, ...], cap_file: str | None) -> tuple[str, tuple[str, ...]]:
-    """What stands where a capability or a path does, and the arguments after it.
+    """Return the capability or path, as text, and the remaining arguments.
 
-    A file holds a capability, or a path below one: CapError if not, which shows nothing of it. OSError, click.UsageError.
+    A file must hold a capability or a path below one; otherwise CapError, which quotes nothing of it. OSError,
+    click.UsageError.
     """
     rest = arguments
     if cap_file is not None:

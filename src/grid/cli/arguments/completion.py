@@ -1,6 +1,6 @@
-"""Completion of arguments: aliases, and paths on the grid below them.
+"""Completes arguments: aliases, and paths below them on the grid.
 
-A completion prints no error, asks nothing, and gives up after a few seconds: a shell waits for it.
+Completion prints no errors, asks no questions, and gives up after a few seconds, because a shell waits for it.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
     from grid.cli.arguments.tree import Tree
 
 PATIENCE_S = 5.0
-"""How long a directory of the grid may take to be listed."""
+"""Seconds allowed for listing a directory of the grid."""
 
 MAX_ITEMS = 1000
 
 PREFIX = "prefix"
-"""The type of an item after which more of the path may follow: no space is added to it."""
+"""The type of an item that may be continued, so the shell appends no space."""
 
 
 def complete_local_or_remote(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Names of aliases, paths below them, and local files."""
+    """Complete aliases, paths below them, and local files."""
     found = complete_remote(context, parameter, incomplete)
     return found if ":" in incomplete.partition("/")[0] else [*found, CompletionItem(incomplete, type="file")]
 
 
 def complete_file(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Local files, for a value that may be something else too."""
+    """Complete local files, for an option that may also take something else."""
     return [CompletionItem(incomplete, type="file")]
 
 
 def complete_remote(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of aliases, and paths below them."""
+    """Complete aliases and paths below them."""
     with redirect_stderr(StringIO()):
         try:
             return _complete(_with_options(context), incomplete)
@@ -47,7 +47,7 @@ def complete_remote(context: click.Context, parameter: click.Parameter, incomple
 
 
 def _with_options(context: click.Context) -> click.Context:
-    """The context, once the options before the command are noted: a completion runs no command that would do it."""
+    """Apply the options before the command to the context, since a completion runs no command that would."""
     from grid.cli.terminal.invocation import DEFAULT_DIRECTORY, DIRECT, invocation
 
     given = context.find_root().params

@@ -1,7 +1,7 @@
-"""What `grid alias export` keeps: the aliases of a client directory, and how its grid is found, encrypted by a passphrase.
+"""The file of `grid alias export`: a client directory's aliases and introducers, encrypted with a passphrase.
 
-The encryption is age's (age-encryption.org), so that `age --decrypt` opens the file without Grid. The contents are JSON. A
-recovery sheet is text to print, with the same file in it. Everything in a file that is read is checked.
+The format is age (age-encryption.org), so `age --decrypt` opens the file without Grid. The plaintext is JSON. A
+recovery sheet is a printable text that contains the same file. All input is validated.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ Passphrase hint: _______________________________________________________________
 
 @frozen(kw_only=True)
 class Recovery:
-    """aliases: names and capabilities. introducers: the FURLs of the grid's introducers."""
+    """aliases: capabilities by name. introducers: the FURLs of the grid's introducers."""
 
     aliases: Mapping[str, DirectoryCap] = field(repr=False)
     introducers: Sequence[str] = field(default=(), repr=False)
 
 
 def pack_recovery(recovery: Recovery) -> bytes:
-    """The JSON of it."""
+    """Serialize to JSON."""
     value = {
         "format": _FORMAT,
         "version": 1,
@@ -63,7 +63,7 @@ def pack_recovery(recovery: Recovery) -> bytes:
 
 
 def parse_recovery(data: bytes) -> Recovery:
-    """What the JSON says; FormatError, which quotes nothing of it."""
+    """Parse the JSON; FormatError, which quotes nothing of it."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
@@ -83,17 +83,17 @@ def parse_recovery(data: bytes) -> Recovery:
 
 
 def encrypt(data: bytes, passphrase: str) -> str:
-    """The data as an age file in text form, which takes about a second."""
+    """Encrypt to an armored age file; takes about a second."""
     text: bytes = _age().passphrase.encrypt(data, passphrase, armored=True)
     return text.decode("ascii")
 
 
 def decrypt(data: bytes, passphrase: str) -> bytes:
-    """What is in an age file, or in text that has one in it; GridError if the passphrase is wrong, or there is none."""
+    """Decrypt an age file, or a text that contains one; GridError if there is none or the passphrase is wrong."""
     age = _age()
     text = data.decode("utf-8", "replace")
     if _BEGIN in text and _END in text:
-        # What was typed from a sheet may be indented.
+        # Lines typed from a printed sheet may be indented.
         lines = text[text.index(_BEGIN) : text.index(_END) + len(_END)].splitlines()
         data = "\n".join(line.strip() for line in lines).encode("ascii", "replace") + b"\n"
     elif not data.startswith(b"age-encryption.org/"):
@@ -108,7 +108,7 @@ def decrypt(data: bytes, passphrase: str) -> bytes:
 
 
 def make_sheet(armored: str, names: Sequence[str], date: str) -> str:
-    """A page to print, with the encrypted file in it. Names of directories are readable on it."""
+    """A printable page with the encrypted file. The names of the aliases appear on it in clear."""
     shown = ", ".join(f"{name}:" for name in names) or "none"
     return _SHEET.format(date=date, names=shown, armored=armored.strip())
 

@@ -1,6 +1,6 @@
-"""Which object an argument of the command line names: one of the grid, or a local file. [spec cli 1.5]
+"""Parses command-line arguments that name an object on the grid. [spec cli 1.5]
 
-It also finds forgotten colons: a local name that looks like an alias is refused, never read or written by mistake.
+It also catches forgotten colons: a local name that equals an alias is refused rather than read or written by mistake.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from grid.errors import ChildOfWrongTypeError, GridError, NoSuchChildError
 
 
 class UnknownAliasError(NoSuchChildError):
-    """There is no such alias; name: what was asked for."""
+    """The alias does not exist. name: the alias as typed."""
 
 
 @frozen(kw_only=True)
 class RemotePath:
-    """A root and the names below it. inside: the argument ended with a slash, or names a root and nothing below.
+    """A root and the names below it. inside: the argument ended with a slash, or names only a root.
 
-    shown: what messages call it; it holds no capability. suggestion: what was probably meant if nothing is there.
-    argument: the path in full, which may hold a capability: for a terminal only.
+    shown: its name in messages, without a capability. suggestion: what was probably meant if nothing is there.
+    argument: the full path, which may contain a capability, for terminals only.
     """
 
     root: KnownCap = field(repr=False)
@@ -45,7 +45,7 @@ class RemotePath:
 
     @property
     def parent(self) -> RemotePath:
-        """The path without its last name; only of one that has names."""
+        """The path without its last name. The path must have one."""
         last = len(self.names[-1])
         return evolve(
             self,
@@ -71,7 +71,7 @@ def _joined(path: str, name: str) -> str:
 
 
 def parse_remote(argument: str, aliases: Mapping[str, str]) -> RemotePath:
-    """What the argument names; UnknownAliasError, CapError, or GridError for a path with an empty name in it."""
+    """Parse the argument; UnknownAliasError, CapError, or GridError if a name in the path is empty."""
     text = argument.strip(" ")
     if has_cap_prefix(text):
         mark = ":./" if ":./" in text else "/"
@@ -109,7 +109,7 @@ def _path(root: KnownCap, rest: str, shown: str, *, argument_is_cap: bool) -> Re
 
 
 def with_colon(text: str, aliases: Mapping[str, str]) -> str:
-    """The path that the text is if its colon was forgotten; "" if its first name is no alias."""
+    """The path with the forgotten colon added; "" if its first name is not an alias."""
     first, _, rest = text.partition("/")
     return f"{first}:{rest}" if first in aliases else ""
 
@@ -126,7 +126,7 @@ def _no_default(text: str, suggestion: str) -> UnknownAliasError:
 
 
 def require_local_target(name: str, aliases: Mapping[str, str]) -> None:
-    """UsageError if writing to the name would make something here, and an alias is called so."""
+    """Raise UsageError if the name does not exist locally and equals an alias: its colon was forgotten."""
     meant = _meant(name, aliases)
     if meant:
         raise click.UsageError(
@@ -135,12 +135,12 @@ def require_local_target(name: str, aliases: Mapping[str, str]) -> None:
 
 
 def require_local_source(name: str, aliases: Mapping[str, str]) -> None:
-    """NoSuchChildError if there is nothing of the name here, and an alias is called so."""
+    """Raise NoSuchChildError if the name does not exist locally and equals an alias: its colon was forgotten."""
     meant = _meant(name, aliases)
     if meant:
         raise NoSuchChildError(f"{name}: no such local file. Did you mean {meant!r}?", name=name)
 
 
 def _meant(name: str, aliases: Mapping[str, str]) -> str:
-    """The path with its colon; "" if no alias is called so, or something of the name is here."""
+    """The path with its colon; "" if it matches no alias or exists locally."""
     return "" if os.path.lexists(name.partition("/")[0]) else with_colon(name, aliases)

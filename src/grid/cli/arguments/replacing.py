@@ -1,6 +1,6 @@
-"""What happens to a file that is already there: whether it may be replaced, and how to get it back.
+"""Decides whether existing files may be replaced, and keeps what was replaced for `grid undo`.
 
-The way back is a capability. It is printed only to a terminal, or where JSON was asked for, and never reaches a log.
+Getting a file back takes its capability, which is printed only to a terminal or as requested JSON, and is never logged.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _OPTIONS = {
 
 
 def replace_options(letters: str = "niu") -> Callable[[F], F]:
-    """The options of these letters, which the command gets as its argument `policy`. UsageError for contradictions."""
+    """Add the options of these letters; the command gets them as `policy`. UsageError if they contradict each other."""
 
     def add(command: F) -> F:
         @wraps(command)
@@ -56,7 +56,7 @@ def replace_options(letters: str = "niu") -> Callable[[F], F]:
 
 
 def _refuse_urls(values: Iterable[object]) -> None:
-    """UsageError if a URL was given as `tahoe -u` takes one."""
+    """Raise UsageError if a value is a URL, as for `tahoe -u`."""
     for value in values:
         texts = value if isinstance(value, tuple) else (value,)
         if any(isinstance(text, str) and text.startswith(("http://", "https://")) for text in texts):
@@ -67,7 +67,7 @@ def _refuse_urls(values: Iterable[object]) -> None:
 
 @define
 class ReplacePolicy:
-    """What the options say. Without any, everything is replaced. quiet: entered while a question is open."""
+    """When existing files may be replaced; by default, always. quiet: a context entered while a question is open."""
 
     never: bool = False
     ask: bool = False
@@ -77,11 +77,14 @@ class ReplacePolicy:
 
     @property
     def is_given(self) -> bool:
-        """Whether there is anything to decide."""
+        """Whether any option restricts replacing."""
         return self.never or self.ask or self.newer
 
     async def permits(self, shown: str, *, new_time: float | None, old_time: float | None) -> bool:
-        """Whether what is at `shown` may be replaced. Times are Unix times; what has none is never taken for newer."""
+        """Whether the file at `shown` may be replaced.
+
+        Times are Unix times; a file without one never counts as newer.
+        """
         if self.never:
             return False
         if self.newer and (new_time is None or old_time is None or new_time <= old_time):
@@ -96,7 +99,7 @@ class ReplacePolicy:
 
 
 def make_policy(*, no_clobber: bool = False, interactive: bool = False, update: bool = False) -> ReplacePolicy:
-    """The policy of the options; UsageError if they contradict each other, or if nobody can be asked."""
+    """The policy of the options; UsageError if they contradict each other, or if there is no terminal to ask on."""
     if no_clobber and (interactive or update):
         other = "-i" if interactive else "-u"
         raise click.UsageError(f"-n and {other} contradict each other: -n never replaces anything")
@@ -106,9 +109,9 @@ def make_policy(*, no_clobber: bool = False, interactive: bool = False, update: 
 
 
 def time_of(metadata: Mapping[str, object]) -> float | None:
-    """The Unix time of a link: the file's own where a backup noted it, else when the link was made or changed.
+    """The Unix time of a link: the file's own if a backup recorded it, else when the link was made or changed.
 
-    A mutable file's contents change without its link.
+    Changing a mutable file's contents does not change its link.
     """
     tahoe = metadata.get("tahoe")
     times = tahoe if isinstance(tahoe, Mapping) else {}
@@ -121,14 +124,14 @@ def time_of(metadata: Mapping[str, object]) -> float | None:
 
 @frozen
 class Taken:
-    """One link that is gone. target: what it led to."""
+    """A link that was removed or replaced. target: what it led to."""
 
     path: RemotePath
     target: Target = field(repr=False)
 
     @property
     def cap(self) -> str:
-        """The capability with the most authority."""
+        """The strongest capability of the target."""
         from grid.caps import UnknownChild
 
         if isinstance(self.target, UnknownChild):
@@ -138,9 +141,9 @@ class Taken:
 
 @define
 class Undo:
-    """Collects what a command takes away, and keeps it for `grid undo`. word: `removed` or `replaced`.
+    """Collects what a command removes or replaces, and records it for `grid undo`. word: `removed` or `replaced`.
 
-    journal: where it is kept; None for nowhere.
+    journal: where to record it, or None.
     """
 
     word: str = "replaced"
@@ -149,13 +152,16 @@ class Undo:
     _is_kept: bool = False
 
     def note(self, directory: DirectoryCap, path: RemotePath, old: Child | None, new: Target | None = None) -> None:
-        """Remember what was at the path, an entry of the directory, if anything was, and if it is not what is there now."""
+        """Record the old entry of the path, unless there was none or it is unchanged.
+
+        directory: the one that holds the entry.
+        """
         self.note_all(directory, [(path, old, new)])
 
     def note_all(
         self, directory: DirectoryCap, entries: Iterable[tuple[RemotePath, Child | None, Target | None]]
     ) -> None:
-        """The same of several entries of one directory."""
+        """Record several entries of one directory in the same way."""
         links = []
         for path, old, new in entries:
             if old is not None and old.target != new:
@@ -167,7 +173,7 @@ class Undo:
         self, source: tuple[DirectoryCap, RemotePath], target: tuple[DirectoryCap, RemotePath], moved: Child,
         there: Child | None,
     ) -> None:  # fmt: skip
-        """Remember a move. there: what was in its place."""
+        """Record a move. there: the entry that it replaced, or None."""
         if there is not None and there.target == moved.target:
             there = None
         if there is not None:
@@ -195,16 +201,16 @@ class Undo:
         )
 
     def to_json(self) -> list[dict[str, str]]:
-        """For scripts: the path and the capability of each."""
+        """For scripts: the path and capability of each."""
         return [{"path": each.path.shown, "cap": each.cap} for each in self.taken]
 
     def tell(self) -> None:
-        """Print the way back to the terminal; where stderr is none, nothing."""
+        """Print, on a terminal only, how to get the entries back."""
         if not self.taken or not sys.stderr.isatty():
             return
         what = f"{len(self.taken)} links were {self.word}. "
         if len(self.taken) == 1:
-            # What was removed was said on stdout; what was replaced was not.
+            # stdout has already reported removals, but not replacements.
             what = "" if self.word == "removed" else f"Replaced {self.taken[0].path.shown}. "
         if self._is_kept:
             click.echo(f"{what}To undo this: grid undo", err=True)
@@ -220,7 +226,7 @@ class Undo:
 
 
 def open_undo(context: click.Context, word: str = "replaced") -> Undo:
-    """What a command collects with; the journal is opened when there is something to keep."""
+    """Open the undo record of a command. The journal is opened when there is something to write."""
     journal: list[Recorder] = []
 
     def record(links: Sequence[ChangedLink]) -> bool:
@@ -240,16 +246,16 @@ def open_undo(context: click.Context, word: str = "replaced") -> Undo:
 
 
 async def edit_entry(directory: OpenDirectory, edit: Edit) -> Child | None:
-    """Make one edit; the child that had the name before.
+    """Make one edit, and return the child that had the name before.
 
-    A gateway does not say what it replaced: there it is the child that was listed just before.
+    A gateway does not report what it replaced; then it is the child found by a listing just before the edit.
     """
     before = await directory.list()
     return previous_child(edit.name, before, await directory.edit([edit]))
 
 
 def previous_child(name: str, before: Mapping[str, Child], replaced: object) -> Child | None:
-    """What had the name before an edit. before: as listed earlier. replaced: what the edit gave back, if it says."""
+    """The child before an edit. before: an earlier listing. replaced: what the edit returned, if it reports it."""
     from grid.directory.names import normalize_name
 
     name = normalize_name(name)
@@ -257,7 +263,7 @@ def previous_child(name: str, before: Mapping[str, Child], replaced: object) -> 
 
 
 def shell_word(text: str) -> str:
-    """The text as one word of a shell's command line, without anything that moves a terminal's cursor."""
+    """Quote the text as one word for a shell, free of terminal control characters."""
     if text.isprintable():
         return shlex.quote(text)
     return "$'" + "".join(_escape(character) for character in text) + "'"

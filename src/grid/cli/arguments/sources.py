@@ -1,7 +1,7 @@
-"""What a put reads: a file of this machine, or stdin, kept meanwhile in a file that has no name.
+"""Sources of a put: local files, and stdin, which is spooled to an anonymous file.
 
-Reads happen on the pool, never on the event loop. What is kept meanwhile is encrypted with a key that is only in this
-process's memory: nothing readable is left on the disk, whatever becomes of the process.
+All reads happen on the pool, never on the event loop. Spooled data is encrypted with a key that exists only in this
+process's memory, so nothing readable remains on the disk in any event.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _SPOOL_CHUNK = 1024 * 1024
 
 
 class SpooledFile:
-    """A file without a name, whose bytes are encrypted. A context manager: outside of it nothing is kept."""
+    """An encrypted anonymous file. A context manager: leaving it discards everything."""
 
     def __init__(self, directory: Path) -> None:
-        """OSError if it cannot be made; ConfigError if the directory cannot be."""
+        """Create the file. ConfigError if the directory cannot be created, OSError if the file cannot."""
         try:
             make_private_directory(directory)
         except OSError as problem:
@@ -47,30 +47,30 @@ class SpooledFile:
         return self._file.fileno()
 
     def append(self, data: Buffer) -> None:
-        """Write more bytes; OSError."""
+        """Append bytes; OSError."""
         view = memoryview(self._encryptor.crypt(data))
         while view:
             view = view[self._file.write(view) :]
 
     def decrypt(self, offset: int, data: Buffer) -> Buffer:
-        """What was appended, of what lies at the offset of the file."""
+        """Decrypt bytes read from this offset of the file."""
         return CtrCipher(self._key, offset).crypt(data)
 
 
 class SpoolSink:
-    """A spooled file as a Sink. Writes happen on the pool."""
+    """A sink that appends to a spooled file. Writes happen on the pool."""
 
     def __init__(self, file: SpooledFile, cpu: CpuPool) -> None:
         self._file = file
         self._cpu = cpu
 
     async def write(self, data: Buffer) -> None:
-        """Append all of the bytes; OSError."""
+        """Append all bytes; OSError."""
         await self._cpu.run(self._file.append, data)
 
 
 class FileSource:
-    """An open file as a Source; its size, and changed_at (Unix time), are those of when it was opened."""
+    """An open file as a Source. Its size and changed_at (Unix time) are fixed when it is opened."""
 
     def __init__(self, file: BinaryIO | SpooledFile, cpu: CpuPool) -> None:
         self._spooled = file if isinstance(file, SpooledFile) else None
@@ -86,7 +86,7 @@ class FileSource:
         return self._size
 
     async def read_at(self, offset: int, length: int) -> Buffer:
-        """Exactly those bytes; GridError if the file has become shorter."""
+        """Return exactly these bytes; GridError if the file has become shorter."""
         return await self._cpu.run(self._read, offset, length)
 
     def _read(self, offset: int, length: int) -> Buffer:
@@ -110,9 +110,9 @@ class FileSource:
 
 @contextmanager
 def open_source(name: str, spool_directory: Path) -> Iterator[BinaryIO | SpooledFile]:
-    """The file called `name`, open for reading; `-`, and what is no regular file, is spooled first.
+    """Open the file `name` for reading; `-` and anything that is not a regular file is spooled first.
 
-    OSError if it cannot be read; NoSpaceError is not raised, but OSError with ENOSPC, when the spool is full.
+    OSError if it cannot be read, or if the spool is full (ENOSPC; never NoSpaceError).
     """
     if name == "-":
         with os.fdopen(os.dup(0), "rb") as stdin, _spool(stdin, spool_directory) as spooled:
@@ -130,7 +130,7 @@ def open_source(name: str, spool_directory: Path) -> Iterator[BinaryIO | Spooled
 
 @contextmanager
 def _spool(stream: BinaryIO, directory: Path) -> Iterator[SpooledFile]:
-    """All that the stream gives, in a file that only we can open and that is gone when we are."""
+    """Copy the stream to an anonymous file, which disappears with this process."""
     with SpooledFile(directory) as spooled:
         while chunk := stream.read(_SPOOL_CHUNK):
             spooled.append(chunk)

@@ -1,8 +1,8 @@
-"""Where a get writes: stdout, or a file that appears under its name only when it is whole.
+"""Targets of a get: stdout, or a file that appears under its name only once it is complete.
 
-The bytes go to a file without a name in the target's directory, which is made durable, named and put in the target's
-place at the end; a get that fails or is killed leaves nothing behind. Where a file system has no such files, a name
-beside the target serves, which only a get that is killed leaves. Writes happen on the pool, never on the event loop.
+The bytes go to an anonymous file in the target's directory; at the end it is synced, named, and moved into place. A get
+that fails or is killed leaves nothing behind. File systems without anonymous files get a temporary name beside the
+target, which only a killed get leaves behind. Writes happen on the pool, never on the event loop.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from grid.node.files import sync_directory
 from grid.ports import Buffer, CpuPool
 
 _NO_UNNAMED_FILES = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)
-"""What file systems and kernels without unnamed files answer."""
+"""Errors from file systems and kernels without anonymous files."""
 
 
 _LOOKED_AT = 4096
-"""How many bytes show whether a file is a text."""
+"""Bytes examined to tell text from binary data."""
 
 
 class DescriptorSink:
-    """An open descriptor as a Sink."""
+    """A sink that writes to an open descriptor."""
 
     def __init__(self, descriptor: int, cpu: CpuPool) -> None:
         self._descriptor = descriptor
@@ -38,7 +38,7 @@ class DescriptorSink:
         self.written = 0
 
     async def write(self, data: Buffer) -> None:
-        """Write all of the bytes; OSError."""
+        """Write all bytes; OSError."""
         await self._cpu.run(self._write, data)
 
     def _write(self, data: Buffer) -> None:
@@ -50,10 +50,10 @@ class DescriptorSink:
 
 
 class TextSink(DescriptorSink):
-    """A terminal as a Sink: a file that looks binary is refused before any of it is shown, with click.UsageError."""
+    """A sink for a terminal. It refuses a file that looks binary, with click.UsageError, before showing any of it."""
 
     async def write(self, data: Buffer) -> None:
-        """Write all of the bytes; OSError."""
+        """Write all bytes; OSError."""
         if not self.written and _looks_binary(bytes(memoryview(data)[:_LOOKED_AT])):
             raise click.UsageError(
                 "this file looks binary and could upset your terminal: name a FILE to write it to, or - to show it anyway"
@@ -62,7 +62,7 @@ class TextSink(DescriptorSink):
 
 
 def _looks_binary(beginning: bytes) -> bool:
-    """Whether the first bytes of a file cannot be those of a text in UTF-8."""
+    """Whether a file that begins with these bytes cannot be UTF-8 text."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(beginning)
     except UnicodeDecodeError:
@@ -72,9 +72,9 @@ def _looks_binary(beginning: bytes) -> bool:
 
 @contextmanager
 def open_target(name: str | None) -> Iterator[int]:
-    """A descriptor to write to. None and `-` are stdout; OSError if the target cannot be made.
+    """Open a descriptor for writing. None and `-` mean stdout; OSError if the target cannot be created.
 
-    When the block ends without an error, what was written is in the target; after an error the target is as before.
+    If the block ends without an error, the target gets the bytes; otherwise it stays as it was.
     """
     if name is None or name == "-":
         yield 1
@@ -84,7 +84,7 @@ def open_target(name: str | None) -> Iterator[int]:
         with _beside(target, stat.S_IMODE(mode), name) as descriptor:
             yield descriptor
     else:
-        # A device or a pipe is written to.
+        # Devices and pipes are written directly.
         descriptor = os.open(target, os.O_WRONLY | os.O_CLOEXEC)
         try:
             yield descriptor
@@ -93,14 +93,14 @@ def open_target(name: str | None) -> Iterator[int]:
 
 
 def require_target(name: str) -> None:
-    """OSError if no file of this name could be written: it is a directory, or its directory is not there."""
+    """Raise OSError if no file can be created here: the name is a directory, or its parent does not exist."""
     target, _ = _examine(name)
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(target.parent))
 
 
 def _examine(name: str) -> tuple[Path, int]:
-    """The file that the name leads to, and its mode; that of a new file if there is none."""
+    """The real path of the target and its mode; the default mode if it does not exist."""
     target = Path(os.path.realpath(name))
     try:
         mode = target.stat().st_mode
@@ -119,7 +119,7 @@ def _beside(target: Path, mode: int, name: str) -> Iterator[int]:
     if descriptor is None:
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        except OSError as problem:  # Nobody has asked for a file of the temporary name.
+        except OSError as problem:  # The user did not choose the temporary name, so the error must not show it.
             raise OSError(problem.errno, f"cannot be written: {problem.strerror}", name) from None
     try:
         try:
@@ -138,7 +138,7 @@ def _beside(target: Path, mode: int, name: str) -> Iterator[int]:
 
 
 def open_unnamed(directory: Path | str) -> int | None:
-    """A new file of mode 0600 that is gone when we are; None where there are none. OSError naming the directory."""
+    """Create an anonymous file of mode 0600; None if unsupported. OSError, which names the directory."""
     if not os.path.isdir("/proc/self/fd"):
         return None
     try:
@@ -150,10 +150,10 @@ def open_unnamed(directory: Path | str) -> int | None:
 
 
 def give_name(descriptor: int, path: Path) -> None:
-    """Link a file that has no name to a path where nothing is; OSError."""
+    """Link an anonymous file to a path that does not exist yet; OSError."""
     directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        # With a descriptor of a directory Python calls linkat, which follows the link to the open file.
+        # With a directory descriptor, Python calls linkat, which follows the link to the open file.
         os.link(f"/proc/self/fd/{descriptor}", path.name, src_dir_fd=directory, dst_dir_fd=directory)
     finally:
         os.close(directory)

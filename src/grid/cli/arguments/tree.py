@@ -1,4 +1,4 @@
-"""What the commands on a tree share: the client directory, its aliases, and the objects that arguments name."""
+"""Common parts of commands on trees: the client directory, its aliases, and the objects that arguments name."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ T = TypeVar("T")
 
 @frozen(kw_only=True)
 class Tree:
-    """The grid as a store, and the way to look at whole trees of it."""
+    """A connected store, with access to surveys of whole trees."""
 
     store: Store
     survey: Survey
 
     async def find(self, path: RemotePath) -> Child:
-        """What is at the path; of a root, itself without metadata. NoSuchChildError; the errors of a read."""
+        """Return the object at the path; a root has no metadata. NoSuchChildError; the errors of a read."""
         if not path.names:
             return Child(target=path.root)
         try:
@@ -45,14 +45,14 @@ class Tree:
             raise nothing_at(path) from None
 
     async def find_directory(self, path: RemotePath) -> OpenDirectory:
-        """The directory at the path; ChildOfWrongTypeError if that is something else."""
+        """Open the directory at the path; ChildOfWrongTypeError if it is something else."""
         target = (await self.find(path)).target
         if not isinstance(target, DirectoryCap):
             raise ChildOfWrongTypeError(f"{path.shown} is not a directory", name=path.shown)
         return self.store.directory(target)
 
     async def parent(self, path: RemotePath, *, make: bool = False) -> tuple[OpenDirectory, str]:
-        """The directory that the last name of a path is in, and the name. make: directories that are missing."""
+        """The directory that contains the path's last name, and that name. make: create missing directories."""
         if not path.names:
             raise GridError(f"{path.shown} is a root, not an entry of a directory")
         await self.require_meant(path)
@@ -62,9 +62,7 @@ class Tree:
         return await self.find_directory(path.parent), path.names[-1]
 
     async def require_meant(self, path: RemotePath) -> None:
-        """NoSuchChildError for a path below the default alias that begins with the name of another alias, and with
-        nothing that is there: its colon was forgotten.
-        """
+        """Raise NoSuchChildError for a missing path that begins with the name of another alias without its colon."""
         if path.suggestion:
             try:
                 await self.store.directory(path.directory).get(path.names[:1])
@@ -72,45 +70,45 @@ class Tree:
                 raise nothing_at(path) from None
 
     async def move(self, old: RemotePath, new: RemotePath, *, overwrite: Overwrite) -> DirectoryCap:
-        """Move the entry at one path to the other; the directory it was in. The errors of `grid.directory.moving.move`."""
+        """Move an entry, and return the directory it was in. Raises the errors of `grid.directory.moving.move`."""
         source, target = await self._trail(old), await self._trail(new)
         await self.store.move(source, old.names[-1], target, new.names[-1], overwrite=overwrite)
         return source.end
 
     async def _trail(self, path: RemotePath) -> Trail:
-        """The way to the directory that the last name of a path is in."""
+        """The trail to the directory that contains the path's last name."""
         if not path.names:
             raise GridError(f"{path.shown} is a root, not an entry of a directory")
         return await follow_trail(self.store, path.directory, path.names[:-1])
 
 
 def nothing_at(path: RemotePath) -> NoSuchChildError:
-    """The error for a path that leads to nothing."""
+    """The error for a path that does not exist."""
     if path.suggestion:
         return NoSuchChildError(f"There is no path '{path.shown}'. Did you mean '{path.suggestion}'?", name=path.shown)
     return NoSuchChildError(f"{path.shown}: No such file or directory", name=path.shown)
 
 
 def known(child: Child, shown: str) -> KnownCap:
-    """The capability of a child; GridError if it is of an unknown kind."""
+    """The capability of a child; GridError if its kind is unknown."""
     if isinstance(child.target, UnknownChild):
         raise GridError(f"{shown} is of an unknown kind; a newer version of Grid may support it")
     return child.target
 
 
 def open_tree_directory(context: click.Context) -> tuple[Home, dict[str, str]]:
-    """What the command line names as client directory or gateway, and the aliases; ConfigError."""
+    """The client directory or gateway of the command line, and its aliases; ConfigError."""
     home = open_home(context)
     return home, read_aliases(home)
 
 
 def parse_paths(arguments: tuple[str, ...], aliases: Mapping[str, str]) -> list[RemotePath]:
-    """The paths that the arguments name; the default root if there are none."""
+    """Parse the arguments as paths; without any, the default root."""
     return [parse_remote(argument, aliases) for argument in arguments or ("",)]
 
 
 def run_in_tree(home: Home, operation: Callable[[Tree], Awaitable[T]]) -> T:
-    """The operation's result."""
+    """Connect, run the operation and return its result."""
 
     async def task(connection: Connection) -> T:
         return await operation(await open_tree(connection))

@@ -1,1 +1,1 @@
-"""The commands of `grid`, one module for each. A module is imported only when its command runs."""
+"""The commands of `grid`, one per module. A module is imported only when its command runs."""

@@ -1,4 +1,4 @@
-"""`grid alias export` and `grid alias import`: the names of directories, encrypted, to keep elsewhere."""
+"""`grid alias export` and `grid alias import`: save aliases encrypted, and load them again."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def import_command(ctx: click.Context, *, file: str, passphrase_file: str | None
 
 
 def _passphrase(file: str | None, *, is_new: bool) -> str:
-    """The passphrase; UsageError if there is no terminal to ask on, or if it is too short to protect anything."""
+    """Ask for the passphrase or read it from a file; UsageError if there is no terminal or it is too short."""
     import sys
 
     from grid.node.files import read_text

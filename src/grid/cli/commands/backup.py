@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from grid.transfer.rates import Schedule
 
 _CHECKED = " {} files checked, {} directories checked"
-"""1.20's words, which programs read."""
+"""1.20's words, which programs parse."""
 
 INCOMPLETE = ExitCode.USAGE
-"""The status 2 that scripts know as: done, but something was skipped."""
+"""Exit status 2, which scripts know to mean that the backup is done but incomplete."""
 
 
 @click.command(
@@ -125,7 +125,7 @@ def backup(
 
 
 class _Report:
-    """What a backup prints: the lines of 1.20, or one of JSON."""
+    """Prints a backup's results: 1.20's lines, or one line of JSON."""
 
     def __init__(self, display: TransferDisplay, verbose: bool, as_json: bool, *, is_quiet: bool) -> None:
         self._display = display
@@ -138,15 +138,15 @@ class _Report:
         self.say: Callable[[str], None] = print if verbose and not as_json else _say_nothing
 
     def begin(self, snapshotter: Snapshotter, uploader: Uploader) -> None:
-        """Take what has the counts."""
+        """Set the objects that hold the counts."""
         self._snapshotter, self._uploader = snapshotter, uploader
 
     def set_total(self, files: int, size: int) -> None:
-        """Take how much there is to do."""
+        """Set the total number of files and bytes."""
         self._display.tally.total_files, self._display.tally.total_bytes = files, size
 
     def conclude(self, archived: Archived) -> int:
-        """Print the end, and say how the command ends."""
+        """Print the summary and return the exit status."""
         assert self._snapshotter is not None and self._uploader is not None
         counts, elapsed_s = self._snapshotter.counts, time.monotonic() - self._began_at
         if self._as_json:
@@ -174,4 +174,4 @@ def _checked(files: int, directories: int) -> str:
 
 
 def _say_nothing(line: str) -> None:
-    """Print nothing: this run is not verbose."""
+    """Print nothing, since the run is not verbose."""

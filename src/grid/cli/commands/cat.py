@@ -1,4 +1,4 @@
-"""`grid cat`: the contents of files, one after the other, on stdout."""
+"""`grid cat`: writes the contents of files to stdout, one after the other."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def cat(ctx: click.Context, *, paths: tuple[str, ...], as_json: bool) -> int:
 
 
 async def _write(connection: Connection, remotes: Sequence[RemotePath]) -> int:
-    """Bytes written."""
+    """Write the files and return the number of bytes."""
     from grid.cli.arguments.targets import DescriptorSink
     from grid.cli.arguments.tree import known, open_tree
 
@@ -64,7 +64,7 @@ async def _write(connection: Connection, remotes: Sequence[RemotePath]) -> int:
 
 
 def _file(cap: KnownCap, remote: RemotePath) -> KnownCap:
-    """The capability of a file that can be read; ChildOfWrongTypeError, AuthorityError."""
+    """The capability of a readable file; ChildOfWrongTypeError, AuthorityError."""
     from grid.caps import DirectoryCap
     from grid.errors import AuthorityError, ChildOfWrongTypeError
 

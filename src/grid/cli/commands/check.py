@@ -1,4 +1,4 @@
-"""`grid check` and `grid repair`: the health of a file or a directory, and recreating its missing shares."""
+"""`grid check` and `grid repair`: check the health of files and directories, and recreate missing shares."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from grid.directory.store import Health, RepairResult, Store
 
     Act = Callable[[Store, KnownCap], Awaitable[tuple[ExitCode, str]]]
-    """Does something to an object; the status that it ends with, and what is to be printed."""
+    """Processes an object; returns the exit status and the text to print."""
 
 
 MAX_ABSENT = 10
-"""Servers that are named when they did not answer."""
+"""Names listed of servers that did not answer."""
 
 
 @click.command(
@@ -112,14 +112,14 @@ def repair(ctx: click.Context, *, arguments: tuple[str, ...], cap_file: str | No
 
 
 def health_code(result: Health) -> ExitCode:
-    """The exit status that says how a file is."""
+    """The exit status for this health."""
     if result.healthy:
         return ExitCode.OK
     return ExitCode.OTHER if result.recoverable else ExitCode.NOT_FOUND
 
 
 def describe_check(result: Health) -> list[str]:
-    """What a person wants to know, in the words of 1.20. [spec cli 2.10]"""
+    """The health in 1.20's words. [spec cli 2.10]"""
     lines = [f"Summary: {result.summary}", f" storage index: {result.storage_index}"]
     found = result.to_json().get("results")
     if not result.storage_index or not isinstance(found, dict):
@@ -139,21 +139,21 @@ def describe_check(result: Health) -> list[str]:
 
 
 def _absent(store: Store, result: Health) -> list[str]:
-    """A line that names the servers which did not answer, if shares are missing; a gateway does not tell them."""
+    """A line that names the servers that did not answer, if shares are missing; a gateway does not report them."""
     found = result.to_json().get("results")
     grid = getattr(store, "grid", None)
     if result.healthy or grid is None or not isinstance(found, dict):
         return []
     answered = set(found.get("servers-responding", ()))
     silent = [server.identity for server in grid.servers if server.identity.server_id not in answered]
-    # Nicknames are what their owners say they are: shown, never trusted.
+    # Nicknames are chosen by the servers' operators: shown, never trusted.
     names = sorted(plain(f"{server.nickname or '-'} ({server.server_id[:11]})") for server in silent)
     more = [f"and {len(names) - MAX_ABSENT} more"] if len(names) > MAX_ABSENT else []
     return [f" servers that did not answer: {', '.join([*names[:MAX_ABSENT], *more])}"] if names else []
 
 
 def describe_repair(result: RepairResult) -> list[str]:
-    """What a person wants to know: the health before, and what was done. [spec cli 2.10]"""
+    """The health before the repair and what was done. [spec cli 2.10]"""
     lines = describe_check(result.before)
     if not result.attempted:
         done = "nothing to repair" if result.before.healthy else "repair not attempted"
@@ -165,7 +165,7 @@ def describe_repair(result: RepairResult) -> list[str]:
 
 
 def _why_not(after: Health) -> str:
-    """What is still wrong after a repair."""
+    """Say what is still wrong after a repair."""
     found = after.to_json().get("results")
     if not isinstance(found, dict):
         return ""
@@ -187,7 +187,7 @@ def _tell_repair(result: RepairResult, as_json: bool) -> tuple[ExitCode, str]:
 
 
 def _texts(arguments: tuple[str, ...], cap_file: str | None) -> tuple[str, ...]:
-    """The capabilities and paths that were named; `-` and --cap-file are read."""
+    """The given capabilities and paths; reads `-` and --cap-file."""
     from grid.cli.arguments.cap_argument import take_text
 
     if cap_file is None and not arguments:
@@ -201,7 +201,7 @@ def _texts(arguments: tuple[str, ...], cap_file: str | None) -> tuple[str, ...]:
 
 
 def _for_each(ctx: click.Context, texts: Sequence[str], as_json: bool, act: Act) -> int:
-    """Do it to each object, up to the first that ends with another status than 0."""
+    """Process each object, up to the first whose exit status is not 0."""
     from grid.caps import LitCap, has_cap_prefix
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.tree import known, open_tree, open_tree_directory, parse_paths
@@ -210,7 +210,7 @@ def _for_each(ctx: click.Context, texts: Sequence[str], as_json: bool, act: Act)
 
     for text in texts:
         if has_cap_prefix(text):
-            parse_remote(text, {})  # A malformed capability is reported before anything is opened.
+            parse_remote(text, {})  # Reports a malformed capability before anything is opened.
     directory, aliases = open_tree_directory(ctx)
     remotes = parse_paths(tuple(texts), aliases)
     with ProgressDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display:
@@ -220,7 +220,7 @@ def _for_each(ctx: click.Context, texts: Sequence[str], as_json: bool, act: Act)
                 if not remote.names and isinstance(remote.root, LitCap):
                     status, text = await act(connection.store_without_servers(), remote.root)
                 else:
-                    # Reading the directories on the way is none of the progress that is shown.
+                    # Reading the directories of the path does not count as progress.
                     found = known(await (await open_tree(connection)).find(remote), remote.shown)
                     status, text = await act(await connection.open_store(display), found)
                 display.stop()

@@ -1,4 +1,4 @@
-"""`grid completion`: the code by which a shell completes commands, options, aliases and paths on the grid."""
+"""`grid completion`: prints shell code that completes commands, options, aliases and paths on the grid."""
 
 from __future__ import annotations
 
@@ -84,20 +84,23 @@ end
 complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
 """
 _SPECIAL = re.compile(r"([^\w@%+=:,./~-])")
-"""What bash does not take as it is outside quotes."""
+"""Characters that bash requires quoting for."""
 
 
 class GridBash(BashComplete):
-    """Completes in bash, which splits words at colons: the line is split here, and what it has already is left out."""
+    """Completion in bash.
+
+    Because bash splits words at colons, we split the line ourselves and return only the last part.
+    """
 
     source_template = _BASH
 
     @staticmethod
     def _check_version() -> None:
-        """Say nothing: an old bash, without options that the code asks for, still completes."""
+        """Skip click's check: an old bash lacks options that the code uses, but still completes."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """The words before the cursor, and the one that it is in."""
+        """The words before the cursor, and the word at the cursor."""
         line = os.environ["COMP_LINE"][: int(os.environ["COMP_POINT"])]
         words = split_arg_string(line)[1:]
         incomplete = words.pop() if words and not re.search(r"(?<!\\)\s$", line) else ""
@@ -105,7 +108,7 @@ class GridBash(BashComplete):
         return words, incomplete
 
     def format_completion(self, item: CompletionItem) -> str:
-        """One line: the kind, and the text in the place of the word that bash sees."""
+        """One line: the kind, and the text that replaces the word as bash sees it."""
         value = str(item.value)
         if item.type in ("file", "dir"):
             return f"{item.type},{value}"
@@ -115,22 +118,22 @@ class GridBash(BashComplete):
 
 
 class GridZsh(ZshComplete):
-    """Completes in zsh, where a colon in a value must not begin a description."""
+    """Completion in zsh, where a colon in a value must not start a description."""
 
     source_template = _ZSH
 
     def format_completion(self, item: CompletionItem) -> str:
-        """One line: the kind and the text."""
+        """One line with the kind, and one with the text."""
         return f"{item.type},{item.value}"
 
 
 class GridFish(FishComplete):
-    """Completes in fish, which adds no space after a colon or a slash by itself."""
+    """Completion in fish, which adds no space after a colon or slash anyway."""
 
     source_template = _FISH
 
     def format_completion(self, item: CompletionItem) -> str:
-        """One line, as click's code for fish takes it."""
+        """One line, in the format of click's code for fish."""
         kind = "plain" if item.type == "prefix" else item.type
         return f"{kind},{item.value}\t{item.help}" if item.help else f"{kind},{item.value}"
 
@@ -139,7 +142,7 @@ _SHELLS: dict[str, type[ShellComplete]] = {"bash": GridBash, "zsh": GridZsh, "fi
 
 
 def add_shells() -> None:
-    """Let click answer these shells by the classes here."""
+    """Register these classes with click."""
     for name, shell in _SHELLS.items():
         add_completion_class(shell, name)
 

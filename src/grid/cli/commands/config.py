@@ -141,7 +141,10 @@ def _store(ctx: click.Context, key: str, value: str | None, *, as_json: bool) ->
 
 
 def _read(ctx: click.Context) -> tuple[Path, str]:
-    """The file to read and write, and its text; ConfigError. Its settings may be wrong: a command here corrects them."""
+    """Read the configuration file: its path and text; ConfigError.
+
+    Its settings may be invalid, since these commands fix them.
+    """
     from grid.errors import ConfigError
     from grid.node.directory import CONFIG_NAMES, require_node_directory
     from grid.node.files import expand_home, read_text

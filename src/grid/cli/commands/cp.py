@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from grid.transfer.selection import Selection
 
 JOBS = 8
-"""Files copied at once unless --jobs says otherwise."""
+"""Files copied in parallel unless --jobs is given."""
 
 
 class JobsType(click.ParamType[int | str]):
-    """A number of jobs, or `auto`. most: the greatest number."""
+    """A number of jobs, or `auto`. most: the largest number allowed."""
 
     name = "jobs"
 
@@ -38,7 +38,7 @@ class JobsType(click.ParamType[int | str]):
         self._most = most
 
     def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        """Fail with what is allowed."""
+        """Parse the number; an error lists the allowed values."""
         return "auto" if value == "auto" else click.IntRange(1, self._most)(value, param, ctx)
 
 
@@ -148,7 +148,7 @@ def cp(
 def _require_sense(
     ctx: click.Context, arguments: tuple[str, ...], policy: ReplacePolicy, *, dry_run: bool, unique: bool
 ) -> None:
-    """UsageError if the arguments are too few, or contradict each other."""
+    """Raise UsageError if arguments are missing or contradict each other."""
     if len(arguments) < 2:
         raise click.UsageError("give at least one source and a target")
     if dry_run and policy.ask:
@@ -160,7 +160,7 @@ def _require_sense(
 
 
 def conclude(display: TransferDisplay, *, as_json: bool) -> ExitCode:
-    """Sum up what failed, on stderr, and say how the command ends."""
+    """Summarize failures on stderr and return the exit status."""
     count = len(display.tally.failures)
     if not count:
         return ExitCode.OK
@@ -174,7 +174,7 @@ def conclude(display: TransferDisplay, *, as_json: bool) -> ExitCode:
 
 
 def describe_result(command: str, display: TransferDisplay) -> dict[str, object]:
-    """What was done, as an object for JSON."""
+    """The result as a JSON object."""
     from grid.node.redaction import one_line
 
     tally = display.tally
@@ -191,4 +191,4 @@ def describe_result(command: str, display: TransferDisplay) -> dict[str, object]
 
 
 def _say_nothing(line: str) -> None:
-    """Print nothing: this run is not verbose."""
+    """Print nothing, since the run is not verbose."""

@@ -170,7 +170,7 @@ def _listening(port: str | None, location: str | None, hostname: str | None) -> 
 
 
 def _require_each(option: str, text: str, parse: Callable[[str], str]) -> None:
-    """UsageError unless each of the values between commas can be used; `disabled` is for the configuration to judge."""
+    """Raise UsageError unless each comma-separated value is valid; the configuration checks `disabled` itself."""
     try:
         for value in [] if text == "disabled" else text.split(","):
             parse(value.strip())
@@ -180,7 +180,7 @@ def _require_each(option: str, text: str, parse: Callable[[str], str]) -> None:
 
 
 def read_furl(text: str) -> str:
-    """The FURL itself, or the first line of the file of that name; ConfigError if there is none."""
+    """Return the FURL itself, or the first line of the file with that name; ConfigError if there is none."""
     from grid.errors import ConfigError
     from grid.limits import MAX_FURL_LENGTH
     from grid.node.files import expand_home

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class CheckOptions:
-    """What to do to each object, and what to print."""
+    """What to do with each object, and what to print."""
 
     verify: bool = False
     repair: bool = False
@@ -70,7 +70,7 @@ def deep_check(
 
 
 def check_deeply(ctx: click.Context, paths: tuple[str, ...], options: CheckOptions) -> int:
-    """Check below each of the paths, one after the other, up to the first with a status other than 0."""
+    """Check below each path in turn, up to the first whose exit status is not 0."""
     from grid.cli.arguments.tree import open_tree_directory, parse_paths, run_in_tree
     from grid.cli.terminal.survey_progress import SurveyDisplay
 
@@ -127,7 +127,7 @@ async def _check_below(tree: Tree, remote: RemotePath, options: CheckOptions, di
 
 
 def _good_shares(checked: Checked) -> int:
-    """The good shares of an object, after a repair; none of a file in a pack that was looked at already."""
+    """The good shares of an object after a repair; 0 for a file in a pack that was already counted."""
     health = checked.health if checked.repair is None else checked.repair.after
     results = None if health is None or checked.is_repeat or not checked.counts else health.to_json().get("results")
     good = results.get("count-shares-good") if isinstance(results, dict) else None
@@ -178,10 +178,10 @@ def _unit(checked: Checked, repair: bool) -> dict[str, object]:
 
 
 def _totals(counters: CheckCounters, literal: int, repair: bool) -> list[str]:
-    """The last lines. literal: files in their capabilities, which are always healthy, and counted here as in 1.20."""
+    """The summary lines. literal: number of literal files, which are always healthy and which 1.20 counts here."""
     before, after = counters.before, counters.after
     checked, attempted = counters.objects_checked + literal, counters.repairs_attempted
-    objects, repairs = f"{checked} objects", f"{attempted} repairs"  # 1.20's words, which programs read.
+    objects, repairs = f"{checked} objects", f"{attempted} repairs"  # 1.20's words, which programs parse.
     if sys.stdout.isatty():
         objects, repairs = counted(checked, "object"), counted(attempted, "repair")
     done = f"done: {objects} checked"

@@ -1,4 +1,4 @@
-"""`grid df`: the space of the servers, as they have it and as files take it."""
+"""`grid df`: shows the free space of the servers, raw and for files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def _ask(client: Client) -> dict[str, Any]:
     from grid.placement.space import as_files, disks_of, space_of_disks
 
     settings = client.directory.settings.client
-    answers = await ask_servers(client)  # Only then is it known where they are.
+    answers = await ask_servers(client)  # Their locations are known only after this.
     hosts = {entry.identity.server_id: entry.status.host for entry in client.server_set.entries}
     servers: list[dict[str, Any]] = [
         {

@@ -1,4 +1,4 @@
-"""`grid diff`: what differs between two snapshots, or between any two directories of the grid."""
+"""`grid diff`: compares two snapshots, or any two directories of the grid."""
 
 from __future__ import annotations
 

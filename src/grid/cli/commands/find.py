@@ -1,4 +1,4 @@
-"""`grid find` and `grid du`: which paths are below a directory, and how much each directory holds."""
+"""`grid find` and `grid du`: list the paths below a directory, and show the size of each directory."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def find(ctx: click.Context, *, path: str, pattern: str | None, letter: str | No
 
 @define
 class _Usage:
-    """What a directory holds: bytes and files."""
+    """The bytes and files of a directory."""
 
     size: int = 0
     files: int = 0
@@ -126,7 +126,7 @@ def du(ctx: click.Context, *, path: str, depth: int, in_bytes: bool, as_json: bo
 
 
 async def _real_size(tree: Tree, visited: Visited) -> int:
-    """Bytes of a file; those of a mutable one are asked for. What is of an unknown kind has none that is known."""
+    """The size of a file in bytes, which is fetched for a mutable one; 0 for an object of unknown kind."""
     from grid.caps import UnknownChild
 
     target = visited.target
@@ -144,10 +144,10 @@ def walk_path(
     prints_paths: bool = False,
     depth: int | None = None,
 ) -> int:
-    """Give the operation everything below the path; the exit status, 1 if directories could not be read.
+    """Run the operation on everything below the path; return exit status 1 if directories could not be read.
 
-    prints_paths: the terminal shows what is found, so that there is no bar. depth: of the directories that are read; None
-    for all.
+    prints_paths: the operation prints to the terminal, so no bar is shown. depth: of the directories read, None for
+    all.
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.tree import open_tree_directory, run_in_tree
@@ -185,7 +185,7 @@ def type_of(target: Target) -> str:
 
 
 def size_of(target: Target) -> int | None:
-    """Bytes of an immutable file; None of anything else."""
+    """Bytes of an immutable file; None for anything else."""
     from grid.caps import ImmutableFileCap
 
     return target.size if isinstance(target, ImmutableFileCap) else None

@@ -1,4 +1,4 @@
-"""`grid get`: read a file, or a part of it. [spec cli 2.5]"""
+"""`grid get`: reads a file or a part of it. [spec cli 2.5]"""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def get(
     """Read REMOTE, a capability or a path, into FILE; without FILE, or with -, write to stdout.
 
     FILE appears only when it is complete and verified; a get that fails leaves it as it was. A binary file is shown on
-    a terminal only with -. Other users of this
-    machine can see a capability on the command line: --cap-file FILE or - (stdin) keeps it secret.
+    a terminal only with -. Other users of this machine can see a capability on the command line: --cap-file FILE or -
+    (stdin) keeps it secret.
     """
     from grid.caps import has_cap_prefix
     from grid.cli.arguments.cap_argument import take_text
@@ -100,7 +100,7 @@ def get(
 
 
 def _require_times(policy: ReplacePolicy, remote: RemotePath, file: str | None) -> None:
-    """UsageError if the options about replacing have nothing to go by."""
+    """Raise UsageError if the replace options have no two files to compare."""
     if policy.is_given and file is None:
         raise click.UsageError("-n, -i and -u need a local file: name FILE")
     if policy.newer and not remote.names:
@@ -108,7 +108,9 @@ def _require_times(policy: ReplacePolicy, remote: RemotePath, file: str | None) 
 
 
 def _plain_cap(text: str, span: str | None) -> RemotePath:
-    """What a capability names, before anything is opened; the errors of a cap that cannot be read, or not so far."""
+    """Parse a capability before anything is opened; raises CapError and others if it cannot be read or the range is
+    invalid.
+    """
     from grid.caps import DirectoryCap, ImmutableFileCap
     from grid.cli.arguments.remote import parse_remote
     from grid.errors import AuthorityError
@@ -135,7 +137,7 @@ async def _get(
     *,
     shows_text: bool,
 ) -> int | None:
-    """Bytes read; None if the local file is not to be replaced. shows_text: a binary file is refused."""
+    """Return the bytes read, or None if the local file must not be replaced. shows_text: refuse a binary file."""
     from grid.cli.arguments.replacing import time_of
     from grid.cli.arguments.targets import DescriptorSink, TextSink, open_target
     from grid.cli.arguments.tree import known, open_tree
@@ -155,7 +157,7 @@ async def _get(
 async def _read(
     connection: Connection, cap: KnownCap, remote: RemotePath, sink: Sink, span: str | None, display: ProgressDisplay
 ) -> int:
-    """Bytes read. An immutable file is read from the servers known already, which takes no introducer."""
+    """Return the bytes read. An immutable file is read from servers known already, which avoids the introducer."""
     from grid.caps import DirectoryCap, ImmutableFileCap
     from grid.cli.arguments.tree import open_tree
 
@@ -176,7 +178,7 @@ def _directory(remote: RemotePath) -> GridError:
 
 
 def parse_range(text: str | None, size: int) -> tuple[int, int | None]:
-    """Offset and length of a range in a file of this size, as HTTP reads it; click.UsageError if it is outside."""
+    """The offset and length of an HTTP-style range in a file of this size; click.UsageError if it is outside."""
     if text is None:
         return 0, None
     match = _RANGE.fullmatch(text)

@@ -1,4 +1,4 @@
-"""`grid init`: from nothing to a client that stores files, with as few questions as that takes."""
+"""`grid init`: creates a client directory and a first directory on the grid, with few questions."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _say(text: str) -> None:
 
 
 def _make_alias(home: NodeDirectory, name: str) -> tuple[DirectoryCap | None, GridError | None]:
-    """The new directory that has the name now, or why there is none: the client directory is there in any case."""
+    """Create the directory and its alias, or return the error: the client directory is kept in any case."""
     from grid.cli.arguments.aliases import add_alias
     from grid.cli.connection import run_connected
     from grid.errors import CancelledError, GridError

@@ -1,4 +1,4 @@
-"""`grid mkdir`, `mv`, `ln` and `unlink`: the entries of directories. [spec cli 2.2, 2.7, 2.8]"""
+"""`grid mkdir`, `mv`, `ln` and `unlink`: change the entries of directories. [spec cli 2.2, 2.7, 2.8]"""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def mv(ctx: click.Context, *, arguments: tuple[str, ...], policy: ReplacePolicy,
 
 
 def _plan_moves(olds: Sequence[RemotePath], target: RemotePath) -> list[tuple[RemotePath, RemotePath]]:
-    """Where each of them goes; GridError for a root, and for two that would get one name."""
+    """The destination of each; GridError for a root, and for two with the same destination."""
     from grid.directory.names import normalize_name
     from grid.errors import GridError
 
@@ -96,7 +96,7 @@ def _plan_moves(olds: Sequence[RemotePath], target: RemotePath) -> list[tuple[Re
 
 
 async def _move(tree: Tree, old: RemotePath, new: RemotePath, policy: ReplacePolicy, undo: Undo) -> bool:
-    """Move one entry; whether it was, as far as the policy permits it."""
+    """Move one entry if the policy permits it; return whether it was moved."""
     from grid.cli.arguments.tree import nothing_at
     from grid.directory.names import normalize_name
     from grid.errors import NoSuchChildError
@@ -196,14 +196,14 @@ def unlink(ctx: click.Context, *, path: str, recursive: bool, as_json: bool) -> 
     if as_json:
         click.echo(json.dumps({"event": "unlink", "path": remote.shown, "removed": undo.to_json()}))
     else:
-        # 1.20's word for scripts; on a terminal `tell` says what was removed.
+        # Scripts get 1.20's word; on a terminal, `tell` reports the removal.
         click.echo("200 OK" if not sys.stdout.isatty() else f"Removed {remote.shown}")
         undo.tell()
     return 0
 
 
 async def _may_replace(policy: ReplacePolicy, path: RemotePath, new: Child, there: Child | None) -> bool:
-    """Whether the link may be made. A directory that is there is not asked about: it is never replaced."""
+    """Whether the link may be made. It does not ask about an existing directory, which is never replaced."""
     from grid.caps import DirectoryCap
     from grid.cli.arguments.replacing import time_of
 
@@ -213,7 +213,7 @@ async def _may_replace(policy: ReplacePolicy, path: RemotePath, new: Child, ther
 
 
 def _report(event: str, words: str, path: RemotePath, undo: Undo, *, is_done: bool, as_json: bool) -> None:
-    """Say what was done: `OK` as 1.20 does, or a sentence to a terminal."""
+    """Report the result: `OK` as in 1.20, or a sentence on a terminal."""
     if as_json:
         line = {"event": event, "path": path.shown, "skipped": not is_done, "replaced": undo.to_json()}
         click.echo(json.dumps(line))
@@ -226,7 +226,7 @@ def _report(event: str, words: str, path: RemotePath, undo: Undo, *, is_done: bo
 
 
 def _target(old: RemotePath, new: RemotePath) -> RemotePath:
-    """Where the link goes: into a directory it keeps its name; GridError if it has none."""
+    """The path of the new link: inside a directory it keeps its name; GridError if it has none."""
     from grid.errors import GridError
 
     if not new.inside:
@@ -237,7 +237,7 @@ def _target(old: RemotePath, new: RemotePath) -> RemotePath:
 
 
 def _translating_conflicts(run: Callable[[], bool]) -> bool:
-    """The result of `run`; reports a directory in the way in the words of 1.20."""
+    """Return the result of `run`; if a directory is in the way, report it in 1.20's words."""
     from grid.errors import ExistingChildError
 
     try:

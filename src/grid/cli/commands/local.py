@@ -1,4 +1,4 @@
-"""`grid up` and `grid down`: a whole grid on this machine, to try things on."""
+"""`grid up` and `grid down`: start and stop a whole grid on this machine, for trying things out."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _interrupt(number: int, frame: object) -> None:
 
 
 def _wait_until_ready(grid: LocalGrid, started: list[StartedNode]) -> None:
-    """Return when every node that should run has answered over its transport; GridError if one cannot."""
+    """Wait until every started node has answered over its transport; GridError if one cannot."""
     from grid.cli.connection import run_with_client
     from grid.node.directory import open_directory
     from grid.node.local_grid import START_S
@@ -160,7 +160,7 @@ def _to_json(grid: LocalGrid) -> dict[str, object]:
 
 
 def _watch(started: list[StartedNode]) -> None:
-    """Return when all nodes started here have ended; tell of each one that does."""
+    """Wait until all started nodes have ended, and report each that does."""
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
     running = [node for node in started if node.child is not None]

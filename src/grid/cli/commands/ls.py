@@ -1,4 +1,4 @@
-"""`grid ls`: list a directory. [spec cli 2.3]"""
+"""`grid ls`: lists a directory. [spec cli 2.3]"""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def _list(tree: Tree, remote: RemotePath, columns: Columns, as_json: bool)
         return 0
     name = remote.names[-1] if remote.names else ""
     lines = listing_lines({name: found}, columns, time.time())
-    if not any(lines):  # A bare capability has no name: what is known of the file is its mode and its size.
+    if not any(lines):  # A bare capability has no name, so show the file's mode and size.
         lines = listing_lines({name: found}, evolve(columns, long=True), time.time())
     return _show(lines, {name: found})
 
@@ -109,7 +109,7 @@ async def _list_all(tree: Tree, remote: RemotePath, columns: Columns, as_json: b
 
 
 def _show(lines: list[str], children: Mapping[str, Child]) -> int:
-    """Print the lines; 1 if the output cannot show one of them, which goes to stderr with escapes."""
+    """Print the lines. Return 1 if the output cannot encode one, which then goes to stderr with escapes."""
     import sys
 
     from grid.cli.terminal.quoting import encodable, escaped
@@ -131,7 +131,7 @@ def _show(lines: list[str], children: Mapping[str, Child]) -> int:
 
 @frozen(kw_only=True)
 class Columns:
-    """Which columns are shown beside the name."""
+    """The columns shown beside the name."""
 
     long: bool = False
     classify: bool = False
@@ -140,7 +140,7 @@ class Columns:
 
 
 def listing_lines(children: Mapping[str, Child], columns: Columns, now: float) -> list[str]:
-    """One line for each child, in the order of their names."""
+    """One line per child, sorted by name."""
     rows = [_row(name, child, columns, now) for name, child in sorted(children.items())]
     if not rows:
         return []
@@ -159,7 +159,7 @@ def _row(name: str, child: Child, columns: Columns, now: float) -> Sequence[str]
 
 
 def _cap_texts(child: Child) -> tuple[str, str]:
-    """The read cap and the write cap, empty where there is none."""
+    """The read and write capabilities; "" for one that is absent."""
     target = child.target
     if isinstance(target, UnknownChild):
         return (target.read or b"").decode("utf-8", "replace"), (target.write or b"").decode("utf-8", "replace")

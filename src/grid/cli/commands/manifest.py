@@ -1,4 +1,4 @@
-"""`grid manifest`: everything below a directory, a line each. [spec cli 2.11]"""
+"""`grid manifest`: lists everything below a directory, one object per line. [spec cli 2.11]"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`grid pack`, `grid unpack` and `grid repack`: turn the small files of a tree into slices of packs, and back."""
+"""`grid pack`, `grid unpack` and `grid repack`: convert the small files of a tree to slices of packs, and back."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _rewrite(
 
 
 async def _carry_out(tree: Tree, remote: RemotePath, found: Found, make: MakeConverter, failed: Failed) -> Rewritten:
-    """Rewrite the tree, and link its new root where it has one."""
+    """Rewrite the tree, and link its new root if it is linked anywhere."""
     from grid.cli.transfer.repacking import Rewriter
     from grid.directory.edits import SetChild
 

@@ -1,4 +1,4 @@
-"""`grid put`: store a file, and print its capability; at a path if one is given. [spec cli 2.4]"""
+"""`grid put`: stores a file, prints its capability, and optionally links it at a path. [spec cli 2.4]"""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def put(
 
 
 def _require_sense(mutable: bool, format_name: str | None, key_file: str | None, unique: bool) -> None:
-    """UsageError if the options contradict each other."""
+    """Raise UsageError if the options contradict each other."""
     is_mutable = mutable or format_name in ("SDMF", "MDMF")
     if mutable and format_name == "CHK":
         raise click.UsageError("--mutable and --format CHK contradict each other: a CHK file never changes")
@@ -132,7 +132,7 @@ def _require_sense(mutable: bool, format_name: str | None, key_file: str | None,
 
 
 def _report(stored: Stored | None, remote: str, elapsed_s: float, *, as_json: bool, quiet: bool) -> None:
-    """Say what was stored; None: nothing, because what is there was not to be replaced."""
+    """Report what was stored. None: nothing was, since the existing file must not be replaced."""
     if as_json:
         told = {"skipped": True} if stored is None else {"skipped": False, **stored.to_json()}
         click.echo(json.dumps({"event": "put", **told, "seconds": round(elapsed_s, 3)}))
@@ -147,14 +147,14 @@ def _report(stored: Stored | None, remote: str, elapsed_s: float, *, as_json: bo
 
 
 def _words(created: bool, remote: str) -> str:
-    """What 1.20 says, for scripts; a sentence for a terminal."""
+    """1.20's words for scripts; a sentence for a terminal."""
     if sys.stderr.isatty():
         return f"Stored as {_shown(remote)}"
     return "201 Created" if created else "200 OK"
 
 
 def _shown(remote: str) -> str:
-    """The path as it was given, without a capability."""
+    """The path as typed, without any capability."""
     from grid.node.redaction import one_line
 
     return one_line(remote.strip())

@@ -1,4 +1,4 @@
-"""The work of `grid put`: store one file, and link it at a path if one is given. [spec cli 2.4]"""
+"""Implements `grid put`: stores one file and optionally links it at a path. [spec cli 2.4]"""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ MAX_KEY_FILE = 64 * 1024
 
 @frozen(kw_only=True)
 class PutOptions:
-    """How a file is to be stored. format: `chk`, `sdmf` or `mdmf`; encoding: what differs from the configuration.
+    """How to store a file. format: `chk`, `sdmf` or `mdmf`. encoding: values that override the configuration.
 
-    is_format_given: by an option, not by the configuration. force: overwrite a file of which no version can be read.
-    undo: collects what is replaced.
+    is_format_given: by an option rather than by the configuration. force: overwrite a file without a recoverable
+    version. undo: collects what is replaced.
     """
 
     format: str
@@ -57,7 +57,7 @@ class PutOptions:
 
 @frozen(kw_only=True)
 class Stored:
-    """What was stored. created: the entry is new; result: of an immutable file; undo: what the entry led to before."""
+    """What was stored. created: the entry is new. result: of an immutable file. undo: the entry's previous target."""
 
     cap: str
     size: int
@@ -66,7 +66,7 @@ class Stored:
     undo: Undo = field(factory=Undo)
 
     def to_json(self) -> dict[str, object]:
-        """The fields of the line that scripts read."""
+        """The fields of the JSON line for scripts."""
         line: dict[str, object] = {"cap": self.cap, "size": self.size, "replaced": self.undo.to_json()}
         if self.result is not None:
             line |= {
@@ -78,7 +78,7 @@ class Stored:
 
 
 def usual_format(home: Home) -> str:
-    """The format of a mutable file that is given none: that of the configuration, or what a gateway takes it for."""
+    """The default format of mutable files: the configuration's, or what a gateway assumes."""
     settings = getattr(home, "settings", None)
     return "sdmf" if settings is None else str(settings.client.mutable_format).lower()
 
@@ -86,9 +86,9 @@ def usual_format(home: Home) -> str:
 def store_file(
     home: Home, opened: BinaryIO | SpooledFile, remote: str, options: PutOptions, display: ProgressDisplay
 ) -> Stored | None:
-    """Store the file, at `remote` if that is not empty; None if what is there is not to be replaced.
+    """Store the file, at `remote` unless that is empty; None if the existing file must not be replaced.
 
-    The errors of the engines, of the path and of the key file.
+    Raises the errors of the engines, of the path and of the key file.
     """
     aliases = read_aliases(home)
     target = parse_remote(remote, aliases) if remote.strip(" ") else None
@@ -110,7 +110,7 @@ def store_file(
 
 
 class _Putting:
-    """One file on its way; how it is encoded is for the other end to say."""
+    """One file being stored. Subclasses decide how it is encoded."""
 
     def __init__(
         self,
@@ -140,26 +140,26 @@ class _Putting:
         return await self._connection.open_store(observer)
 
     async def put_immutable(self) -> Stored:
-        """A new immutable file, linked nowhere."""
+        """Store a new immutable file without linking it."""
         cap = await (await self._open_store(self._display)).put_immutable(self._source)
         return Stored(cap=cap.to_string(), size=self._source.size, created=True)
 
     async def put_mutable(self) -> Stored:
-        """A new mutable file, linked nowhere."""
+        """Store a new mutable file without linking it."""
         store = await self._open_store(self._display)
         chosen: FormatName = "mdmf" if self._options.format == "mdmf" else "sdmf"
         cap = await store.put_mutable(self._source, format=chosen, key=self._key)
         return Stored(cap=cap.to_string(), size=self._source.size, created=True)
 
     async def put_at(self, target: RemotePath) -> Stored | None:
-        """At a path, or in the mutable file of a capability; None if what is there is not to be replaced."""
+        """Store the file at a path or into an existing mutable file; None if the existing file must not be replaced."""
         if not target.names:
             return await self._overwrite(_writable_file(target.root))
         if target.inside:
             raise ChildOfWrongTypeError(
                 f"{target.shown} is a directory: give the file a name after the slash", name=target.shown
             )
-        # Reading and changing the directories is none of the progress that is shown.
+        # Reading and changing directories does not count as progress.
         store = await self._open_store(ignore_events)
         parent, name = await Tree(store=store, survey=self._connection.survey(store)).parent(target, make=True)
         before = await parent.list()
@@ -187,7 +187,7 @@ class _Putting:
 
 
 class _DirectPutting(_Putting):
-    """With an encoding of one's own, and an account of the shares."""
+    """Storing through our own client, which chooses the encoding and reports the shares."""
 
     def __init__(
         self,
@@ -210,7 +210,7 @@ class _DirectPutting(_Putting):
         return evolve(store, grid=evolve(store.grid, encoding=self._encoding))
 
     async def put_mutable(self) -> Stored:
-        """A new mutable file, linked nowhere; with a word about encodings that other clients can lose files of."""
+        """Store a new mutable file without linking it, and warn of encodings that endanger it."""
         from grid.mutable.write.staging import encoding_notice
 
         notice = encoding_notice(self._encoding.k, self._encoding.n)
@@ -230,7 +230,7 @@ class _DirectPutting(_Putting):
         return Stored(cap=cap.to_string(), size=self._source.size, created=False)
 
     async def put_immutable(self) -> Stored:
-        """A new immutable file; NotHappyError, or NoSpaceError where that is why too few servers took shares."""
+        """Store a new immutable file; NotHappyError, or NoSpaceError if full servers are the cause."""
         servers = [] if self._source.size <= LIT_SIZE else await self._client.servers()
         try:
             grid = evolve(self._client.grid(servers, self._display), encoding=self._encoding)
@@ -243,13 +243,16 @@ class _DirectPutting(_Putting):
             if len(servers) < self._encoding.happy:
                 known = counted(len(servers), "server is", "servers are")
                 raise NotHappyError(f"only {known} known, and {self._encoding.happy} are needed") from None
-            # All of them answered, and too few would take a share: they have no room, or are read-only.
+            # All servers answered, but too few accepted a share: the others are full or read-only.
             raise NoSpaceError(f"{problem} The other servers are full or read-only.") from None
         return Stored(cap=result.cap.to_string(), size=self._source.size, created=True, result=result)
 
 
 def _require_encoding(encoding: Mapping[str, int], given: Collection[str]) -> None:
-    """UsageError naming the two numbers that do not fit. given: those that are options, not of the configuration."""
+    """Raise UsageError that names the two conflicting numbers.
+
+    given: those from options rather than the configuration.
+    """
     words = {"k": "needed", "happy": "happy", "n": "total"}
     named = {
         key: f"{f'--{word}' if key in given else f'shares.{word}'} ({encoding[key]})" for key, word in words.items()
@@ -260,7 +263,7 @@ def _require_encoding(encoding: Mapping[str, int], given: Collection[str]) -> No
 
 
 def _require_fresh(target: RemotePath | None, options: PutOptions) -> None:
-    """UsageError if a capability names the file to write, and the options are those of a new file."""
+    """Raise UsageError if options for a new file are combined with the capability of an existing one."""
     if target is None or target.names or isinstance(target.root, DirectoryCap):
         return
     if options.replace.is_given:
@@ -286,7 +289,7 @@ def _writable_file(cap: KnownCap) -> KnownCap:
 
 
 def _read_key(path: str) -> PrivateKey:
-    """The RSA key in a file in PEM; FormatError, OSError."""
+    """Read an RSA key from a PEM file; FormatError, OSError."""
     from grid.crypto.rsa import import_private_key
 
     with Path(path).open("rb") as file:

@@ -1,4 +1,4 @@
-"""`grid restore`: bring a snapshot back to this machine, or any directory of the grid. [spec cli 3]"""
+"""`grid restore`: copies a snapshot, or any directory of the grid, to this machine. [spec cli 3]"""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def restore(
 
 
 def _target(directory: str | None, target: str | None) -> str:
-    """The one directory that was named, in whichever way."""
+    """The target directory, which can be given in either of two ways."""
     named = [name for name in (directory, target) if name is not None]
     if len(named) != 1:
         raise click.UsageError("name one directory to restore into: DIR or --target DIR")
@@ -125,7 +125,7 @@ def _target(directory: str | None, target: str | None) -> str:
 
 
 async def _snapshot_in(tree: Tree, endpoint: RemoteEndpoint, name: str) -> RemoteEndpoint:
-    """Where the snapshot of that name is; NoSuchChildError."""
+    """The snapshot of this name; NoSuchChildError."""
     from grid.cli.snapshots.catalog import read_catalog
     from grid.cli.transfer.endpoints import RemoteEndpoint
 

@@ -1,4 +1,4 @@
-"""`grid run` and `grid gateway`: one node in the foreground, until it is stopped; and `grid stop`, which stops it."""
+"""`grid run` and `grid gateway`, which run a node in the foreground, and `grid stop`, which stops one."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def run(
 
 
 def _watch_stdin(reactor: Any) -> None:  # noqa: ANN401
-    """Send ourselves SIGTERM when stdin ends; a thread waits for that, for stdin may be of any kind."""
+    """Send SIGTERM to this process when stdin ends. A thread waits for it, because stdin may be anything."""
     import threading
 
     def wait() -> None:
@@ -136,7 +136,7 @@ def gateway(
         except ConfigError:
             raise
         except BaseException:
-            log.release()  # A defect: whatever was logged says where.
+            log.release()  # A bug: release the log, which says where.
             raise
     return 0
 
@@ -157,7 +157,7 @@ def stop(ctx: click.Context, *, directory: str | None, now: bool, as_json: bool)
     from grid.node.running import patience_s
     from grid.node.running import stop as stop_node
 
-    # The pid is all it takes: the configuration may be broken or gone.
+    # The pid is enough: the configuration may be broken or missing.
     path = expand_home(directory if directory is not None else invocation(ctx).node_directory).absolute()
 
     def say(line: str) -> None:

@@ -1,4 +1,4 @@
-"""`grid s3 key add|list|remove`: who may use the S3 interface of a node, and which buckets they have."""
+"""`grid s3 key add|list|remove`: manage access to a node's S3 interface."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def remove(ctx: click.Context, *, access_key: str, as_json: bool) -> int:
 
 
 def _private(home: object) -> Path:
-    """Where the keys are kept; ConfigError if there is no client directory."""
+    """The directory that holds the keys; ConfigError without a client directory."""
     from grid.cli.arguments.aliases import require_lasting
 
     require_lasting(home)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""`grid snapshots` and `grid forget`: which snapshots a backup has, and which of them stay."""
+"""`grid snapshots` and `grid forget`: list a backup's snapshots, and remove old ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print the result a
 
 
 def filter_options(command: F) -> F:
-    """The options that choose snapshots by what backups noted."""
+    """Options that select snapshots by what backups recorded."""
     for option, name, metavar, text in (
         ("--tag", "tags", "TAG", "Only snapshots with this tag; with several, those that have them all."),
         ("--host", "hosts", "NAME", "Only snapshots of this machine; with several, of any of them."),
@@ -181,7 +181,7 @@ def _read(ctx: click.Context, path: str) -> Catalog:
 
 
 def _policy(counts: Mapping[str, str | None], within: str | None, tags: Sequence[str]) -> Policy:
-    """The policy of the options; UsageError for a number or a duration that is none."""
+    """The policy of the options; UsageError for an invalid number or duration."""
     from grid.cli.snapshots.retention import RULES, UNLIMITED, Duration, Policy
     from grid.errors import GridError
 
@@ -200,7 +200,7 @@ def _policy(counts: Mapping[str, str | None], within: str | None, tags: Sequence
 
 
 def _require_some_kept(verdicts: Sequence[Verdict]) -> None:
-    """GridError if nothing of some machine and directory would stay: a policy says what stays."""
+    """Raise GridError if the policy would keep no snapshot of some machine and directory."""
     from grid.errors import GridError
 
     kept = {each.snapshot.group for each in verdicts if each.is_kept}

@@ -1,4 +1,4 @@
-"""`grid stats`: counts and sizes of everything below a directory. [spec cli 2.12]"""
+"""`grid stats`: counts the objects below a directory and sums up their sizes. [spec cli 2.12]"""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def _collect(tree: Tree, remote: RemotePath, display: SurveyDisplay) -> Ma
 
 
 def describe_stats(counted: Mapping[str, object]) -> list[str]:
-    """The lines for a person."""
+    """The statistics as text."""
     lines = ["Counts and Total Sizes:"]
     for key in _KEYS:
         value = counted.get(key)

@@ -1,4 +1,4 @@
-"""`grid status`: what this client directory reaches now."""
+"""`grid status`: shows which introducers and servers can be reached now."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _ANSWER_S = 10.0
 MAX_DETAIL = 48
-"""Characters of why a server does not answer: with its name they fit into a line of a terminal."""
+"""Characters of an error; together with a server's name, they fit into a terminal's line."""
 
 
 @click.command(
@@ -53,7 +53,7 @@ def _count_up(found: dict[str, Any]) -> int:
 
 
 def _needed(found: dict[str, Any]) -> int:
-    """How many servers have to answer for all to be well."""
+    """How many servers must answer for exit status 0."""
     encoding = found.get("encoding")
     return max(1, encoding["happy"]) if encoding else 1
 
@@ -72,7 +72,7 @@ async def _ask(client: Client) -> dict[str, Any]:
 
 
 async def ask_servers(client: Client) -> list[dict[str, Any]]:
-    """What each server answers when it is asked for its version and free space, in the order of their nicknames."""
+    """Ask each server for its version and free space; sorted by nickname."""
     from twisted.internet.defer import Deferred, gatherResults
 
     from grid.errors import NoServersError
@@ -81,7 +81,7 @@ async def ask_servers(client: Client) -> list[dict[str, Any]]:
         servers = await client.servers()
     except NoServersError:
         servers = []
-    # Nicknames are what their owners say they are: shown, never trusted.
+    # Nicknames are chosen by the servers' operators: shown, never trusted.
     answers = await gatherResults([Deferred.fromCoroutine(_ask_server(client, server)) for server in servers])
     return sorted(answers, key=lambda server: (str(server["nickname"]), str(server["id"])))
 
@@ -96,7 +96,7 @@ async def _ask_server(client: Client, server: StorageServer) -> dict[str, object
     try:
         version = await with_deadline(clock, server.get_version(), _ANSWER_S, lambda: PeerTimeoutError("no answer"))
     except GridError as problem:
-        # The line names the server already.
+        # The line already names the server.
         return {**about, "reachable": False, "detail": getattr(problem, "reason", "") or str(problem)}
     return {
         **about,
@@ -110,7 +110,7 @@ async def _ask_server(client: Client, server: StorageServer) -> dict[str, object
 
 
 def _connection(client: Client, server: StorageServer) -> dict[str, object]:
-    """What the server is asked by, and why not by what would be better, if so."""
+    """The connection's transport, and why it is not a better one, if so."""
     for entry in client.server_set.entries:
         if entry.identity.server_id == server.identity.server_id:
             return {"transport": entry.status.transport, "fallback": entry.status.fallback}
@@ -118,7 +118,7 @@ def _connection(client: Client, server: StorageServer) -> dict[str, object]:
 
 
 def describe_status(found: dict[str, Any]) -> list[str]:
-    """The lines for a person."""
+    """The state as text."""
     from grid.node.redaction import one_line
 
     lines = [f"node       {found['node']}"]
@@ -146,7 +146,7 @@ def _shorten(text: str) -> str:
 
 
 def _describe_answer(server: dict[str, Any]) -> list[str]:
-    """What is known of a server that answers; a gateway does not tell everything."""
+    """What is known of a server that answers; a gateway does not report everything."""
     known = [server["version"] or "of an unknown version"]
     if server["available_space"] is not None:
         known.append(f"{server['available_space'] / 1e9:.1f} GB free")

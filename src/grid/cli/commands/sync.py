@@ -1,4 +1,4 @@
-"""`grid sync`: make one directory like another, here or on the grid. The engine is that of `grid transfer`."""
+"""`grid sync`: makes one directory like another, locally or on the grid, with the engine of `grid transfer`."""
 
 from __future__ import annotations
 
@@ -86,5 +86,5 @@ def sync(
 
 
 def _whole(text: str) -> str:
-    """A local path from the root on, so that the journal of one directory is not taken for that of another."""
+    """The absolute local path, so the journals of two directories cannot be confused."""
     return text if is_remote(text) else os.path.abspath(os.path.expanduser(text))

@@ -1,4 +1,4 @@
-"""`grid transfer`: move files between this machine, object stores, SFTP servers, web servers and the grid."""
+"""`grid transfer`: moves files between this machine, object stores, SFTP servers, web servers and the grid."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class _Size(click.ParamType[int | str]):
-    """A size; `auto` as well where that is permitted."""
+    """A size in bytes, or `auto` where that is permitted."""
 
     name = "size"
 
@@ -36,7 +36,7 @@ class _Size(click.ParamType[int | str]):
         self._permits_auto = permits_auto
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        """Bytes; UsageError."""
+        """The size in bytes; UsageError."""
         from grid.node.quantities import parse_size
 
         if isinstance(value, int):
@@ -122,7 +122,10 @@ def transfer(
 
 
 def run_request(ctx: click.Context, request: Request, display: TransferDisplay, *, unique: bool) -> Outcome:
-    """Carry the request out; failures of single files go to the display's tally. ConfigError if there was nothing to copy and all would go."""
+    """Carry out the request; failures of single files go to the display's tally.
+
+    ConfigError if there is nothing to copy and everything in the target would be deleted.
+    """
     outcome = asyncio.run(_run(ctx, request, display, unique=unique))
     for name, error in outcome.failures:
         text = describe(error)
@@ -133,7 +136,7 @@ def run_request(ctx: click.Context, request: Request, display: TransferDisplay, 
 
 
 def show_outcome(outcome: Outcome) -> None:
-    """Print what was done, or what would be."""
+    """Print what was done, or what would be done."""
     for what, name in outcome.planned:
         click.echo(f"would {what} {plain(name)}")
     click.echo(_summary(outcome))
@@ -167,7 +170,7 @@ async def _run(ctx: click.Context, request: Request, display: TransferDisplay, *
 
 
 def observer_of(display: TransferDisplay) -> Observer:
-    """Shows on the display how far the files are."""
+    """An observer that shows progress on the display."""
     from grid.transfer.engine import Observer
 
     tally = display.tally
@@ -188,7 +191,7 @@ def observer_of(display: TransferDisplay) -> Observer:
 
 
 def is_remote(text: str) -> bool:
-    """Whether an argument that is no URL names something on the grid."""
+    """Whether an argument that is not a URL names something on the grid."""
     from grid.caps import has_cap_prefix
 
     before, colon, _ = text.partition(":")
@@ -196,7 +199,7 @@ def is_remote(text: str) -> bool:
 
 
 class EndOpener:
-    """Opens ends of this machine and of the grid. A client of the grid is started when the first end needs one."""
+    """Opens local and grid ends of a transfer. Starts a client when the first end needs it."""
 
     def __init__(self, ctx: click.Context, *, unique: bool, packs: bool = True) -> None:
         """packs: whether small files may go into packs, if the user wants that."""
@@ -227,7 +230,7 @@ class EndOpener:
         return GridEnd(self._session, remote.root, remote.names, remote.shown, packs=packs)
 
     async def close(self) -> None:
-        """End the connections of the client."""
+        """Close the client's connections."""
         if self._session is not None:
             await self._session.close()
 
@@ -247,7 +250,7 @@ def _summary(outcome: Outcome) -> str:
 
 
 def to_json(event: str, outcome: Outcome) -> dict[str, object]:
-    """What was done, as an object for JSON."""
+    """The outcome as a JSON object."""
     from grid.node.redaction import one_line
 
     return {

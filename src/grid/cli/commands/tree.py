@@ -1,4 +1,4 @@
-"""`grid tree`: everything below a directory, drawn as a tree."""
+"""`grid tree`: draws everything below a directory as a tree."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def tree(ctx: click.Context, *, path: str, depth: int | None, only_directories: 
 class _Drawing:
     """Prints the entries of each directory that a walk visits.
 
-    A walk reports the directories in one in the order of their names, each with all that is below it: the line of a directory is
-    printed when it is visited, the lines of everything else with the directory that it is in.
+    A walk visits subdirectories in the order of their names, each followed by everything below it. The line of a
+    directory is printed when the walk visits it; all other entries are printed with their directory.
     """
 
     _as_json: bool
@@ -85,11 +85,11 @@ class _Drawing:
     directories: int = 0
     files: int = 0
     _waiting: dict[Path, tuple[str, str]] = field(factory=dict)
-    """What begins the line of a directory that is to be visited, and the lines of what is in it."""
+    """For each directory not yet visited: the start of its line, and the indentation of its entries."""
     _seen: set[KnownCap] = field(factory=set)
 
     def show(self, visited: Visited) -> None:
-        """Print the line of a directory, and those of the entries that are not visited after it."""
+        """Print the line of a directory, and those of its entries that will not be visited."""
         begin, above = self._waiting.pop(visited.path, ("", ""))
         if visited.path:
             self._say(begin, visited.path, visited.target, "/")
@@ -109,7 +109,7 @@ class _Drawing:
             )
 
     def _sort(self, path: Path, children: Mapping[str, Child]) -> tuple[list[tuple[str, Child, str]], list[str]]:
-        """The entries that are shown at once, with what is put behind their names, and the directories that are visited."""
+        """The entries to print at once, with their suffixes, and the directories to visit later."""
         files: list[tuple[str, Child, str]] = []
         known: list[tuple[str, Child, str]] = []
         visited = []
@@ -127,7 +127,7 @@ class _Drawing:
         return files + known, visited
 
     def _is_new(self, target: Target) -> bool:
-        """Whether a directory was not met before, as a walk has it: those without a verify cap are always new."""
+        """Whether the walk has not met the directory yet; one without a verify capability always counts as new."""
         from grid.caps import DirectoryCap
 
         assert isinstance(target, DirectoryCap)
@@ -149,5 +149,5 @@ class _Drawing:
 
 
 def _pieces() -> tuple[str, str, str, str]:
-    """What the lines of the tree are made of, as far as the output can show it."""
+    """The characters that draw the tree, limited to those that the output can encode."""
     return _LINES if encodable("".join(_LINES), sys.stdout.encoding or "ascii") else _ASCII

@@ -1,4 +1,4 @@
-"""`grid undo`: take back what a command unlinked, replaced or moved on the grid."""
+"""`grid undo`: reverts changes that commands made to directories of the grid."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from grid.directory.pack import Child
 
 MOST_LINES = 20
-"""Entries that are named one by one."""
+"""Entries listed individually."""
 
 
 @click.command(
@@ -83,7 +83,7 @@ def undo(ctx: click.Context, *, number: int | None, is_list: bool, force: bool, 
 
 
 def _choose(changes: Sequence[Change], number: int | None) -> Change:
-    """The change of that number, or the last one; NoSuchChildError."""
+    """The change of this number, or the last one; NoSuchChildError."""
     from grid.errors import NoSuchChildError
 
     if not changes:
@@ -101,7 +101,7 @@ def _describe(change: Change) -> dict[str, object]:
 
 
 def _when(change: Change) -> str:
-    """The time in UTC."""
+    """The change's time in UTC."""
     try:
         moment = datetime.fromtimestamp(change.time, UTC)
     except (OverflowError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""`grid watch`: store what appears in a folder, for as long as it runs, or once."""
+"""`grid watch`: stores new files of a folder, once or continuously."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class _Options:
-    """What a watch was asked for."""
+    """The options of a watch."""
 
     folder: str
     target: str
@@ -97,12 +97,12 @@ def watch(ctx: click.Context, /, *, folder: str, once: bool, status: bool, as_js
         try:
             asyncio.run(_run(ctx, given, report, once=once))
         except asyncio.CancelledError:
-            return ExitCode.INTERRUPTED if once else ExitCode.OK  # SIGTERM is how a watch ends.
+            return ExitCode.INTERRUPTED if once else ExitCode.OK  # SIGTERM is the normal way to end a watch.
     return conclude(display, as_json=as_json)
 
 
 async def _run(ctx: click.Context, given: _Options, report: _Report, *, once: bool) -> None:
-    """Watch until cancelled, or make one pass. The errors of opening the ends and of the first pass."""
+    """Watch until cancelled, or make one pass. Raises the errors of opening the ends and of the first pass."""
     from grid.cli.commands.transfer import EndOpener
     from grid.transfer.engine import Plan
     from grid.transfer.grid_end import GridEnd
@@ -148,13 +148,13 @@ async def _run(ctx: click.Context, given: _Options, report: _Report, *, once: bo
 
 
 class _Report:
-    """What a watch prints: files as they are stored, and each pass that did something."""
+    """Prints stored files, and each pass that did something."""
 
     def __init__(self, display: TransferDisplay, *, as_json: bool, is_quiet: bool) -> None:
         self._display, self._as_json, self._is_quiet = display, as_json, is_quiet
 
     def observer(self, journal: Journal) -> Observer:
-        """Shows how far the files are, and notes in the journal which are under way."""
+        """An observer that shows progress, and notes in the journal which files are being stored."""
         return evolve(
             observer_of(self._display),
             began=lambda entry: journal.note_under_way(entry, time.time()),
@@ -170,12 +170,12 @@ class _Report:
                 click.echo(click.format_filename(entry.name))
 
     def tell(self, outcome: Outcome, settling: Settling) -> None:
-        """One pass of many is over."""
+        """Report one pass of a continuous watch."""
         if self._as_json and (outcome.copied or outcome.linked or outcome.failures):
             click.echo(json.dumps(_to_json(outcome, settling)))
 
     def conclude(self, outcome: Outcome, settling: Settling) -> None:
-        """The only pass is over."""
+        """Report the only pass."""
         for name, error in outcome.failures:
             text = describe(error)
             self._display.fail(text if name in text else f"{name}: {text}")

@@ -1,4 +1,4 @@
-"""`grid web`: the gateway's pages in a browser, with the capability in no list of processes."""
+"""`grid web`: opens the gateway's pages in a browser without showing the capability in the process list."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _page_url(home: GatewayHome, remote: RemotePath) -> str:
 
 
 def _require_listening(home: GatewayHome) -> None:
-    """PeerUnreachableError unless something accepts connections there."""
+    """Raise PeerUnreachableError unless something accepts connections there."""
     import socket
     from urllib.parse import urlsplit
 
@@ -86,7 +86,7 @@ CONNECT_S = 5.0
 
 
 def _write_page(home: GatewayHome, url: str) -> str:
-    """The address of a file of ours that leads to the page."""
+    """Write a private page that redirects to the URL, and return its file address."""
     from html import escape
 
     from grid.node.files import write_atomically
@@ -97,7 +97,7 @@ def _write_page(home: GatewayHome, url: str) -> str:
 
 
 def _open(url: str) -> bool:
-    """Ask a browser to open it; whether there is one."""
+    """Ask a browser to open the URL; return whether there is a browser."""
     import webbrowser
 
     return webbrowser.open(url)

@@ -1,1 +1,1 @@
-"""Snapshots that backups keep: finding them, choosing which ones stay, and comparing two trees."""
+"""Snapshots of backups: finds them, decides which to keep, and compares two trees."""

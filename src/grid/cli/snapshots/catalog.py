@@ -1,7 +1,7 @@
-"""The snapshots of one backup: what `Archives` links, and what the links say about them.
+"""The snapshots of one backup: the entries of `Archives` and what their links say about them.
 
-A name is the time of the snapshot, as 1.20 writes it. [spec cli 3.1] What else is known (machine, directory, tags, sizes)
-is in the metadata of the link, which 1.20 keeps and ignores; anyone who can write the directory chooses it.
+A name is the time of the snapshot in 1.20's format. [spec cli 3.1] Everything else (machine, directory, tags, sizes) is
+in the link's metadata, which 1.20 keeps and ignores, and which anyone who can write the directory controls.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from grid.directory.store import Store
 from grid.errors import ChildOfWrongTypeError, NoSuchChildError
 
 NAME_FORMAT = "%Y-%m-%d_%H:%M:%SZ"
-"""How `grid backup` names a snapshot, in UTC."""
+"""The format of the names that `grid backup` gives snapshots, in UTC."""
 
 
 @frozen(kw_only=True)
@@ -37,14 +37,15 @@ class Snapshot:
 
     @property
     def group(self) -> tuple[str, str]:
-        """The machine and the directory that it is of: a policy counts each by itself."""
+        """Its machine and directory: a policy counts each pair separately."""
         return self.note.host, self.note.directory
 
 
 @frozen(kw_only=True)
 class Catalog:
-    """All snapshots of a backup, the oldest first. root: the directory of the backup. latest: where `Latest` leads, if
-    it is there.
+    """All snapshots of a backup, the oldest first. root: the backup's directory.
+
+    latest: the target of `Latest`, or None.
     """
 
     path: RemotePath = field(repr=False)
@@ -54,14 +55,16 @@ class Catalog:
     latest: Target | None = field(default=None, repr=False)
 
     def find(self, name: str) -> Snapshot:
-        """The snapshot of exactly this name; NoSuchChildError."""
+        """The snapshot with exactly this name; NoSuchChildError."""
         for snapshot in self.snapshots:
             if snapshot.name == name:
                 return snapshot
         raise self._no_snapshot(name)
 
     def choose(self, text: str) -> Snapshot:
-        """The snapshot of this name, the newest whose name begins so, or the newest for `latest`; NoSuchChildError."""
+        """The snapshot of this name, the newest whose name starts with it, or the newest for `latest`;
+        NoSuchChildError.
+        """
         if text == "latest":
             found = self.snapshots
         else:
@@ -78,7 +81,7 @@ class Catalog:
         return NoSuchChildError(words, name=shown)
 
     def select(self, hosts: Sequence[str], tags: Sequence[str]) -> list[Snapshot]:
-        """Those of any of the machines, and with all of the tags; an empty sequence is no condition."""
+        """Snapshots of any of these machines that have all of these tags; an empty sequence does not restrict."""
         return [
             snapshot
             for snapshot in self.snapshots
@@ -87,7 +90,7 @@ class Catalog:
 
 
 async def read_catalog(tree: Tree, path: RemotePath) -> Catalog:
-    """The snapshots of the backup in this directory; NoSuchChildError if none was made there."""
+    """Read the snapshots of the backup in this directory; NoSuchChildError if it holds none."""
     root = await tree.find_directory(path)
     children = await root.list()
     archives = children.get(ARCHIVES)
@@ -114,10 +117,10 @@ async def read_catalog(tree: Tree, path: RemotePath) -> Catalog:
 
 
 async def remove_snapshots(store: Store, catalog: Catalog, snapshots: Sequence[Snapshot], undo: Undo) -> None:
-    """Unlink the snapshots, all at once, and then let `Latest` lead to the newest that is left.
+    """Unlink the snapshots, all at once, and then point `Latest` to the newest remaining one.
 
-    What others linked under the same names meanwhile stays, and so does a `Latest` that they changed. undo: collects
-    what is gone.
+    Entries that others linked under the same names meanwhile stay, and so does a `Latest` that they changed. undo:
+    collects what is removed.
     """
     if not snapshots:
         return
@@ -132,7 +135,7 @@ async def remove_snapshots(store: Store, catalog: Catalog, snapshots: Sequence[S
     if catalog.latest is None or any(each.cap == catalog.latest for each in left):
         return
     if not any(each.cap == catalog.latest for each in snapshots):
-        return  # Somebody's own link.
+        return  # Somebody else's link.
     edit: Edit = RemoveChild(LATEST, must_exist=False, only=catalog.latest)
     if left:
         edit = SetChild(LATEST, left[-1].cap, only=catalog.latest)
@@ -141,7 +144,7 @@ async def remove_snapshots(store: Store, catalog: Catalog, snapshots: Sequence[S
 
 
 def snapshots_of(entries: Mapping[str, Child]) -> list[Snapshot]:
-    """The entries that are snapshots: directories whose names are times. All others are somebody's own."""
+    """The entries that are snapshots: directories with a time as their name. All others are ignored."""
     found = []
     for name, child in sorted(entries.items()):
         made_at = parse_name(name)
@@ -152,7 +155,7 @@ def snapshots_of(entries: Mapping[str, Child]) -> list[Snapshot]:
 
 
 def parse_name(name: str) -> datetime | None:
-    """The time that a snapshot's name says; None if it is not such a name."""
+    """The time in a snapshot's name; None if it is not such a name."""
     try:
         moment = datetime.strptime(name, NAME_FORMAT).replace(tzinfo=UTC)
     except ValueError:

@@ -1,7 +1,8 @@
-"""What differs between two directories of the grid: two snapshots, or any others.
+"""Compares two directories of the grid: two snapshots, or any others.
 
-Capabilities are compared, not contents: directories with the same capability are not read, and equal immutable files of one
-client have equal capabilities. Bounded: a number of directories is read at once, and a tree that unfolds without end is refused.
+It compares capabilities, not contents: directories with the same capability are not read, and equal immutable files of
+one client have equal capabilities. Bounded: a fixed number of directories is read at once, and a tree of endless links
+is refused.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from grid.errors import GridError
 PAIRS_AT_ONCE = 8
 
 MAX_COMPARED = 5_000_000
-"""Entries in all directories that are read: directories that link each other unfold to more than anyone wants to read."""
+"""Entries in all directories read: directories that link each other can unfold without end."""
 
 MAX_DEPTH = 2000
 
 
 class Change(Enum):
-    """What became of a path, and the mark in front of it."""
+    """A kind of change, and the mark printed before the path."""
 
     ADDED = "+"
     REMOVED = "-"
@@ -38,7 +39,7 @@ class Change(Enum):
 
 @frozen(kw_only=True)
 class Difference:
-    """One path that differs. old_size, new_size: bytes of an immutable file, None for what has no size or is not there."""
+    """One path that differs. old_size, new_size: bytes of an immutable file; None if absent or without a size."""
 
     path: tuple[str, ...]
     change: Change
@@ -49,7 +50,7 @@ class Difference:
 
 @define
 class Totals:
-    """Counts of differences; added_bytes, removed_bytes: of new, removed and modified immutable files."""
+    """Counts of differences. added_bytes, removed_bytes: of new, removed and modified immutable files."""
 
     files_added: int = 0
     files_removed: int = 0
@@ -61,7 +62,7 @@ class Totals:
     removed_bytes: int = 0
 
     def add(self, difference: Difference) -> None:
-        """Count one."""
+        """Count one difference."""
         kind = "directories" if difference.is_directory else "files"
         if difference.change is Change.RETYPED:
             self.retyped += 1
@@ -72,13 +73,13 @@ class Totals:
         self.removed_bytes += difference.old_size or 0
 
     def to_json(self) -> dict[str, int]:
-        """As an object for JSON."""
+        """The totals as a JSON object."""
         return asdict(self)
 
 
 @define
 class Comparison:
-    """differences: in the order of their paths. unread: paths of directories that could not be read, and why."""
+    """differences: sorted by path. unread: paths of directories that could not be read, with the reasons."""
 
     differences: list[Difference] = field(factory=list)
     unread: list[tuple[str, GridError]] = field(factory=list)
@@ -87,7 +88,10 @@ class Comparison:
 
 @frozen
 class _Pair:
-    """Directories to be compared; None where there is none. above: verify caps of both and of all above them."""
+    """Directories to compare; None for an absent one.
+
+    above: verify capabilities of both and of all directories above them.
+    """
 
     path: tuple[str, ...]
     old: DirectoryCap | None = field(repr=False)
@@ -96,7 +100,7 @@ class _Pair:
 
 
 async def compare(store: Store, old: DirectoryCap, new: DirectoryCap) -> Comparison:
-    """What differs; GridError if one of the two cannot be read, or if there is no end to them."""
+    """Compare the directories; GridError if one of the two cannot be read, or if the trees are endless."""
     comparer = _Comparer(store)
     if not _is_same(old, new):
         comparer.waiting.append(_Pair((), old, new))
@@ -116,7 +120,7 @@ class _Comparer:
         self.waiting: deque[_Pair] = deque()
 
     def next(self) -> Coroutine[Any, Any, None] | None:
-        """The next piece of work."""
+        """The next directories to read, or None."""
         return self._compare(self.waiting.popleft()) if self.waiting else None
 
     async def _compare(self, pair: _Pair) -> None:
@@ -159,7 +163,7 @@ class _Comparer:
         self._descend(pair, path, old_directory, new_directory)
 
     def _descend(self, pair: _Pair, path: tuple[str, ...], old: DirectoryCap | None, new: DirectoryCap | None) -> None:
-        """Compare what is in the directories later, but for a directory that contains itself."""
+        """Schedule a comparison of the directories' entries, unless one contains itself."""
         marks = [cap.verify_cap() for cap in (old, new) if cap is not None]
         known = {mark for mark in marks if mark is not None}
         if not marks or (known and known <= pair.above):
@@ -171,13 +175,13 @@ class _Comparer:
 
 
 def _is_same(old: Target, new: Target) -> bool:
-    """Whether both lead to the same thing, whatever each of them may do with it."""
+    """Whether both lead to the same object, with whatever authority."""
     if old == new:
         return True
     if isinstance(old, UnknownChild) or isinstance(new, UnknownChild):
         return False
     verify = old.verify_cap()
-    # All slices of one pack have the pack's verify cap.
+    # All slices of a pack share the pack's verify capability.
     return old.is_mutable and verify is not None and verify == new.verify_cap()
 
 

@@ -1,6 +1,6 @@
-"""The options of `grid backup` that say what is left out, and what is noted beside the snapshot.
+"""The options of `grid backup` that select files, and those that annotate the snapshot.
 
-A command takes them as two values, `exclude` and `note`, so that each has one place where it is understood.
+A command gets them as two values, `exclude` and `note`, each of which is parsed in one place.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def exclude_options(command: F) -> F:
-    """The options that leave files out; the command gets them as `rules`. UsageError for a file that is no text."""
+    """Options that leave files out, passed to the command as `rules`. UsageError if a pattern file is not text."""
 
     @click.option("--exclude", "patterns", metavar="PATTERN", multiple=True, help="Leave out what matches.")
     @click.option(
@@ -52,7 +52,7 @@ def exclude_options(command: F) -> F:
 
 
 def note_options(command: F) -> F:
-    """The options that say what a snapshot's link notes; the command gets a `note`. UsageError for a bad tag."""
+    """Options that annotate the snapshot's link, passed to the command as `note`. UsageError for an invalid tag."""
 
     @click.option("--tag", "tags", metavar="TAG", multiple=True, help="Record this tag with the snapshot.")
     @click.option(
@@ -68,7 +68,7 @@ def note_options(command: F) -> F:
 
 
 def check_tags(tags: Sequence[str]) -> None:
-    """UsageError for tags that would be ambiguous in a listing, or are too many."""
+    """Raise UsageError for tags that would be ambiguous in a listing, or for too many."""
     for tag in tags:
         if not tag or not tag.isprintable() or any(character.isspace() or character == "," for character in tag):
             raise click.UsageError(f"{tag!r} cannot be a tag: use printable characters without spaces and commas")

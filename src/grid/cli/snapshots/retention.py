@@ -1,8 +1,8 @@
-"""Which snapshots a policy keeps, and why. Pure.
+"""Decides which snapshots a policy keeps, and why. Pure.
 
-Each rule goes through the snapshots from the newest to the oldest and keeps the newest of each hour, day, week, month or
-year, until it has as many as it was given. If there are fewer, the oldest snapshot stays for that rule. What any rule keeps
-is kept. Days, weeks (from Monday) and so on are those of the snapshots' names: UTC.
+Each rule scans the snapshots from the newest to the oldest and keeps the newest of each hour, day, week, month or year,
+up to its count. A rule with fewer periods than its count also keeps the oldest snapshot. A snapshot stays if any rule
+keeps it. Days, weeks (from Monday) and so on refer to the snapshots' names, which are in UTC.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RULES = tuple(_PERIODS)
 
 @frozen
 class Duration:
-    """A span of time in calendar units, as `1y6m7d12h`."""
+    """A span of calendar time, such as `1y6m7d12h`."""
 
     text: str
     months: int
@@ -45,7 +45,7 @@ class Duration:
 
     @classmethod
     def parse(cls, text: str) -> Duration:
-        """The duration that the text says; GridError."""
+        """Parse a duration; GridError."""
         found = _DURATION.fullmatch(text)
         if not text or found is None:
             raise GridError(
@@ -56,7 +56,7 @@ class Duration:
         return cls(text, 12 * years + months, timedelta(days=days, hours=hours))
 
     def before(self, moment: datetime) -> datetime:
-        """The moment that much earlier; of a month that is too short for the day, its last day."""
+        """The moment that much earlier. If the month has no such day, its last day."""
         month = moment.year * 12 + moment.month - 1 - self.months
         year, index = divmod(month, 12)
         if year < 1:
@@ -70,7 +70,7 @@ class Duration:
 
 @frozen(kw_only=True)
 class Policy:
-    """How many snapshots each rule keeps; within: keep all made within this time before the newest."""
+    """How many snapshots each rule keeps. within: keep all made within this time before the newest."""
 
     counts: Mapping[str, int] = field(factory=dict)
     within: Duration | None = None
@@ -78,25 +78,25 @@ class Policy:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no rule would keep anything."""
+        """Whether no rule keeps anything."""
         return not self.counts and self.within is None and not self.tags
 
 
 @frozen
 class Verdict:
-    """A snapshot, and why it is kept; no reasons: it is not."""
+    """A snapshot and the reasons to keep it; without reasons it is removed."""
 
     snapshot: Snapshot
     reasons: tuple[str, ...]
 
     @property
     def is_kept(self) -> bool:
-        """Whether a rule keeps it."""
+        """Whether any rule keeps it."""
         return bool(self.reasons)
 
 
 def apply_policy(snapshots: Iterable[Snapshot], policy: Policy) -> list[Verdict]:
-    """The verdict on each snapshot, in the order of time; each machine and directory by itself."""
+    """The verdict on each snapshot, oldest first; each machine and directory is judged separately."""
     groups: dict[tuple[str, str], list[Snapshot]] = {}
     for snapshot in snapshots:
         groups.setdefault(snapshot.group, []).append(snapshot)

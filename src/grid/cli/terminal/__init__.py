@@ -1,1 +1,1 @@
-"""What the command line shows and how it ends: messages, progress, questions, and exit codes."""
+"""Terminal output and endings of commands: messages, progress, questions and exit codes."""

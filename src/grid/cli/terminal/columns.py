@@ -1,7 +1,7 @@
-"""Lines of aligned columns, and sizes for people. Pure.
+"""Aligned columns, and sizes for people. Pure.
 
-It owns how wide a column may become: names come from anyone who can write a directory, and a listing must stay in proportion to
-them. It prints nothing, and escapes nothing: values are printable text already.
+It owns the limit on a column's width: anyone who can write a directory chooses names, and one long name must not
+distort a listing. It neither prints nor escapes; values must be printable already.
 
 Cost: one pass for the widths and one for the lines.
 """
@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 WIDEST_COLUMN = 300
-"""Characters up to which the values of a column are aligned: a name may have 64 KiB, and others need not be as long."""
+"""Characters up to which a column is aligned: a single name of 64 KiB must not widen all rows."""
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """A line for each row, one space between columns: to the right, but for a lone column and one with capabilities."""
+    """Align rows with one space between columns. Columns align right, except a lone column and one of capabilities."""
     if not rows:
         return []
     left = [len(rows[0]) == 1 or any(value.startswith("URI") for value in column) for column in _columns(rows)]
@@ -25,12 +25,12 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str] = ()) -> list[str]:
-    """Lines with headings, two spaces between columns. numbers: the headings of columns aligned to the right."""
+    """Lines with headings, two spaces between columns. numbers: the headings of right-aligned columns."""
     return _lines([headings, *rows], [heading not in numbers for heading in headings], "  ")
 
 
 def shown_size(size: int | None) -> str:
-    """A number of bytes in the largest unit that leaves one digit or more before the point; `-` for None."""
+    """A size in the largest unit that leaves at least one digit before the point; `-` for None."""
     if size is None:
         return "-"
     power = 0
@@ -41,9 +41,9 @@ def shown_size(size: int | None) -> str:
 
 
 def _lines(rows: Sequence[Sequence[str]], left: Sequence[bool], between: str) -> list[str]:
-    """The rows as lines. left: of each column, whether it is aligned to the left.
+    """The rows as lines. left: for each column, whether it is left-aligned.
 
-    A value that is wider than its column stays as it is, and moves what follows it.
+    A value wider than its column is not cut; it shifts the values after it.
     """
     widths = [
         max((len(value) for value in column if len(value) <= WIDEST_COLUMN), default=0) for column in _columns(rows)

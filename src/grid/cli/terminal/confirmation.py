@@ -1,4 +1,4 @@
-"""A question on the terminal while the event loop runs: connections stay alive, and Ctrl-C works, while nobody answers."""
+"""Asks questions on the terminal while the event loop runs, so connections stay alive and Ctrl-C works."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ MAX_LINE = 4096
 
 
 class Confirmation:
-    """Asks one question at a time; answers come from stdin, a line each."""
+    """Asks one question at a time; answers are lines from stdin."""
 
     def __init__(self, quiet: Callable[[], AbstractContextManager[object]] = nullcontext) -> None:
-        """quiet: keeps a progress bar away while a question is open."""
+        """quiet: a context that hides the progress bar while a question is open."""
         self._quiet = quiet
         self._lock = DeferredLock()
         self._is_over = False
 
     async def confirm(self, question: str) -> bool:
-        """Whether the answer was yes; everything else, and the end of stdin, is no."""
+        """Whether the answer was yes; anything else, including the end of stdin, means no."""
         await self._lock.acquire()
         try:
             if self._is_over:
@@ -40,7 +40,7 @@ class Confirmation:
 
 
 async def _read_line() -> bytes:
-    """The next line of stdin, which a terminal gives as a whole; empty at its end."""
+    """Read the next line of stdin, which a terminal delivers as a whole; empty at the end."""
     from twisted.internet import reactor as global_reactor
 
     reactor: Any = global_reactor
@@ -63,11 +63,11 @@ class _Stdin:
         return 0
 
     def logPrefix(self) -> str:  # noqa: N802
-        """How the log calls it."""
+        """The name in log messages."""
         return "stdin"
 
     def doRead(self) -> None:  # noqa: N802
-        """There is a line."""
+        """Read the available line."""
         try:
             data = os.read(0, MAX_LINE)
         except OSError:
@@ -76,4 +76,4 @@ class _Stdin:
             self._line.callback(data)
 
     def connectionLost(self, reason: object) -> None:  # noqa: N802
-        """The event loop ends."""
+        """Stop: the event loop ends."""

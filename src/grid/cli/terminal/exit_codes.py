@@ -1,4 +1,4 @@
-"""The exit status of every outcome: one pure mapping. docs/exit-codes.md is its documentation."""
+"""Maps each outcome to an exit status. Documented in docs/exit-codes.md. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from grid.errors import (
 
 
 class ExitCode(IntEnum):
-    """What a `grid` command's exit status says."""
+    """The exit statuses of `grid` commands."""
 
     OK = 0
     OTHER = 1
@@ -42,7 +42,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def exit_code(error: BaseException) -> ExitCode:
-    """The status that a command ends with when this error ends it."""
+    """The exit status for this error."""
     match error:
         case KeyboardInterrupt() | CancelledError():
             return ExitCode.INTERRUPTED
@@ -83,7 +83,7 @@ def _of_grid_error(error: GridError) -> ExitCode:
 
 
 def _of_missing_shares(error: NotEnoughSharesError) -> ExitCode:
-    """Bad shares that would have been enough are a matter of integrity; else there are too few.
+    """INTEGRITY if the damaged shares would have been enough, else that of too few shares.
 
     Enough shares may be found and each be damaged in the same place: then none of them is bad as a whole.
     """
@@ -93,9 +93,9 @@ def _of_missing_shares(error: NotEnoughSharesError) -> ExitCode:
 
 
 def _of_causes(error: NotHappyError) -> ExitCode:
-    """A full server explains a failed put, then one that could not be reached, then that there are too few.
+    """Choose the cause of a failed put: a full server, else an unreachable one, else too few servers.
 
-    What is left: servers answered and refused, and none of them was missing.
+    Otherwise enough servers answered, but refused.
     """
     codes = {exit_code(cause) for cause in error.causes}
     if ExitCode.NO_SPACE in codes:

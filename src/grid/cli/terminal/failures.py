@@ -1,7 +1,7 @@
-"""What a command says when it fails: one line for people, or an object for programs that asked for JSON.
+"""Reports a command's failure: one line for people, or an object for programs that asked for JSON.
 
-Neither holds a capability or a secret. They go to stderr, because stdout may be a file's contents. docs/exit-codes.md
-documents both.
+Neither contains a capability or a secret. Both go to stderr, because stdout may be a file's contents.
+docs/exit-codes.md documents both.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _KINDS: tuple[tuple[type[BaseException], str], ...] = (
     (NotHappyError, "too-few-servers"),
     (click.UsageError, "usage"),
 )
-"""Words for errors, the first that fits; the rest differ only in their exit status."""
+"""Names for errors, the first match counts. Other errors differ only in their exit status."""
 
 _BY_CODE = {
     ExitCode.USAGE: "usage",
@@ -58,7 +58,7 @@ _HINTS = {
     ExitCode.UNREACHABLE: "; `grid status` shows who answers",
     ExitCode.NOT_FOUND: "; `grid status` lists servers that are offline",
 }
-"""What to do next, where the message of an error, which knows of no commands, does not ask the right question."""
+"""What to do next, for errors from code that knows no commands."""
 
 _OFFLINE = "; `grid status` lists servers that are offline"
 
@@ -76,7 +76,7 @@ MAX_REASON = 120
 
 
 def kind_of(error: BaseException) -> str:
-    """A word for the error that programs can rely on."""
+    """A name for the error that programs can rely on."""
     code = exit_code(error)
     if code in (ExitCode.INTEGRITY, ExitCode.NO_SPACE):
         return _BY_CODE[code]
@@ -93,7 +93,7 @@ def kind_of(error: BaseException) -> str:
 def describe_failure(
     message: str, *, kind: str, code: int, path: str | None = None
 ) -> dict[str, dict[str, str | int | None]]:
-    """The object that stands for a failure. path: what it is about, as it was named; None if it is about no path."""
+    """The JSON object for a failure. path: the path it concerns, as typed; None if it concerns none."""
     shown = None if path is None else one_line(path)
     return {"error": {"kind": kind, "message": message, "path": shown, "exit_code": int(code)}}
 
@@ -101,9 +101,9 @@ def describe_failure(
 def tell_failure(
     error: BaseException, *, as_json: bool, has_happy_option: bool = False, about: str | None = None
 ) -> ExitCode:
-    """Print the error to stderr, and return the exit status that it ends the command with.
+    """Print the error to stderr and return its exit status.
 
-    has_happy_option: the command takes --happy. about: the path that the command is about, if the error names none.
+    has_happy_option: the command takes --happy. about: the path that the command concerns, if the error names none.
     """
     code = ExitCode.USAGE if isinstance(error, click.UsageError) else exit_code(error)
     if isinstance(error, click.ClickException):
@@ -121,7 +121,7 @@ def tell_failure(
 
 
 def tell_problem(message: str, *, kind: str, code: int, path: str | None = None, as_json: bool) -> None:
-    """The same of a failure that is no exception."""
+    """Report a failure that is not an exception."""
     if as_json:
         click.echo(json.dumps(describe_failure(message, kind=kind, code=code, path=path)), err=True)
     else:
@@ -129,16 +129,16 @@ def tell_problem(message: str, *, kind: str, code: int, path: str | None = None,
 
 
 def tell_unread(lost: Sequence[tuple[str, GridError]], *, as_json: bool) -> None:
-    """The same of directories in a tree that could not be read: their paths and why."""
+    """Report directories of a tree that could not be read: paths and reasons."""
     for path, error in lost:
         message = f"could not be read: {plain(path)}: {describe(error)}"
         tell_problem(message, kind=kind_of(error), code=exit_code(error), path=path, as_json=as_json)
 
 
 def named_path(command: click.Command | None, arguments: Sequence[str]) -> str | None:
-    """The one path that a command line names, on the grid or else on this machine; None if there are several.
+    """The only path in the arguments, preferring one on the grid to a local one; None if there are several.
 
-    A capability alone is no path; one that begins a path is left out of it.
+    A capability alone is not a path, and a capability at the start of a path is omitted.
     """
     if command is None:
         return None
@@ -157,7 +157,7 @@ def named_path(command: click.Command | None, arguments: Sequence[str]) -> str |
 
 
 def _path_of(error: BaseException, about: str | None) -> str | None:
-    """What the error names; what the command is about, if the error names no more than a part of that, or nothing."""
+    """The path that the error names, unless it names nothing or only a part of the command's path; then that."""
     if isinstance(error, click.UsageError):
         return None
     if isinstance(error, DirectoryError) and error.name:
@@ -169,11 +169,11 @@ def _path_of(error: BaseException, about: str | None) -> str | None:
 
 
 def describe(error: BaseException, *, has_happy_option: bool = False) -> str:
-    """What happened and what to do, for a person. has_happy_option: the command takes --happy."""
+    """What happened and what to do, for people. has_happy_option: the command takes --happy."""
     match error:
         case KeyboardInterrupt() | CancelledError():
             return "interrupted"
-        case NoSuchChildError():  # Its status is that of missing shares, and its cure is not.
+        case NoSuchChildError():  # It shares its exit status with missing shares, but not the remedy.
             return one_line(str(error))
         case NotHappyError():
             return _describe_unhappy(error, has_happy_option)
@@ -184,7 +184,7 @@ def describe(error: BaseException, *, has_happy_option: bool = False) -> str:
         case OSError() if error.strerror:
             where = f"{error.filename}: " if isinstance(error.filename, str) else ""
             if not where and exit_code(error) is ExitCode.NO_SPACE:
-                where = "on this machine: "  # Servers run out of room too, and say so in other words.
+                where = "on this machine: "  # Servers run out of space too, but with another message.
             return one_line(f"{where}{error.strerror}")
         case MemoryError():
             return "not enough memory"
@@ -193,7 +193,7 @@ def describe(error: BaseException, *, has_happy_option: bool = False) -> str:
 
 
 def reasons(error: BaseException) -> list[str]:
-    """Why servers did not take part, a line for each reason; empty where the message says it all."""
+    """Why servers did not take part, one line per reason; empty if the message says it all."""
     if not isinstance(error, NotHappyError):
         return []
     found: dict[str, set[str]] = {}
@@ -216,5 +216,5 @@ def _describe_unhappy(error: NotHappyError, has_happy_option: bool) -> str:
         return text
     hint = _OFFLINE + _RESTART if code is ExitCode.UNREACHABLE else _REFUSED
     if text.startswith("no server "):
-        return text.removesuffix(".") + hint  # No smaller number would do.
+        return text.removesuffix(".") + hint  # A smaller number would not help.
     return text.removesuffix(".") + hint + (_FEWER_BY_OPTION if has_happy_option else _FEWER)

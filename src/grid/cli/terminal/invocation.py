@@ -1,6 +1,6 @@
-"""The command line as a whole: the table of commands, how they are found, and the options before the command.
+"""The command line as a whole: the table of commands, how they are found, and the global options.
 
-A command's module is imported only when that command is asked for; the table has what `grid --help` says of it.
+A command's module is imported only when that command runs; the table holds its line of `grid --help`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ F = TypeVar("F", bound=Callable[..., object])
 DEFAULT_DIRECTORY = "~/.grid"
 
 COMPLETE_VARIABLE = "_GRID_COMPLETE"
-"""The environment variable by which a shell asks for completions."""
+"""The environment variable with which a shell requests completions."""
 
 DIRECT = "none"
-"""What --gateway takes for no gateway, where GRID_GATEWAY names one."""
+"""The value of --gateway that ignores GRID_GATEWAY and uses no gateway."""
 
 
 @frozen
 class CommandEntry:
-    """One command. where: `module:name` below grid.cli.commands; help: its line in the list."""
+    """One command. where: `module:name` below grid.cli.commands. help: its line in the list."""
 
     where: str
     help: str
@@ -89,7 +89,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "completion": CommandEntry("completion:completion", "Print a shell's completion code."),
     },
 }
-"""Every command, in the groups and the order in which help lists them."""
+"""Every command, in the groups and the order of the help."""
 
 COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
@@ -117,15 +117,15 @@ _OTHER_NAMES = {
     "create-client": ("create client",),
     "webopen": ("web",),
 }
-"""What was meant by names that Tahoe-LAFS or other programs have."""
+"""Commands of Tahoe-LAFS or other programs, and their names here."""
 
 
 @define
 class Invocation:
-    """One run of `grid`. gateway: None for direct. as_json: the command was asked for JSON, of its failure too.
+    """One run of `grid`. gateway: None for direct. as_json: the command prints JSON, also on failure.
 
-    has_happy_option: the command takes --happy. packs: whether --pack or --no-pack was given. is_quiet: print results, warnings and errors only. command, arguments:
-    what runs, and what was written after its name.
+    has_happy_option: the command takes --happy. packs: whether --pack or --no-pack was given. is_quiet: print only
+    results, warnings and errors. command, arguments: the command that runs, and the words after its name.
     """
 
     node_directory: str = DEFAULT_DIRECTORY
@@ -141,7 +141,7 @@ class Invocation:
 
     @property
     def uses_default_directory(self) -> bool:
-        """Whether commands find the node directory without -d."""
+        """Whether the default node directory applies because -d was not given."""
         from os import environ
 
         return self.node_directory in (DEFAULT_DIRECTORY, environ.get("GRID_NODE_DIR"))
@@ -153,7 +153,7 @@ def invocation(context: click.Context) -> Invocation:
 
 
 def progress_options(command: F) -> F:
-    """The options `--quiet` and `--no-progress`, for a command that shows how far it is."""
+    """Add `--quiet` and `--no-progress` to a command that shows progress."""
 
     def note(context: click.Context, parameter: click.Parameter, value: bool) -> None:
         run = invocation(context)
@@ -169,7 +169,7 @@ def progress_options(command: F) -> F:
 
 
 def pack_option(command: F) -> F:
-    """The options `--pack` and `--no-pack`, for a command that stores files of this machine."""
+    """Add `--pack` and `--no-pack` to a command that stores local files."""
 
     def note(context: click.Context, parameter: click.Parameter, value: bool | None) -> None:
         invocation(context).packs = value
@@ -179,24 +179,24 @@ def pack_option(command: F) -> F:
 
 
 def json_option(text: str = "Print the result as one line of JSON.") -> Callable[[F], F]:
-    """The option `--json`, which the command gets as its argument `as_json`. Every command has it."""
+    """Add `--json`, which the command gets as `as_json`. Every command has it."""
     return click.option("--json", "as_json", is_flag=True, help=text)
 
 
 def examples(*lines: str) -> str:
-    """The end of a command's help: command lines to try, shown as they are."""
+    """An epilog with example command lines, printed verbatim."""
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
 
 
 class LazyGroup(click.Group):
-    """Commands whose modules are imported when they are needed."""
+    """A group that imports the modules of its commands when needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Every name, in the order of the help."""
+        """All names, in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name, imported now; None if there is none."""
+        """Import the command of this name; None if there is none."""
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
@@ -206,20 +206,20 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands, a section for each group; imports none of them."""
+        """Write the list of commands by section, without importing any."""
         for section, entries in SECTIONS.items():
             with formatter.section(section):
                 formatter.write_dl([(name, entry.help) for name, entry in entries.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The commands and options that begin so; imports none of the commands."""
+        """Complete commands and options without importing any command."""
         found = [CompletionItem(name, help=e.help) for name, e in COMMANDS.items() if name.startswith(incomplete)]
         return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the arguments begin with, and the rest; notes both for messages of failure."""
+        """The command that the arguments start with, and the rest; records both for error messages."""
         if args and args[0] not in COMMANDS and args[0].replace("-", "").isalnum():
             ctx.fail(f"unknown command {args[0]!r}; {_meant(args[0])}")
         name, command, rest = super().resolve_command(ctx, args)
@@ -237,7 +237,7 @@ class LazyGroup(click.Group):
 
 
 def _leaf(ctx: click.Context, command: click.Command, rest: list[str]) -> tuple[click.Command, list[str], list[str]]:
-    """The command that runs in the end, the words that lead to it, and the arguments behind them."""
+    """The subcommand that actually runs, the words that lead to it, and its arguments."""
     below = command.get_command(ctx, rest[0]) if isinstance(command, click.Group) and rest else None
     if below is None:
         return command, [], rest
@@ -250,7 +250,7 @@ def _takes(command: click.Command, option: str) -> bool:
 
 
 def _asks_for_json(command: click.Command, arguments: list[str]) -> bool:
-    """Whether the arguments, which may be wrong otherwise, have the option that makes the command print JSON."""
+    """Whether the arguments, which may otherwise be invalid, ask the command for JSON."""
     names = {name for param in command.params if "--json" in param.opts for name in param.opts}
     given = arguments[: arguments.index("--")] if "--" in arguments else arguments
     short = {name[1] for name in names if not name.startswith("--")}
@@ -261,7 +261,7 @@ def _asks_for_json(command: click.Command, arguments: list[str]) -> bool:
 
 
 def _meant(name: str) -> str:
-    """What to try in place of a command that does not exist."""
+    """Suggest a command for a name that does not exist."""
     if name in _OTHER_NAMES:
         return f"try {_any_of(_OTHER_NAMES[name])}"
     from difflib import get_close_matches

@@ -1,7 +1,7 @@
-"""How far an operation has come: a bar on a terminal, JSON lines where they were asked for, else nothing.
+"""Shows progress: a bar on a terminal, JSON lines if requested, otherwise nothing.
 
-Two kinds of operation are shown: one file, by the events of the engines (`ProgressDisplay`), and a copy of many, by
-its tally (`TransferDisplay`). Both write to stderr, and import rich only when there is a bar to draw.
+There are two displays: one for a single file, driven by the engines' events (`ProgressDisplay`), and one for many
+files, driven by a tally (`TransferDisplay`). Both write to stderr, and import rich only to draw a bar.
 """
 
 from __future__ import annotations
@@ -24,42 +24,42 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 FILE_COST = 64 * 1024
-"""Bytes whose transfer takes as long as one more file does, whatever its size; for the estimate only."""
+"""The cost of a file regardless of its size, in bytes; used for estimates only."""
 
 _ESTIMATE_AFTER_S = 2.0
 _ESTIMATE_AFTER_PART = 0.005
 _ESTIMATE_ANYWAY_AFTER_S = 20.0
-"""When the rate so far says how long the rest takes: not while the first bytes are still waiting for connections."""
+"""Seconds after which an estimate is shown in any event; before, the first bytes may still wait for connections."""
 
 _SHOW_AFTER_S = 0.4
-"""A shorter operation shows no bar."""
+"""Shorter operations show no bar."""
 _BAR_EVERY_S = 0.1
 _LINE_EVERY_S = 0.5
 _SHARES = ("verifying", "shares")
-"""Details of progress that is counted in shares."""
+"""Details of progress counted in shares."""
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 @define
 class PhaseRate:
-    """The bytes done of one phase, and how fast: the average since the phase began."""
+    """The bytes done of one phase, and their average rate since the phase began."""
 
     began_at: float
     done: int = 0
     total: int = 0
 
     def rate(self, now: float) -> float:
-        """Bytes a second."""
+        """Bytes per second."""
         return self.done / max(now - self.began_at, 1e-6)
 
     def remaining_s(self, now: float) -> float | None:
-        """Seconds until the phase ends at this rate; None while that is a guess."""
+        """Seconds until the phase ends at this rate; None while that would be a guess."""
         return remaining_s_of(self.done, self.total, now - self.began_at)
 
 
 @define
 class Tally:
-    """Counts a copy while it runs. total_*: all that is to be done, skipped files included. Times: monotonic seconds."""
+    """Counts of a running copy. total_*: the whole job, including skipped files. Times are monotonic seconds."""
 
     began_at: float
     total_files: int = 0
@@ -74,36 +74,36 @@ class Tally:
     failures: list[str] = field(factory=list)
 
     def advance(self, byte_count: float) -> None:
-        """Count bytes that went over the network."""
+        """Count bytes sent or received."""
         self.byte_count += byte_count
         self.moved_bytes += byte_count
 
     def finish(self, size: int, counted: float = 0.0) -> None:
-        """Count one finished file; counted: those of its bytes that `advance` has counted."""
+        """Count a finished file. counted: its bytes that `advance` has already counted."""
         self.files += 1
         self.byte_count += size - counted
 
     def fail(self, what: str) -> None:
-        """Count something that was not copied; what: one line that says why."""
+        """Count a failure. what: one line that explains it."""
         self.failures.append(what)
 
     def byte_rate(self, now: float) -> float:
-        """Bytes a second, without those of skipped files."""
+        """Bytes per second, without skipped files."""
         return self.moved_bytes / max(now - self.began_at, 1e-6)
 
     def file_rate(self, now: float) -> float:
-        """Files a second."""
+        """Files per second."""
         return self.files / max(now - self.began_at, 1e-6)
 
     def remaining_s(self, now: float) -> float | None:
-        """Seconds until all is done at the rate so far; None while that is a guess."""
+        """Seconds until everything is done at the current rate; None while that would be a guess."""
         done = self.byte_count + FILE_COST * self.files
         return remaining_s_of(done, self.total_bytes + FILE_COST * self.total_files, now - self.began_at)
 
 
 @frozen
 class Picture:
-    """What a bar shows: words before it, how much of it is filled, words after it."""
+    """What a bar shows: the text before it, its filled fraction, the text after it."""
 
     title: str
     done: float
@@ -112,7 +112,7 @@ class Picture:
 
 
 class Display(ABC):
-    """A context manager around an operation. It decides when to show something; a subclass says what."""
+    """A context manager around an operation, which decides when to show progress. Subclasses decide what to show."""
 
     def __init__(self, *, as_json: bool, hidden: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         """hidden: show no progress at all."""
@@ -135,14 +135,14 @@ class Display(ABC):
         self.stop()
 
     def stop(self) -> None:
-        """Leave the bar on the screen as it is: something else is written now. A later event draws a new one."""
+        """Leave the bar on the screen, since something else is printed next. A later event draws a new one."""
         if self._progress is not None:
             self._progress.stop()
             self._progress = self._task = None
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Keep the bar away while a question is open on the terminal."""
+        """Hide the bar while a question is open on the terminal."""
         self.stop()
         self._is_paused = True
         try:
@@ -152,14 +152,14 @@ class Display(ABC):
 
     @abstractmethod
     def _to_json(self, now: float) -> dict[str, object]:
-        """The line for programs."""
+        """The JSON line for programs."""
 
     @abstractmethod
     def _picture(self, now: float) -> Picture:
-        """What the bar shows."""
+        """The contents of the bar."""
 
     def _show(self, *, ended: bool) -> None:
-        """Show how far it is, unless that was done a moment ago."""
+        """Show the progress, unless that happened a moment ago."""
         now = self._clock()
         if self._has_lines and (ended or now - self._shown_at >= _LINE_EVERY_S):
             self._shown_at = now
@@ -196,7 +196,7 @@ class Display(ABC):
 
 
 class ProgressDisplay(Display):
-    """Shows the phases of one file; it is the operation's observer. Verification is counted in bytes and shares."""
+    """Shows the phases of one file, as the operation's observer. Verification is counted in bytes and shares."""
 
     def __init__(self, *, as_json: bool, hidden: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(as_json=as_json, hidden=hidden, clock=clock)
@@ -205,13 +205,13 @@ class ProgressDisplay(Display):
         self._shares: tuple[int, int] | None = None
 
     def stop(self) -> None:
-        """Leave the bar on the screen as it is; what comes next is a new phase."""
+        """Leave the bar on the screen; the next event starts a new phase."""
         super().stop()
         self._phase, self._shares = "", None
         self._rate = PhaseRate(self._clock())
 
     def __call__(self, event: Event) -> None:
-        """Take one event of an engine."""
+        """Take in an event of an engine."""
         if event.what == "phase":
             self._begin(event.detail, event.total)
         elif event.what == "verified":
@@ -255,7 +255,7 @@ class ProgressDisplay(Display):
 
 
 class TransferDisplay(Display):
-    """Shows the tally of a copy; call `update` whenever it has changed."""
+    """Shows the tally of a copy. Call `update` whenever it changes."""
 
     def __init__(self, *, as_json: bool, hidden: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(as_json=as_json, hidden=hidden, clock=clock)
@@ -276,21 +276,21 @@ class TransferDisplay(Display):
             print(line, file=sys.stderr, flush=True)
 
     def fail(self, line: str) -> None:
-        """Count something that was not copied, and say why."""
+        """Count a failure and print the reason."""
         self.tally.fail(line)
         self.warn(line)
 
     def warn(self, line: str) -> None:
-        """Print a warning, or a JSON object of it where JSON was asked for."""
+        """Print a warning, as a JSON object if JSON was requested."""
         line = one_line(line)
         self.say(json.dumps({"event": "warning", "message": line}) if self._as_json else f"WARNING: {line}")
 
     def progress(self) -> tuple[int, float]:
-        """Files that were copied so far, and bytes that were moved."""
+        """Files copied and bytes moved so far."""
         return self.tally.copied, self.tally.moved_bytes
 
     def update(self) -> None:
-        """Show the tally, unless that was done a moment ago."""
+        """Show the tally, unless that happened a moment ago."""
         self._show(ended=self.tally.files >= self.tally.total_files)
 
     def _to_json(self, now: float) -> dict[str, object]:
@@ -303,7 +303,7 @@ class TransferDisplay(Display):
 
 
 def remaining_s_of(done: float, total: float, elapsed_s: float) -> float | None:
-    """Seconds until the rest is done at the rate so far; None while too little is done to tell, unless all of it is."""
+    """Seconds for the rest at the current rate; None if too little is done to tell, unless everything is done."""
     if done <= 0:
         return None
     is_known = elapsed_s >= _ESTIMATE_AFTER_S and done >= _ESTIMATE_AFTER_PART * total
@@ -313,7 +313,7 @@ def remaining_s_of(done: float, total: float, elapsed_s: float) -> float | None:
 
 
 def describe_progress(tally: Tally, now: float) -> dict[str, object]:
-    """The tally as an object for JSON."""
+    """The tally as a JSON object."""
     return {
         "event": "progress",
         "files": tally.files,
@@ -328,7 +328,7 @@ def describe_progress(tally: Tally, now: float) -> dict[str, object]:
 
 
 def describe_line(tally: Tally, now: float) -> str:
-    """The tally in a few words."""
+    """The tally as short text."""
     moved = _describe_bytes(
         tally.byte_count, tally.total_bytes, tally.byte_rate(now), f"{tally.file_rate(now):.0f} files/s"
     )
@@ -336,7 +336,7 @@ def describe_line(tally: Tally, now: float) -> str:
 
 
 def _describe_bytes(done: float, total: float, rate: float, between: str = "") -> str:
-    """How much of how much, and how fast. between: something to say before the rate."""
+    """Bytes done, total and rate. between: text before the rate."""
     scale, unit = _unit(total)
     rate_scale, rate_unit = _unit(rate)
     places = 0 if scale == 1 else 1
@@ -346,7 +346,7 @@ def _describe_bytes(done: float, total: float, rate: float, between: str = "") -
 
 
 def _unit(size: float) -> tuple[int, str]:
-    """The unit that shows a number of bytes with one to three digits before the point, and its size."""
+    """The unit, and its size, that shows a number of bytes with one to three digits before the point."""
     power = 0
     while power < len(_UNITS) - 1 and size >= 1000 ** (power + 1):
         power += 1
@@ -354,7 +354,7 @@ def _unit(size: float) -> tuple[int, str]:
 
 
 def describe_rest(seconds: float | None) -> str:
-    """The time that is left, to stand after other words; nothing if it is not known."""
+    """The remaining time as a suffix; empty if unknown."""
     if seconds is None:
         return ""
     whole = int(seconds + 0.5)

@@ -1,4 +1,4 @@
-"""How names and messages are printed, so that nothing in them can be taken for something else. Pure. [spec cli 1.4]"""
+"""Quotes names and messages so that nothing in them can be mistaken for something else. Pure. [spec cli 1.4]"""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ _SPECIAL = {'"': '\\"', "\\": "\\\\", "$": "\\$", "`": "\\`", "\n": "\\n"}
 
 
 def quote(text: str) -> str:
-    """The text between quotes: single ones if that is enough, else double ones with escapes."""
+    """Quote the text: with single quotes if possible, else with double quotes and escapes."""
     if text.isprintable() and "'" not in text:
         return f"'{text}'"
     return escaped(text)
 
 
 def plain(text: str) -> str:
-    """The text itself if a terminal shows it as one line of what it is, else as `quote` has it."""
+    """The text itself if it is safe on one line of a terminal, else quoted as by `quote`."""
     return text if text.isprintable() else escaped(text)
 
 
 def encodable(text: str, encoding: str) -> bool:
-    """Whether an output of that encoding can show the text."""
+    """Whether an output of this encoding can show the text."""
     try:
         text.encode(encoding)
     except (UnicodeEncodeError, LookupError):
@@ -27,7 +27,7 @@ def encodable(text: str, encoding: str) -> bool:
 
 
 def escaped(text: str) -> str:
-    """The text between double quotes; what is not printable, or means something to a shell, as an escape."""
+    """The text in double quotes, with escapes for unprintable characters and those special to a shell."""
     return '"' + "".join(_escape(character) for character in text) + '"'
 
 

@@ -1,7 +1,7 @@
-"""Runs one coroutine on the reactor, from its start to its end, and stops as soon as it has ended.
+"""Runs one coroutine on the reactor from start to end, and stops the reactor when it ends.
 
-Ctrl-C and SIGTERM cancel the coroutine, whose `finally` blocks still run (an upload takes its shares back, a node
-closes down); a second one ends the process at once, but for a second SIGTERM where others' requests may be under way.
+Ctrl-C and SIGTERM cancel the coroutine, whose `finally` blocks still run (an upload removes its shares, a node shuts
+down). A second signal ends the process at once, except a second SIGTERM while requests of others may be running.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from grid.runtime import use_monotonic_time
 T = TypeVar("T")
 
 CLEAN_UP_S = 20.0
-"""How long an interrupted command may take to clean up, beside what it lets come to its own."""
+"""Seconds that an interrupted command may take to clean up, in addition to `drain_s`."""
 
 
 class InterruptedBySignal(CancelledError):
-    """A signal ended the command; number: which."""
+    """A signal ended the command. number: of the signal."""
 
     def __init__(self, number: int) -> None:
         super().__init__("interrupted")
@@ -38,10 +38,10 @@ class InterruptedBySignal(CancelledError):
 def run_task(
     task: Callable[[Any], Coroutine[Any, Any, T]], observer: ILogObserver | None = None, drain_s: float = 0.0
 ) -> T:
-    """The coroutine's result, or its error raised; InterruptedBySignal if a signal ended it. Once per process.
+    """Return the coroutine's result or raise its error; InterruptedBySignal if a signal ended it. Once per process.
 
-    task: takes the reactor and makes the coroutine. observer: gets the log; none: with GRID_DEBUG=1 stderr does.
-    drain_s: how long the task waits, once it is interrupted, for what others began.
+    task: takes the reactor and makes the coroutine. observer: receives the log; without one, GRID_DEBUG=1 sends it to
+    stderr. drain_s: seconds that the interrupted task waits for requests of others.
     """
     from twisted.internet import reactor as global_reactor
 
@@ -57,14 +57,14 @@ def run_task(
             reactor.stop()
 
     def start() -> None:
-        interruption.watch()  # Before the task begins: a signal may come at once.
+        interruption.watch()  # Before the task begins, since a signal may arrive at once.
         interruption.task = Deferred.fromCoroutine(task(reactor)).addBoth(ended)
 
     gc.freeze()
     gc.enable()
     reactor.callWhenRunning(start)
     reactor.run()
-    if not outcome:  # Twisted's own handler stops the reactor while it starts.
+    if not outcome:  # Otherwise Twisted's own handler has stopped the reactor while it started.
         raise InterruptedBySignal(signal.SIGTERM)
     (result,) = outcome
     if isinstance(result, Failure):
@@ -76,7 +76,7 @@ def run_task(
 
 
 class _Interruption:
-    """Turns the first signal into a cancellation, the second into the end of the process."""
+    """Turns the first signal into a cancellation and the second into the end of the process."""
 
     def __init__(self, reactor: Any, drain_s: float) -> None:  # noqa: ANN401 - Twisted's reactors have no common type
         self._reactor = reactor
@@ -88,7 +88,7 @@ class _Interruption:
         def interrupt(number: int, frame: object) -> None:
             if self.number is not None:
                 if self._drain_s and number == signal.SIGTERM:
-                    return  # Asked again by somebody who does not know; Ctrl-C is how not to wait.
+                    return  # A supervisor may repeat SIGTERM unaware; Ctrl-C is the way not to wait.
                 os._exit(130)
             self.number = number
             self._reactor.callFromThread(self._cancel)

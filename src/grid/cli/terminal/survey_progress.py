@@ -1,7 +1,7 @@
-"""How far a walk over a tree has come: objects, shares, bytes, and the time that is left once that can be known.
+"""Progress of a walk over a tree: objects, shares, bytes, and the time left once it can be estimated.
 
-A walk does not know how much there is until it has read every directory. Until then the number of objects found so far is
-shown as what it is, and no time.
+A walk knows the total only after it has read every directory. Until then, the bar shows the number of objects found,
+and no time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class SurveyDisplay(Display):
-    """Counts what was looked at. verb: what happens to an object. On a terminal there is a bar, elsewhere nothing."""
+    """Counts processed objects. verb: what happens to each. A terminal shows a bar; otherwise nothing is shown."""
 
     def __init__(self, verb: str, *, hidden: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(as_json=False, hidden=hidden, clock=clock)
@@ -32,7 +32,7 @@ class SurveyDisplay(Display):
         self.objects = self.shares = self.size = 0
 
     def take(self, visited: Visited, *, shares: int = 0) -> None:
-        """Count one object; shares: how many of it were found or verified."""
+        """Count one object. shares: how many of its shares were found or verified."""
         from grid.caps import DirectoryCap
 
         self.objects += 1
@@ -45,21 +45,21 @@ class SurveyDisplay(Display):
         self._show(ended=False)
 
     def echo(self, line: str) -> None:
-        """Print a line of the result on stdout: above the bar, where both are on one terminal."""
+        """Print a line of the result on stdout: above the bar if both are on the same terminal."""
         if self._progress is not None and sys.stdout.isatty():
             self._progress.console.print(line, markup=False, highlight=False, soft_wrap=True)
         else:
             click.echo(line)
 
     async def watch(self, visits: AsyncGenerator[Visited, None]) -> AsyncGenerator[Visited, None]:
-        """The visits, each counted."""
+        """Pass the visits on and count each."""
         async for visited in visits:
             self.take(visited)
             yield visited
 
     @property
     def remaining_s(self) -> float | None:
-        """Seconds until the rest is done; None while directories are unread, or too little is done to tell."""
+        """Seconds until the end; None while directories are unread or too little is done to tell."""
         if self._unread > 0 or self._found < self.objects:
             return None
         return remaining_s_of(self.objects, self._found, self._clock() - self._began_at)

@@ -1,1 +1,1 @@
-"""Copying trees between this machine and the grid: what cp, backup and restore are made of."""
+"""Copies trees between this machine and the grid; used by cp, backup and restore."""

@@ -1,6 +1,6 @@
-"""Lets one backup of a directory into a target run at a time, so that one from cron does not overtake another.
+"""Ensures that only one backup of a directory into a target runs at a time, as cron might start a second one.
 
-The kernel's lock ends with the process that holds it, however that ends: a file that is left behind locks nothing.
+The kernel releases the lock when its process ends, however that happens; a leftover file locks nothing.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from grid.node.files import make_private_directory
 
 @contextmanager
 def lock_backup(private: Path, source: str, target: str) -> Iterator[None]:
-    """Hold the lock of this backup for the block. BusyError, which names the process, if another one holds it; OSError.
+    """Hold the lock of this backup for the block. BusyError, which names the other process, if it is taken; OSError.
 
-    private: of the client directory. target: where to, in full; only a hash of it becomes a name.
+    private: of the client directory. target: the full target; only its hash appears in the file's name.
     """
     folder = private / "locks"
     make_private_directory(folder)

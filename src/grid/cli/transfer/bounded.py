@@ -1,4 +1,4 @@
-"""Runs pieces of work side by side, up to a limit at once."""
+"""Runs pieces of work in parallel, up to a limit."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from grid.runtime import Tasks
 from grid.transfer.jobs import Jobs, limit_of
 
 LARGE_FILE = 4 * 2**20
-"""Bytes from which a file fills the pool and the window of a transfer by itself."""
+"""The size in bytes from which one file fills the pool and the window of a transfer by itself."""
 LARGE_AT_ONCE = 2
 
 NextPiece = Callable[[], "Coroutine[Any, Any, None] | None"]
-"""Gives the next piece, or None when all that is left waits for what runs."""
+"""Returns the next piece, or None while everything left depends on running pieces."""
 
 
 async def run_pieces(next_piece: NextPiece, jobs: Jobs) -> None:
-    """Return when there is no further piece and none runs; the first error cancels the rest and is raised.
+    """Run pieces until none is left. The first error cancels the rest and is raised.
 
-    Work that can fail by itself, without ending the whole, catches its own errors.
+    Work whose failure must not end the whole catches its own errors.
     """
     tasks = Tasks()
     errors: list[BaseException] = []
@@ -57,14 +57,14 @@ async def run_pieces(next_piece: NextPiece, jobs: Jobs) -> None:
 
 
 class Room:
-    """Lets large files wait for each other, so that what is in memory does not grow with the number of jobs."""
+    """Makes large files take turns, so memory does not grow with the number of jobs."""
 
     def __init__(self) -> None:
         self._large = DeferredSemaphore(LARGE_AT_ONCE)
 
     @asynccontextmanager
     async def for_file(self, size: int) -> AsyncIterator[None]:
-        """Wait until a file of this size may be moved, and keep its place for the block."""
+        """Wait until a file of this size may be moved, and hold its place for the block."""
         if size < LARGE_FILE:
             yield
             return

@@ -1,4 +1,5 @@
-"""Decides what a copy makes of its arguments: where each source goes, and which combinations are refused. Pure.
+"""Plans a copy from its arguments: where each source goes, and which combinations are refused. Pure.
+
 [spec cli 2.6]
 """
 
@@ -17,20 +18,20 @@ TargetKind = Literal["file", "directory", "missing"]
 
 
 class CopyError(GridError):
-    """The copy cannot be what was asked for; nothing was changed."""
+    """The copy is impossible as requested; nothing was changed."""
 
 
 class WrongTypeError(CopyError, ChildOfWrongTypeError):
-    """A file is where the copy needs a directory, or the other way around."""
+    """A file was found instead of a directory, or the other way around."""
 
 
 class NoSuchSourceError(CopyError, NoSuchChildError):
-    """There is nothing at the path that was to be copied."""
+    """The source does not exist."""
 
 
 @frozen(kw_only=True)
 class SourceFacts:
-    """One source argument. shown: how messages name it. name: None for a bare cap, an alias' root and `/`."""
+    """One source argument. shown: its name in messages. name: None for a bare capability, an alias' root and `/`."""
 
     shown: str
     kind: SourceKind
@@ -54,9 +55,9 @@ class OntoFile:
 
 @frozen
 class IntoDirectory:
-    """Every source goes into the target directory: names has one for each, None where the contents go in themselves.
+    """Every source goes into the target directory. names: one per source, None to copy its contents directly.
 
-    create: the directory is to be made first.
+    create: the directory must be created first.
     """
 
     names: tuple[str | None, ...]
@@ -66,7 +67,7 @@ class IntoDirectory:
 def plan_attachment(
     sources: Sequence[SourceFacts], target: TargetFacts, *, recursive: bool
 ) -> OntoFile | IntoDirectory:
-    """Where the sources go; CopyError in the words of 1.20."""
+    """Decide where the sources go; CopyError in 1.20's words."""
     for source in sources:
         _require_usable(source, recursive)
     any_directory = any(source.kind == "directory" for source in sources)
@@ -88,8 +89,9 @@ def plan_attachment(
 
 
 def merge_sources(sources: Sequence[Leaf | Branch], names: Sequence[str | None]) -> Branch:
-    """One tree of all that goes into the target directory: directories of one name are merged; CopyError if files
-    collide. The sources are not changed.
+    """Merge everything that goes into the target directory, without changing the sources.
+
+    Directories of the same name are merged; files of the same name raise CopyError.
     """
     merged = Branch("")
     for source, name in zip(sources, names, strict=True):

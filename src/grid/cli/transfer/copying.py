@@ -1,4 +1,4 @@
-"""One copy or restore, from its arguments to its end: look at both sides, plan, and carry the plan out. [spec cli 2.6]"""
+"""One copy or restore: examines both sides, plans, and carries out the plan. [spec cli 2.6]"""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class CopyOptions:
-    """What the options of a copy say; jobs: how many files at once. packs: whether small files go into packs.
+    """The options of a copy. jobs: files copied in parallel. packs: whether small files go into packs.
 
-    schedule: how fast contents may be moved.
-    dry_run: find out what would be done, and do nothing. undo: collects what is replaced on the grid.
+    schedule: the limit on the rate. dry_run: find out what would be done, but change nothing. undo: collects what is
+    replaced on the grid.
     """
 
     recursive: bool
@@ -81,7 +81,7 @@ class CopyOptions:
 
 
 class Copier:
-    """One copy. say: gets lines for those who want to know more."""
+    """One copy. say: receives lines for verbose output."""
 
     def __init__(
         self,
@@ -125,11 +125,11 @@ class Copier:
 
     @property
     def undo(self) -> Undo:
-        """What was replaced on the grid."""
+        """Undo record of what was replaced on the grid."""
         return self._remote.undo
 
     async def run(self, sources: Sequence[Endpoint], target: Endpoint) -> str:
-        """Copy, and say in the words of 1.20 what was done; single failures inside of a tree are in the tally."""
+        """Copy, and return a summary in 1.20's words; failures of single files inside a tree go to the tally."""
         facts: list[SourceFacts] = []
         origins: list[RemoteOrigin | None] = []
         for number, source in enumerate(sources):
@@ -172,7 +172,7 @@ class Copier:
     def _select(
         self, sources: Sequence[Endpoint], facts: list[SourceFacts], origins: list[RemoteOrigin | None]
     ) -> tuple[Sequence[Endpoint], list[SourceFacts], list[RemoteOrigin | None]]:
-        """The sources without files that the patterns leave out; NoSuchSourceError if none is left."""
+        """The sources without files excluded by patterns; NoSuchSourceError if none is left."""
         selection = self._options.selection
         chosen = [
             index
@@ -240,7 +240,7 @@ class Copier:
         return await self._store.directory(target.root).make_directories(target.path)
 
     async def _copy_file(self, leaf: Leaf, target: Endpoint, there: RemoteOrigin | None) -> str:
-        """One file onto a file, or where nothing is."""
+        """Copy one file to a new name or over an existing file."""
         tally = self._display.tally
         tally.total_files, tally.total_bytes = 1, size_of(leaf)
         if isinstance(target, LocalEndpoint):
@@ -265,7 +265,7 @@ class Copier:
         return "Success: file linked" if tally.linked else "Success: file copied"
 
     async def _write_file(self, leaf: Leaf, path: str) -> None:
-        """Onto a local file, or where none is."""
+        """Write a new or existing local file."""
         if await self._local.may_replace(path, leaf):
             with open_target(path) as descriptor:
                 await self._local.write(leaf, DescriptorSink(descriptor, self._store.runtime.cpu))
@@ -275,7 +275,7 @@ class Copier:
 
 
 def _things(files: int, directories: int) -> str:
-    """How many of each; in 1.20's words, which count `1 files`, where a program may read them."""
+    """The counts as text; where programs may parse it, in 1.20's words, such as `1 files`."""
     if not sys.stderr.isatty():
         return f"{files} files, {directories} directories"
     return f"{counted(files, 'file')}, {counted(directories, 'directory', 'directories')}"
@@ -310,9 +310,10 @@ async def restore_tree(
     selection: Selection,
     keep_owners: bool = True,
 ) -> None:
-    """Put what is selected in a directory of the grid into a local one; single failures are in the tally.
+    """Copy the selected part of a directory of the grid to a local one; failures of single files go to the tally.
 
-    NoSuchSourceError if there is nothing there, WrongTypeError if it is no directory, GridError if it cannot be read, OSError if the target cannot be made.
+    NoSuchSourceError if the source does not exist, WrongTypeError if it is not a directory, GridError if it cannot be
+    read, OSError if the target cannot be created.
     """
     found = await find_remote(store, source)
     if found is None:

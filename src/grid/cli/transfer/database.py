@@ -1,4 +1,4 @@
-"""The tables of the local database, 1.20's and our own beside them. Pure. [spec cli 3.4]"""
+"""The local database: 1.20's tables, and ours beside them. Pure. [spec cli 3.4]"""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LAYOUT = (
         " last_uploaded TIMESTAMP, last_checked TIMESTAMP)"
     ),
 )
-"""1.20's, at version 2."""
+"""1.20's tables, at version 2."""
 
 OWN_LAYOUT = (
     "CREATE TABLE IF NOT EXISTS grid_files (path TEXT PRIMARY KEY, mtime_ns INTEGER, ctime_ns INTEGER, seal BLOB)",
@@ -47,17 +47,17 @@ OWN_LAYOUT = (
         " ctime_ns INTEGER, filecap BLOB, seal BLOB)"
     ),
 )
-"""Exact times, and seals; what was downloaded is never taken for what was uploaded: nobody renews its leases."""
+"""Exact times, seals, and downloads. Downloads are separate from uploads, because nobody renews their leases."""
 
 FLUSH_EVERY_S = 0.5
 
 FLUSH_RECORDS = 512
 
 BUSY_S = 5.0
-"""How long another program may hold the database before its rows count as not known."""
+"""Seconds that another program may lock the database; after that, its rows count as unknown."""
 
 SETTLED_NS = 50_000_000
-"""How much older than its reading a file's change must be: the kernel's clock for files lags behind by 10 ms."""
+"""How much older a file's change must be than its reading: the kernel's clock for files lags by up to 10 ms."""
 
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -69,12 +69,12 @@ _DIRHASH_TAG = b"allmydata_backupdb_dirhash_v1"
 
 
 def seal_of(kind: str, *fields: object) -> bytes:
-    """16 bytes that only these fields give, so that a damaged one is noticed."""
+    """A 16-byte checksum of these fields, which reveals damage."""
     return sha256(repr((kind, *fields)).encode("utf-8", "surrogatepass")).digest()[:16]
 
 
 def row_text(value: object) -> str | None:
-    """The text of a column which 1.20 fills with bytes and older versions with text; None if it is neither."""
+    """The text of a column that 1.20 fills with bytes and older versions with text; None if it is neither."""
     if isinstance(value, bytes):
         try:
             return value.decode("ascii")
@@ -85,7 +85,7 @@ def row_text(value: object) -> str | None:
 
 @frozen(kw_only=True)
 class KnownObject:
-    """What the database says of a file or directory: its capability, and when that was last seen to be healthy."""
+    """A known file or directory: its capability, and when it was last seen healthy."""
 
     cap: str = field(repr=False)
     checked_at: float
@@ -93,7 +93,7 @@ class KnownObject:
 
 @define
 class _Pending:
-    """What is not written yet, by what it is about."""
+    """Rows not written yet, by subject."""
 
     files: dict[str, tuple[FileFacts, str, float]] = field(factory=dict)
     directories: dict[str, tuple[str, float]] = field(factory=dict)
@@ -104,10 +104,10 @@ class _Pending:
 
 
 class LocalDatabase:
-    """The open database. After an error of SQLite it knows nothing any more, and calls `warn` once."""
+    """The open database. After an SQLite error it behaves as if empty, and calls `warn` once."""
 
     def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
-        """Open or make it. A file that is no sound database is set aside; ConfigError for one of another version."""
+        """Open or create it. A damaged file is set aside; ConfigError for another version."""
         self._path = path
         self._warn = warn
         self._pending = _Pending()
@@ -132,7 +132,7 @@ class LocalDatabase:
         return _open(self._path)
 
     def known_file(self, path: str, facts: FileFacts) -> KnownObject | None:
-        """What a file was uploaded as, if nothing says that it has changed since."""
+        """What the file was uploaded as, unless it seems to have changed since."""
         row = self._one(
             "SELECT c.filecap, u.last_checked, f.size, f.mtime, f.ctime, g.mtime_ns, g.ctime_ns, g.seal"
             " FROM local_files f JOIN caps c ON c.fileid = f.fileid JOIN last_upload u ON u.fileid = f.fileid"
@@ -153,7 +153,7 @@ class LocalDatabase:
         return KnownObject(cap=text, checked_at=float(checked_at))
 
     def known_directory(self, dirhash: str) -> KnownObject | None:
-        """What a directory of the same names and capabilities was stored as."""
+        """What a directory with the same names and capabilities was stored as."""
         if dirhash in self._pending.directories:
             cap, now = self._pending.directories[dirhash]
             return KnownObject(cap=cap, checked_at=now)
@@ -171,7 +171,7 @@ class LocalDatabase:
         return None
 
     def known_download(self, path: str, facts: FileFacts) -> str | None:
-        """The capability of which a local file is the unchanged content."""
+        """The capability whose contents the local file still has."""
         row = self._one("SELECT filecap, size, mtime_ns, ctime_ns, seal FROM grid_downloads WHERE path = ?", path)
         if row is None:
             return None
@@ -181,7 +181,9 @@ class LocalDatabase:
         return text if row[4] == seal_of("download", path, row[1], row[2], row[3], text) else None
 
     def record_file(self, path: str, facts: FileFacts, cap: str, *, read_at_ns: int, now: float) -> None:
-        """A file was uploaded, or its capability found healthy. facts: before it was read, which began at read_at_ns.
+        """Record an upload, or that its capability is healthy.
+
+        facts: taken before the reading, which began at read_at_ns.
 
         A file that had changed just before is not recorded: it may have changed again without its times showing it.
         """
@@ -191,18 +193,18 @@ class LocalDatabase:
             self._flush_in_time()
 
     def record_directory(self, dirhash: str, cap: str, now: float) -> None:
-        """A directory was stored, or its capability found healthy."""
+        """Record that a directory was stored, or that its capability is healthy."""
         self._pending.directories[dirhash] = (cap, now)
         self._flush_in_time()
 
     def record_download(self, path: str, facts: FileFacts, cap: str) -> None:
-        """A local file now has the content of the capability; facts: as they are since then."""
+        """Record that a local file now has the capability's contents. facts: taken after writing it."""
         if _can_be_held(path, facts):
             self._pending.downloads[path] = (facts, cap)
             self._flush_in_time()
 
     def flush(self) -> None:
-        """Write all records now."""
+        """Write all pending rows now."""
         self._flushed_at = time.monotonic()
         if self._connection is None or not self._pending.count():
             return
@@ -211,13 +213,13 @@ class LocalDatabase:
                 self._write(self._connection)
             self._pending = _Pending()
         except sqlite3.Error as problem:
-            # If somebody else has it locked, the records wait for the next time.
+            # If another process holds the lock, the rows wait for the next time.
             code = getattr(problem, "sqlite_errorcode", 0)
             if code & 0xFF not in _LOCKED or self._pending.count() > 100 * FLUSH_RECORDS:
                 self._give_up(problem)
 
     def close(self) -> None:
-        """Write all records and let go of the file; repeated calls do nothing."""
+        """Write all pending rows and close the file; calling it again does nothing."""
         self.flush()
         if self._connection is not None:
             if self._pending.count():
@@ -270,7 +272,7 @@ class LocalDatabase:
 
 
 def _can_be_held(path: str, facts: FileFacts) -> bool:
-    """Whether SQLite takes them: UTF-8, and numbers of 64 bits, which nanoseconds exceed from the year 2262 on."""
+    """Whether SQLite can store them: UTF-8 text, and 64-bit integers, which nanoseconds exceed from 2262 on."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -279,14 +281,14 @@ def _can_be_held(path: str, facts: FileFacts) -> bool:
 
 
 def hash_directory(entries: dict[str, str]) -> str:
-    """What a directory is known by: names to capability strings, metadata left out. 52 characters."""
+    """The key of a directory: a hash of names and capability strings, without metadata. 52 characters."""
     pairs = sorted((name.encode("utf-8"), cap.encode("ascii")) for name, cap in entries.items())
     packed = b"".join(pack_netstring(name) + pack_netstring(cap) for name, cap in pairs)
     return encode(sha256(sha256(pack_netstring(_DIRHASH_TAG) + packed).digest()).digest())
 
 
 def needs_check(age_s: float, draw: float) -> bool:
-    """Whether a capability this old is checked before it is used again: surely after 60 days, never before 30.
+    """Whether to check a capability of this age before using it again: never before 30 days, always after 60.
 
     draw: 0 <= draw < 1, uniformly distributed.
     """
@@ -295,10 +297,10 @@ def needs_check(age_s: float, draw: float) -> bool:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    """The database with all tables; sqlite3.DatabaseError, ConfigError, OSError."""
+    """Open the database and create its tables; sqlite3.DatabaseError, ConfigError, OSError."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # A device, say, that a link leads to, is others' as well.
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # The path may lead to a device, which must not be touched.
             raise ConfigError(f"{path}: not a regular file")
         os.fchmod(descriptor, 0o600)
     finally:
@@ -351,7 +353,7 @@ def _write_file(connection: sqlite3.Connection, path: str, facts: FileFacts, cap
 
 
 def _takes_nothing(problem: Exception) -> bool:
-    """Whether the disk takes no writes now: a copy or a backup can do without the database."""
+    """Whether the disk rejects writes now; copies and backups work without the database."""
     if isinstance(problem, OSError):
         return problem.errno in _FULL_OR_READ_ONLY
     return getattr(problem, "sqlite_errorcode", 0) & 0xFF in _NOT_WRITTEN

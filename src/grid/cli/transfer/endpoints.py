@@ -1,4 +1,4 @@
-"""The arguments of a copy, and what is there: files or directories of this machine or of the grid."""
+"""The arguments of a copy, and what exists there: local files or directories, or those of the grid."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from grid.errors import CapError, ChildOfWrongTypeError, NoSuchChildError
 
 @frozen
 class LocalEndpoint:
-    """A path of this machine; shown: as it was typed."""
+    """A local path. shown: as typed."""
 
     path: str
     shown: str
 
     @property
     def ends_with_slash(self) -> bool:
-        """Whether it says that it is a directory."""
+        """Whether its form says that it is a directory."""
         return self.path.endswith("/")
 
 
 @frozen
 class RemoteEndpoint:
-    """A path below a capability of the grid; shown: as it was typed, a capability left out; argument: with it.
+    """A path below a capability of the grid. shown: as typed, but without a capability. argument: with it.
 
     suggestion: what was probably meant if nothing is there.
     """
@@ -45,7 +45,7 @@ class RemoteEndpoint:
     suggestion: str = ""
 
     def below(self, names: Sequence[str]) -> RemotePath:
-        """The path of something in it, for messages."""
+        """A path below it, for messages."""
         assert isinstance(self.root, KnownCap)
         path = RemotePath(root=self.root, names=self.path, shown=self.shown, argument=self.argument)
         for name in names:
@@ -57,12 +57,12 @@ Endpoint = LocalEndpoint | RemoteEndpoint
 
 
 def examine_local_source(endpoint: LocalEndpoint) -> SourceFacts:
-    """What a local source is; links count as what they lead to."""
+    """Examine a local source, following symbolic links."""
     kind: SourceKind = "other"
     try:
         mode = os.stat(endpoint.path).st_mode
     except (FileNotFoundError, NotADirectoryError):
-        # A file with a slash after its name is there, but is no directory.
+        # A file whose name is followed by a slash exists, but is not a directory.
         kind = "file" if endpoint.ends_with_slash and os.path.isfile(endpoint.path.rstrip("/")) else "missing"
     except ValueError:
         kind = "missing"
@@ -90,7 +90,7 @@ def examine_local_target(endpoint: LocalEndpoint) -> TargetFacts:
 
 
 async def find_remote(store: Store, endpoint: RemoteEndpoint) -> RemoteOrigin | None:
-    """What is at an endpoint on the grid, None if nothing is; CopyError, CapError or what reading a directory raises."""
+    """Find what exists at an endpoint of the grid, or None; CopyError, CapError, or errors of reading a directory."""
     root = require_usable(endpoint.root)
     if not endpoint.path:
         return RemoteOrigin(cap=_readable(root), where=endpoint.shown)
@@ -108,14 +108,14 @@ async def find_remote(store: Store, endpoint: RemoteEndpoint) -> RemoteOrigin | 
 
 
 def describe_remote_source(endpoint: RemoteEndpoint, found: RemoteOrigin | None) -> SourceFacts:
-    """What a source of the grid is."""
+    """The facts of a source on the grid."""
     kind: SourceKind = "missing" if found is None else "directory" if isinstance(found.cap, DirectoryCap) else "file"
     name = endpoint.path[-1] if endpoint.path else None
     return SourceFacts(shown=endpoint.shown, kind=kind, name=name, ends_with_slash=endpoint.ends_with_slash)
 
 
 def describe_remote_target(endpoint: RemoteEndpoint, found: RemoteOrigin | None) -> TargetFacts:
-    """What a target of the grid is."""
+    """The facts of a target on the grid."""
     kind: TargetKind = "missing" if found is None else "directory" if isinstance(found.cap, DirectoryCap) else "file"
     return TargetFacts(shown=endpoint.shown, kind=kind, ends_with_slash=endpoint.ends_with_slash)
 

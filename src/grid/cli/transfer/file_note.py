@@ -1,8 +1,8 @@
-"""What a backup notes of a file beside what 1.20 notes, and how a restore gives it back: links and extended attributes.
+"""Symbolic links and extended attributes of files in backups, which 1.20 does not record, and their restoration.
 
-It is under `grid-file` in the link's metadata, which 1.20 keeps and ignores (decision 331). Anyone who can write the
-directory chooses it, so that each value is taken only if it is of its kind and short. What would give a file powers of
-its own is never taken: set-user-ID bits, and attributes of the kernel's security modules.
+They are stored under `grid-file` in the link's metadata, which 1.20 keeps and ignores (decision 331). Anyone who can
+write the directory controls it, so each value is accepted only if its type and length are valid. Values that would give
+a file special powers are never accepted: set-user-ID bits, and attributes of the kernel's security modules.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ KEY = "grid-file"
 MAX_ATTRIBUTES = 64
 
 MAX_ATTRIBUTE_BYTES = 4096
-"""Of all names and values of one file: a directory of the grid is read whole, with all metadata in it."""
+"""Bytes of all names and values of one file: a directory is read whole, with all metadata in it."""
 
 MAX_TARGET = 4096
-"""Bytes of what a symbolic link leads to, as Linux has it."""
+"""Bytes of a symbolic link's target; Linux's limit."""
 
 MODES = 0o777
-"""What is restored of a mode: no set-uid programs from the grid."""
+"""The bits of a mode that are restored: no set-uid programs from the grid."""
 
 _SPACES = ("user.",)
 _MORE = ("system.posix_acl_access", "system.posix_acl_default")
 
 _NONE_HERE = (errno.ENOTSUP, errno.EPERM, errno.EACCES, errno.ENODATA, errno.ENOENT)
-"""Why attributes cannot be listed, or not all of them: they are not kept where there are none."""
+"""Errors that mean that some or all attributes cannot be listed; they are then skipped."""
 
 
 @frozen(kw_only=True)
 class FileNote:
-    """is_link: its contents are what a symbolic link leads to. attributes: extended ones, by their names."""
+    """is_link: the contents are the target of a symbolic link. attributes: extended attributes by name."""
 
     is_link: bool = False
     attributes: Mapping[str, bytes] = field(factory=dict)
 
     @classmethod
     def of(cls, metadata: Mapping[str, object]) -> FileNote:
-        """The note in a link's metadata, without what is malformed."""
+        """Parse the note in a link's metadata; malformed parts are ignored."""
         noted = metadata.get(KEY)
         if not isinstance(noted, Mapping):
             return cls()
@@ -57,7 +57,7 @@ class FileNote:
         return cls(is_link=noted.get("kind") == "link", attributes=found)
 
     def to_metadata(self) -> dict[str, object]:
-        """What the metadata of the link has more for it; nothing for a plain file."""
+        """The additional metadata of the link; empty for a plain file."""
         noted: dict[str, object] = {"kind": "link"} if self.is_link else {}
         if self.attributes:
             noted["attributes"] = {
@@ -67,7 +67,7 @@ class FileNote:
 
 
 def is_kept(name: str) -> bool:
-    """Whether an extended attribute of this name is noted and restored."""
+    """Whether to record and restore an extended attribute of this name."""
     return (name.startswith(_SPACES) or name in _MORE) and "\0" not in name and name.isprintable()
 
 
@@ -86,7 +86,7 @@ def read_attributes(path: str) -> dict[str, bytes] | None:
 
 
 def owner_in(metadata: Mapping[str, object]) -> tuple[int, int] | None:
-    """The user and the group that are noted."""
+    """The recorded user and group."""
     uid, gid = metadata.get("st_uid"), metadata.get("st_gid")
     if not all(isinstance(each, int) and not isinstance(each, bool) and 0 <= each < 2**32 - 1 for each in (uid, gid)):
         return None
@@ -95,13 +95,13 @@ def owner_in(metadata: Mapping[str, object]) -> tuple[int, int] | None:
 
 
 def mode_in(metadata: Mapping[str, object], usual: int) -> int:
-    """The mode that is noted, without what gives a program the powers of another user."""
+    """The recorded mode, without bits that give a program another user's powers."""
     mode = metadata.get("st_mode")
     return mode & MODES if isinstance(mode, int) and not isinstance(mode, bool) else usual
 
 
 def moment_in(metadata: Mapping[str, object]) -> int | None:
-    """The modification time that is noted, in nanoseconds."""
+    """The recorded modification time in nanoseconds."""
     mtime = metadata.get("mtime")
     if isinstance(mtime, int | float) and not isinstance(mtime, bool) and abs(mtime) < 2**33:
         return round(mtime * 1e9)
@@ -109,7 +109,7 @@ def moment_in(metadata: Mapping[str, object]) -> int | None:
 
 
 def set_time(target: str | int, metadata: Mapping[str, object]) -> None:
-    """Give it the modification time that is noted, if there is one."""
+    """Set the recorded modification time, if there is one."""
     moment = moment_in(metadata)
     if moment is None:
         return

@@ -1,6 +1,6 @@
-"""Walks directories of this machine, and says of everything it leaves out why. Blocking: run it on the pool.
+"""Walks local directories, and explains everything it leaves out. Blocking: run it on the pool.
 
-It opens no file; whether one can be read shows when it is copied.
+It opens no file, so unreadable files are found only when they are copied.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin
 from grid.transfer.selection import MAX_IGNORE_FILE, Patterns, Selection, parse_ignore_file
 
 IGNORE_FILE = ".gridignore"
-"""What a backup leaves out of the directory that holds it, and of those below."""
+"""A file of patterns that a backup leaves out, for its directory and those below."""
 
 
 class Trouble(Enum):
-    """Why something was left out."""
+    """Why an entry was left out."""
 
     DANGLING = "dangling link"
     LOOP = "link back to a directory above it"
@@ -33,7 +33,7 @@ class Trouble(Enum):
 
 @frozen
 class LeftOut:
-    """One thing that is not in the tree; path: may hold lone surrogates. detail: the system's words, if any."""
+    """An entry that is not in the tree. path: may contain lone surrogates. detail: the system's message, if any."""
 
     path: str
     trouble: Trouble
@@ -43,7 +43,7 @@ class LeftOut:
 
 @define
 class Scan:
-    """A directory tree as it was found. excluded: how many things the patterns left out."""
+    """A scanned directory tree. excluded: number of entries left out by patterns."""
 
     root: Branch
     left_out: list[LeftOut] = field(factory=list)
@@ -52,11 +52,11 @@ class Scan:
 
 @frozen(kw_only=True)
 class ScanRules:
-    """What a scan leaves out without a warning, and whether links are followed.
+    """Which entries a scan leaves out without a warning, and whether it follows links.
 
-    follow_links: they count as what they lead to, unless that is a directory above them; else they are files of their
-    own. markers: names of files; of a directory that holds one, only that file is taken. one_file_system: of a directory
-    in another file system, nothing is taken. has_ignore_files: patterns in .gridignore count.
+    follow_links: treat links as their targets, except those to a directory above; otherwise links are files of their
+    own. markers: names of files; a directory that holds one is reduced to that file. one_file_system: skip the contents
+    of directories on other file systems. has_ignore_files: apply the patterns in .gridignore.
     """
 
     follow_links: bool
@@ -68,10 +68,10 @@ class ScanRules:
 
 @frozen
 class _Waiting:
-    """A directory still to be read; above: its own identity and that of every directory above it.
+    """A directory to read. above: its own identity and those of all directories above it.
 
-    below: its path from the top, with a slash behind it. ignores: patterns that hold in it, each with the length of the
-    path to where they were found.
+    below: its path from the top, with a trailing slash. ignores: the patterns in force, each with the length of the
+    path where it was found.
     """
 
     branch: Branch
@@ -82,7 +82,7 @@ class _Waiting:
 
 
 def scan_directory(path: str, rules: ScanRules, *, name: str = "") -> Scan:
-    """Everything below a directory; OSError if it cannot be read itself."""
+    """Scan everything below a directory; OSError if the directory itself cannot be read."""
     path = os.path.abspath(path)
     status = os.stat(path)
     root = Branch(name, LocalOrigin(path=path, facts=FileFacts.of(status)))
@@ -109,7 +109,7 @@ def scan_directory(path: str, rules: ScanRules, *, name: str = "") -> Scan:
 
 
 def _read_ignore_file(scan: Scan, here: _Waiting, entries: Sequence[os.DirEntry[str]]) -> _Waiting:
-    """The directory with the patterns of its own .gridignore, if it has one that can be used."""
+    """Add the patterns of the directory's own .gridignore, if it has a valid one."""
     entry = next((entry for entry in entries if entry.name == IGNORE_FILE), None)
     if entry is None:
         return here
@@ -125,7 +125,7 @@ def _read_ignore_file(scan: Scan, here: _Waiting, entries: Sequence[os.DirEntry[
 
 
 def _read_text(path: str) -> str:
-    """The text of a small regular file; OSError, ValueError."""
+    """Read a small regular text file; OSError, ValueError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -142,7 +142,10 @@ def _read_text(path: str) -> str:
 def _without_marked(
     scan: Scan, here: _Waiting, entries: list[os.DirEntry[str]], markers: Sequence[str]
 ) -> list[os.DirEntry[str]]:
-    """The entries; of a directory that is marked, the marker alone. The top directory was named by the user."""
+    """The entries, reduced to the marker in a marked directory.
+
+    The top directory is exempt, since the user named it.
+    """
     if not markers or here.branch is scan.root:
         return entries
     marking = [entry for entry in entries if entry.name in markers]
@@ -169,7 +172,7 @@ def _skips(scan: Scan, here: _Waiting, entry: os.DirEntry[str], rules: ScanRules
 
 
 def _add(scan: Scan, here: _Waiting, entry: os.DirEntry[str], rules: ScanRules) -> _Waiting | None:
-    """Put one entry into the tree; the directory to read next if it is one."""
+    """Add one entry to the tree; return it if it is a directory to read next."""
 
     def leave_out(trouble: Trouble, detail: str = "") -> None:
         scan.left_out.append(LeftOut(entry.path, trouble, _is_directory(entry, True), detail))
@@ -205,7 +208,7 @@ def _add(scan: Scan, here: _Waiting, entry: os.DirEntry[str], rules: ScanRules) 
 
 
 def _drop_unread(root: Branch) -> None:
-    """Take directories that could not be read out of the tree: they are not empty ones."""
+    """Remove directories that could not be read from the tree, since they are not empty ones."""
     for _, branch in list(root.walk()):
         for name in [name for name, below in branch.branches.items() if below.origin is None]:
             del branch.branches[name]
@@ -219,7 +222,7 @@ def _is_directory(entry: os.DirEntry[str], follow_links: bool) -> bool:
 
 
 def _is_text(name: str) -> bool:
-    """Whether the bytes of the name were UTF-8: others come as lone surrogates."""
+    """Whether the name was valid UTF-8; other bytes appear as lone surrogates."""
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:

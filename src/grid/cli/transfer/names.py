@@ -1,6 +1,6 @@
-"""Names of files: which may cross between the grid and this machine, and which a backup leaves out. Pure. [spec cli 3.2]
+"""File names: which may cross between the grid and this machine, and which a backup leaves out. Pure. [spec cli 3.2]
 
-Anyone who can write a directory of the grid chooses the names in it; none may lead out of the directory copied to.
+Anyone who can write a directory of the grid chooses its names; none may lead out of the directory copied to.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from grid.cli.transfer.tree import Branch, Leaf
 from grid.directory.names import normalize_name, normalize_text
 
 MAX_NAME = 255
-"""Bytes in a file's name, as nearly every file system has it."""
+"""Bytes of a file name; the limit of nearly every file system."""
 
 VCS_NAMES = (
     "CVS", "RCS", "SCCS", ".git", ".gitignore", ".cvsignore", ".svn", ".arch-ids", "{arch}", "=RELEASE-ID",
     "=meta-update", "=update", ".bzr", ".bzrignore", ".bzrtags", ".hg", ".hgignore", "_darcs",
 )  # fmt: skip
-"""What --exclude-vcs leaves out."""
+"""The names that --exclude-vcs leaves out."""
 
 
 def refuse_name(name: str) -> str | None:
-    """Why no local file may have this name; None if one may."""
+    """Why no local file may have this name; None if it may."""
     if name in ("", ".", ".."):
         return "it is not a file name"
     if "/" in name or "\0" in name or (os.altsep and os.altsep in name) or os.sep in name:
@@ -39,7 +39,7 @@ def refuse_name(name: str) -> str | None:
 
 
 def find_collisions(names: Iterable[str]) -> dict[str, str]:
-    """Names that a file system which ignores case and normal forms takes for an earlier one, with that one."""
+    """Names that a file system which ignores case and normal forms confuses with an earlier one, mapped to that one."""
     first: dict[str, str] = {}
     collisions = {}
     for name in sorted(names):
@@ -50,9 +50,9 @@ def find_collisions(names: Iterable[str]) -> dict[str, str]:
 
 
 def normalize_names(root: Branch) -> list[str]:
-    """Change every name to its normal form; what would take the name of another is dropped, and named in the result.
+    """Convert all names to NFC. Names that collide are dropped from the tree and returned.
 
-    Local directories may hold two names that differ in their form only; on the grid they are one.
+    A local directory may hold two names that differ only in their form; on the grid they are the same.
     """
     dropped: list[str] = []
     for _, branch in list(root.walk()):
@@ -79,7 +79,7 @@ def _shown(thing: Leaf | Branch) -> str:
 
 
 def make_exclusion(patterns: Iterable[str]) -> Callable[[str], bool]:
-    """Whether a name is left out; `*`, `?` and `[...]` as in the shell, and case matters."""
+    """A predicate for excluded names; `*`, `?` and `[...]` as in the shell, case-sensitive."""
     texts = [translate(pattern) for pattern in patterns]
     if not texts:
         return lambda name: False
@@ -88,5 +88,5 @@ def make_exclusion(patterns: Iterable[str]) -> Callable[[str], bool]:
 
 
 def parse_pattern_file(text: str) -> list[str]:
-    """The patterns of a file, one a line, without the space around them."""
+    """The patterns of a file, one per line, without surrounding spaces."""
     return [line.strip() for line in text.splitlines() if line.strip()]

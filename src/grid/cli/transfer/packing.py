@@ -1,8 +1,8 @@
-"""Puts the small files of a local tree into packs before the tree is copied. [spec extents 1]
+"""Packs the small files of a local tree before the tree is copied. [spec extents 1]
 
-It owns which files go into a pack. What it leaves out, or cannot read, is uploaded by itself as ever.
+It owns which files go into packs. Files that it skips or cannot read are uploaded separately.
 
-Cost: memory: two packs, one that is filled and one that is stored; a capability for each file.
+Cost: memory: two packs, one being filled and one being stored; a capability per file.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from grid.extents.pack_writer import Extent, PackContents, is_packed
 from grid.transfer.grid_packing import put_pack
 
 FILES_AT_ONCE = 64
-"""Files that are read in one call on the pool."""
+"""Files read in one call on the pool."""
 
 Packed = SliceCap | GridError
-"""What became of a file: its capability, or why its pack could not be stored."""
+"""The result for one file: its capability, or why its pack could not be stored."""
 
 
 @frozen(kw_only=True)
@@ -40,7 +40,7 @@ class _Added:
 
 
 class Packer:
-    """Packs files of this machine. packed: what became of each, by its path, until somebody takes it."""
+    """Packs local files. packed: the result for each, by path, until it is taken."""
 
     def __init__(
         self, store: Store, database: LocalDatabase, tally: Tally, throttle: Throttle, *, follow_links: bool
@@ -53,7 +53,10 @@ class Packer:
         self.packed: dict[str, Packed] = {}
 
     async def pack(self, leaves: Iterable[Leaf]) -> None:
-        """Read, encrypt and store all that may be packed; a pack that cannot be stored is an error of each of its files."""
+        """Read, encrypt and store all files suited for packs.
+
+        A pack that cannot be stored is an error of each of its files.
+        """
         cpu, clock = self._store.runtime.cpu, self._store.runtime.clock
         contents, added = self._new(), list[_Added]()
         storing: Deferred[None] | None = None
@@ -80,13 +83,13 @@ class Packer:
         return PackContents(self._store.convergence, self._store.runtime.entropy.random_bytes)
 
     def _read(self, contents: PackContents, paths: list[str], read_at_ns: int) -> list[_Added]:
-        """Add the files that can be read, and did not change meanwhile."""
+        """Add the files that can be read and did not change meanwhile."""
         added = []
         for path in paths:
             try:
                 read = _read_file(path, self._flags)
             except OSError:
-                continue  # It is uploaded by itself, which says what is wrong with it.
+                continue  # The separate upload will report what is wrong with it.
             if read is not None:
                 data, facts = read
                 added.append(_Added(path=path, facts=facts, read_at_ns=read_at_ns, extent=contents.add(data)))
@@ -108,7 +111,7 @@ class Packer:
 
 
 def _groups(leaves: Iterable[Leaf]) -> Iterator[list[str]]:
-    """The paths of files that may be packed, some at a time."""
+    """Yield the paths of files suited for packs, a group at a time."""
     group: list[str] = []
     for leaf in leaves:
         if isinstance(leaf.origin, LocalOrigin) and is_packed(leaf.origin.facts.size):
@@ -121,7 +124,7 @@ def _groups(leaves: Iterable[Leaf]) -> Iterator[list[str]]:
 
 
 def _read_file(path: str, flags: int) -> tuple[bytes, FileFacts] | None:
-    """What a file holds and what it is; None if it is none to pack, or changed meanwhile. OSError."""
+    """Read a file and its facts; None if it does not belong in a pack or changed meanwhile. OSError."""
     descriptor = os.open(path, flags)
     try:
         status = os.fstat(descriptor)

@@ -1,6 +1,6 @@
-"""Runs work over a tree: files side by side, and each directory once everything in it is done.
+"""Processes a tree: files in parallel, and each directory once everything in it is done.
 
-Bounded: a fixed number of pieces of work at once, the files in the order of the tree, directories before further files.
+Bounded: a fixed number of pieces run at once; files in the order of the tree, directories before further files.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from grid.cli.transfer.tree import Branch, Leaf
 from grid.transfer.jobs import Jobs
 
 DoLeaf = Callable[[tuple[str, ...], Branch, Leaf], Awaitable[None]]
-"""Called with the path of the directory, the directory and the file in it."""
+"""Called with the path of the directory, the directory, and the file in it."""
 DoBranch = Callable[[tuple[str, ...], Branch, Branch | None], Awaitable[None]]
-"""Called with a directory's path, the directory, and the one above it."""
+"""Called with a directory's path, the directory, and its parent."""
 
 
 async def run_post_order(root: Branch, jobs: Jobs, do_leaf: DoLeaf, do_branch: DoBranch) -> None:
-    """Return when both were called for everything in the tree; the first error of either cancels the rest.
+    """Call both functions for everything in the tree. The first error cancels the rest and is raised.
 
-    Work that can fail by itself, without ending the whole, catches its own errors.
+    Work whose failure must not end the whole catches its own errors.
     """
     walk = _Walk(root)
 
@@ -42,7 +42,7 @@ async def run_post_order(root: Branch, jobs: Jobs, do_leaf: DoLeaf, do_branch: D
 
 
 class _Walk:
-    """What is to be done next, and how much each directory still waits for."""
+    """The work to do next, and how much each directory still waits for."""
 
     def __init__(self, root: Branch) -> None:
         self.above: dict[int, Branch] = {}
@@ -59,20 +59,20 @@ class _Walk:
         self._leaves = self._list_leaves(root)
 
     def next(self) -> tuple[tuple[str, ...], Branch, Leaf | None] | None:
-        """The next piece of work; None if all that is left waits for what runs."""
+        """The next piece of work; None while everything left depends on running pieces."""
         if self._ready:
             branch = self._ready.popleft()
             return self._paths[id(branch)], branch, None
         return next(self._leaves, None)
 
     def done(self, branch: Branch) -> None:
-        """One thing in the directory is done."""
+        """Mark one entry of the directory as done."""
         self._missing[id(branch)] -= 1
         if not self._missing[id(branch)]:
             self._ready.append(branch)
 
     def branch_done(self, branch: Branch) -> None:
-        """A directory is done itself."""
+        """Mark the directory itself as done."""
         above = self.above.get(id(branch))
         if above is not None:
             self.done(above)

@@ -1,6 +1,6 @@
-"""What a copy would do, found out without doing it: --dry-run.
+"""Finds out what a copy would do (--dry-run).
 
-It reads directories on both sides, and changes nothing on either.
+It reads directories on both sides and changes nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Verb = Literal["copy", "link", "replace"]
 
 @frozen
 class Step:
-    """One file that a copy would make or replace; path: where."""
+    """One file that a copy would create or replace. path: its target."""
 
     do: Verb
     path: str
@@ -34,14 +34,14 @@ class Step:
 
 @frozen
 class Rehearsal:
-    """What a copy would do. unchanged: files that it would leave as they are."""
+    """What a copy would do. unchanged: number of files that it would leave as they are."""
 
     steps: Sequence[Step]
     unchanged: int
 
     @property
     def summary(self) -> str:
-        """It in a few words."""
+        """The rehearsal as short text."""
         count = {verb: sum(step.do == verb for step in self.steps) for verb in ("copy", "link", "replace")}
         parts = [f"{counted(count['copy'], 'file')} would be copied"]
         parts += [f"{count['link']} linked"] if count["link"] else []
@@ -49,12 +49,12 @@ class Rehearsal:
         return ", ".join([*parts, f"{self.unchanged} left as they are"])
 
     def to_json(self) -> list[dict[str, str]]:
-        """For scripts."""
+        """The steps as JSON for scripts."""
         return [{"do": step.do, "path": step.path} for step in self.steps]
 
 
 async def rehearse_to_local(writer: LocalWriter, target: str, tree: Branch) -> Rehearsal:
-    """What copying the tree into a directory of this machine would do."""
+    """Rehearse copying the tree into a local directory."""
     steps: list[Step] = []
     unchanged = 0
     for path, branch in tree.walk():
@@ -62,7 +62,7 @@ async def rehearse_to_local(writer: LocalWriter, target: str, tree: Branch) -> R
             continue
         for name, leaf in sorted(branch.leaves.items()):
             if refuse_name(name) is not None:
-                continue  # The copy itself says why.
+                continue  # The copy itself will report why.
             step = await rehearse_local_file(writer, os.path.join(target, *path, name), leaf)
             unchanged += step is None
             steps += [step] if step is not None else []
@@ -70,7 +70,7 @@ async def rehearse_to_local(writer: LocalWriter, target: str, tree: Branch) -> R
 
 
 async def rehearse_local_file(writer: LocalWriter, target: str, leaf: Leaf) -> Step | None:
-    """What copying one file would do; None if nothing."""
+    """Rehearse copying one file; None if nothing would change."""
     if writer.is_there(target, leaf) or not await writer.may_replace(target, leaf):
         return None
     return Step("replace" if os.path.lexists(target) else "copy", target)
@@ -79,7 +79,7 @@ async def rehearse_local_file(writer: LocalWriter, target: str, leaf: Leaf) -> S
 async def rehearse_to_grid(
     writer: RemoteWriter, target: OpenDirectory | None, tree: Branch, path_of: PathOf
 ) -> Rehearsal:
-    """What copying the tree into a directory of the grid would do. target: None if it would be made."""
+    """Rehearse copying the tree into a directory of the grid. target: None if it would be created."""
     there = await writer.look(target, tree)
     steps: list[Step] = []
     unchanged = 0
@@ -93,7 +93,7 @@ async def rehearse_to_grid(
 
 
 async def rehearse_grid_file(writer: RemoteWriter, path: RemotePath, leaf: Leaf, existing: Child | None) -> Step | None:
-    """What copying one file would do; None if nothing."""
+    """Rehearse copying one file; None if nothing would change."""
     cap = writer.known_cap(leaf)
     if existing is not None and (
         (cap is not None and cap == existing.target) or not await writer.may_replace(path, leaf, existing)

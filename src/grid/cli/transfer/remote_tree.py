@@ -1,6 +1,6 @@
-"""Reads directories of the grid into a tree, several at once, and says of everything it leaves out why.
+"""Reads directories of the grid into a tree, several at once, and explains everything it leaves out.
 
-The maker of a directory chose what is in it: loops are cut, and a tree that unfolds without end is refused.
+The author of a directory controls its contents: loops are cut, and a tree that unfolds without end is refused.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from grid.transfer.selection import Selection
 LISTINGS_AT_ONCE = 8
 
 MAX_TREE_ENTRIES = 5_000_000
-"""Files and directories in one copy: a few directories that link each other twice unfold to more than any disk holds."""
+"""Files and directories of one copy: a few directories that link each other twice can unfold beyond any disk's size."""
 
 MAX_TREE_PATHS = 512 * 2**20
-"""Characters in the paths of all of them, with what is remembered of the directories above each directory: a long chain
-of directories with long names, and one with very many children at its end, take little room on the grid and much here.
+"""Characters in all their paths, plus the cost of remembering the directories above each: a long chain of directories
+with long names and very many children at its end is small on the grid but large here.
 """
 
 LINK_BYTES = 72
-"""What one directory above costs a directory that waits to be read."""
+"""The cost of each directory above one that waits to be read."""
 
 MAX_DEPTH = 2000
-"""Directories inside each other: no path of this machine is longer."""
+"""Depth of nested directories; no local path can be deeper."""
 
 
 @define
 class RemoteScan:
-    """A tree as it was found. left_out: a line for everything that is not in it; unknown: those of unknown kinds."""
+    """A scanned tree. left_out: a line for everything omitted. unknown: those of unknown kinds."""
 
     root: Branch
     left_out: list[str] = field(factory=list)
@@ -53,17 +53,17 @@ class _Waiting:
     cap: DirectoryCap = field(repr=False)
     where: str
     above: frozenset[str] = field(repr=False)
-    """Verify caps of the directory itself and all above it."""
+    """Verify capabilities of the directory itself and of all above it."""
     path: str
-    """From the top, with a slash behind it, if patterns ask for it."""
+    """From the top, with a trailing slash; only needed for patterns."""
 
 
 async def scan_remote(
     store: Store, origin: RemoteOrigin, name: str = "", selection: Selection | None = None
 ) -> RemoteScan:
-    """Everything below a directory; GridError if it cannot be read itself.
+    """Read everything below a directory; GridError if the directory itself cannot be read.
 
-    selection: what it excludes is left out without being read.
+    selection: excluded parts are skipped without being read.
     """
     return await _Scanner(store, origin, name, selection or Selection()).run()
 
@@ -107,7 +107,7 @@ class _Scanner:
             self._add(here, name, child)
 
     def _weigh(self, here: _Waiting, name: str, child: Child) -> None:
-        """Count what the child will take; CopyError if it is too much."""
+        """Count what the child will take; CopyError beyond the limits."""
         links = len(here.above) + 1 if isinstance(child.target, DirectoryCap) else 0
         self._paths += len(here.where) + len(name) + 1 + LINK_BYTES * links
         if self._paths > MAX_TREE_PATHS:
@@ -138,6 +138,6 @@ class _Scanner:
 
 
 def _loop_mark(cap: DirectoryCap) -> frozenset[str]:
-    """What is the same for every capability of one directory; nothing for a literal one, which cannot hold itself."""
+    """An identifier shared by all capabilities of a directory; empty for a literal one, which cannot contain itself."""
     verify = cap.verify_cap()
     return frozenset() if verify is None else frozenset([verify.to_string()])

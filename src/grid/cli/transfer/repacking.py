@@ -1,11 +1,12 @@
-"""Turns the files of a tree on the grid into another form, and links them in place of the old ones. [spec extents 1]
+"""Converts the files of a tree on the grid to another form, and links the new files in place of the old. [spec extents
+1]
 
-New files are stored first, then the immutable directories that are to hold them, and links are changed last, each only if
-it leads to the old file still. So every link leads to a file that can be read at every moment, wherever this is killed;
-run again, it goes on with what is left.
+New files are stored first, then the immutable directories that contain them. Links change last, each only if it still
+leads to the old file. So every link leads to a readable file at every moment, even if this is killed; the next run
+continues with what is left.
 
-Cost: reads the directories twice, and each chosen file once; one publish of each mutable directory for each pack that it
-has files in, and one for immutable directories below it.
+Cost: reads the directories twice, and each chosen file once; one publish of each mutable directory for each pack that
+it has files in, and one for immutable directories below it.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ from grid.extents.pack_writer import SEGMENT_SIZE, Extent, PackContents, is_pack
 from grid.mutable.sources import MemorySource
 
 JOBS = 8
-"""Files that are read or stored at once."""
+"""Files read or stored in parallel."""
 
 Choose = Callable[[KnownCap], bool]
-"""Which files are turned into another form."""
+"""Selects the files to convert."""
 
 Failed = Callable[[str, GridError], None]
-"""Called with a path, and why something there stays as it was."""
+"""Called with a path and the reason why something there stays as it was."""
 
 
 @define(eq=False)
 class _Directory:
-    """A directory: the names of its chosen files, and of immutable directories in it."""
+    """A directory: the names of its chosen files and of its immutable subdirectories."""
 
     path: Path
     cap: DirectoryCap
@@ -51,13 +52,13 @@ class _Directory:
 
 @frozen(kw_only=True)
 class Found:
-    """What a tree has. order: its directories as they were walked. stats: of the whole tree."""
+    """The contents of a tree. order: its directories in the order of the walk. stats: of the whole tree."""
 
     order: list[_Directory]
     stats: Stats
 
     def chosen(self) -> dict[ImmutableFileCap, str]:
-        """Each distinct chosen file, and a path to it."""
+        """Each distinct chosen file, with a path to it."""
         found: dict[ImmutableFileCap, str] = {}
         for directory in self.order:
             for name, cap in directory.files.items():
@@ -67,7 +68,7 @@ class Found:
 
 @define
 class Rewritten:
-    """What was done. root: the capability of the tree now."""
+    """What was done. root: the tree's capability afterwards."""
 
     root: DirectoryCap
     files: int = 0
@@ -76,7 +77,7 @@ class Rewritten:
     directories: int = 0
 
     def to_json(self) -> dict[str, object]:
-        """As an object for JSON, without the capability."""
+        """The result as a JSON object, without the capability."""
         return {
             "files": self.files,
             "packs": self.packs,
@@ -86,12 +87,12 @@ class Rewritten:
 
 
 class Converter(Protocol):
-    """Makes new files of old ones."""
+    """Makes new files from old ones."""
 
     def convert(
         self, files: Mapping[ImmutableFileCap, str]
     ) -> AsyncGenerator[dict[ImmutableFileCap, ImmutableFileCap], None]:
-        """Old files to new ones, which are stored durably, some at a time."""
+        """Yield batches that map old files to new ones, which are durably stored."""
 
 
 MakeConverter = Callable[[Store, Rewritten, Failed], Converter]
@@ -99,7 +100,7 @@ MakeConverter = Callable[[Store, Rewritten, Failed], Converter]
 
 
 async def find(store: Store, root: DirectoryCap, choose: Choose) -> Found:
-    """The tree below a directory. choose: judges each file that never changes.
+    """Read the tree below a directory. choose: called for each immutable file.
 
     GridError if a directory cannot be read.
     """
@@ -123,7 +124,7 @@ async def find(store: Store, root: DirectoryCap, choose: Choose) -> Found:
 
 
 class Rewriter:
-    """Rewrites one tree. failed: called for what stays as it was."""
+    """Rewrites one tree. failed: called for everything that stays as it was."""
 
     def __init__(self, store: Store, found: Found, failed: Failed) -> None:
         self._store = store
@@ -135,7 +136,7 @@ class Rewriter:
         self.done = Rewritten(found.order[0].cap)
 
     async def run(self, converter: Converter) -> Rewritten:
-        """Store the new files, and link them; GridError if new files cannot be stored."""
+        """Store and link the new files; GridError if new files cannot be stored."""
         async with aclosing(converter.convert(self._found.chosen())) as converted:
             async for some in converted:
                 self._new.update(some)
@@ -149,7 +150,7 @@ class Rewriter:
         return self.done
 
     async def _link_what_is_complete(self) -> None:
-        """Link the new files of mutable directories of which all have one."""
+        """Link the new files of those mutable directories whose chosen files have all been converted."""
         for directory in self._found.order:
             if directory.cap.is_mutable and id(directory) not in self._is_linked and directory.files:
                 changed = self._changed_files(directory)
@@ -179,7 +180,7 @@ class Rewriter:
             self.done.directories += 1
 
     async def _rebuild(self) -> None:
-        """Store the immutable directories again that have something new in them, each after those that it holds."""
+        """Store immutable directories with new entries again, children before parents."""
         directories = {directory.cap: directory for directory in self._found.order if not directory.cap.is_mutable}
         for directory in _deepest_first(directories):
             changed = {**self._changed_files(directory), **self._changed_below(directory)}
@@ -199,7 +200,7 @@ class Rewriter:
 
 
 def _deepest_first(directories: Mapping[DirectoryCap, _Directory]) -> Iterator[_Directory]:
-    """Each directory after those that it holds; immutable directories have no circles."""
+    """Yield each directory after those that it contains; immutable directories form no cycles."""
     done: set[DirectoryCap] = set()
     for start in directories.values():
         waiting = [(start, False)]
@@ -218,7 +219,7 @@ def _deepest_first(directories: Mapping[DirectoryCap, _Directory]) -> Iterator[_
 
 
 class ToPacks:
-    """Writes files into new packs. done: counts them, and their bytes."""
+    """Writes files into new packs. done: counts them and their bytes."""
 
     def __init__(self, store: Store, done: Rewritten, failed: Failed) -> None:
         self._store = store
@@ -253,7 +254,7 @@ class ToPacks:
 
 
 class ToFiles:
-    """Stores each file by itself. done: counts their bytes."""
+    """Stores each file separately. done: counts their bytes."""
 
     def __init__(self, store: Store, done: Rewritten, failed: Failed) -> None:
         self._store = store
@@ -287,7 +288,7 @@ class ToFiles:
 async def read_files(
     store: Store, caps: list[ImmutableFileCap], paths: Mapping[ImmutableFileCap, str], failed: Failed
 ) -> dict[ImmutableFileCap, bytes]:
-    """The contents of those that can be read, in their order."""
+    """The contents of the readable files, in their order."""
     read: dict[ImmutableFileCap, bytes] = {}
     waiting = iter(caps)
 
@@ -309,17 +310,17 @@ async def read_files(
 
 
 def is_small_file(cap: KnownCap) -> bool:
-    """Whether `grid pack` packs it."""
+    """Whether `grid pack` would pack it."""
     return isinstance(cap, ChkCap) and is_packed(cap.size)
 
 
 def is_slice(cap: KnownCap) -> bool:
-    """Whether `grid unpack` unpacks it."""
+    """Whether `grid unpack` would unpack it."""
     return isinstance(cap, SliceCap)
 
 
 def sparse_only(found: Found, threshold: float) -> Found:
-    """What is left to rewrite if only slices of packs count of which less than the threshold is in use, 0 to 1."""
+    """Restrict the work to slices of packs whose used fraction is below the threshold, 0 to 1."""
 
     def is_sparse(cap: ImmutableFileCap) -> bool:
         return isinstance(cap, SliceCap) and found.stats.packs.live_share(cap.pack) < threshold
@@ -330,7 +331,7 @@ def sparse_only(found: Found, threshold: float) -> Found:
 
 
 def _by_pack(cap: ImmutableFileCap) -> tuple[bytes, int]:
-    """Files of one pack side by side, in its order: their pack is read once."""
+    """A sort key that groups files by pack, in the pack's order, so each pack is read once."""
     if isinstance(cap, SliceCap):
         return bytes(cap.storage_index), cap.offset
     return b"", 0

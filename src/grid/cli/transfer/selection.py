@@ -1,4 +1,4 @@
-"""The options --include and --exclude, and a tree without what they leave out."""
+"""The options --include and --exclude, and their effect on a tree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def selection_options(verb: str) -> Callable[[F], F]:
-    """The options --include and --exclude, which the command gets as its argument `selection`. verb: what it does with a file."""
+    """Add --include and --exclude; the command gets them as `selection`. verb: what the command does with a file."""
 
     def add(command: F) -> F:
         @click.option(
@@ -34,7 +34,7 @@ def selection_options(verb: str) -> Callable[[F], F]:
 
 
 def parse_selection(include: Iterable[str], exclude: Iterable[str]) -> Selection:
-    """The selection of these patterns; UsageError for one that says nothing."""
+    """Parse the patterns; UsageError for an empty one."""
     try:
         return parse_patterns(include, exclude)
     except ValueError as error:
@@ -42,7 +42,7 @@ def parse_selection(include: Iterable[str], exclude: Iterable[str]) -> Selection
 
 
 def prune(root: Branch, selection: Selection) -> int:
-    """Take out of the tree what is not selected, and directories that only led there; how many files are left."""
+    """Remove what is not selected from the tree, and emptied directories; return the number of files left."""
     for path, branch in reversed(list(root.walk())):
         for name in [name for name in branch.leaves if not selection.takes("/".join((*path, name)))]:
             del branch.leaves[name]

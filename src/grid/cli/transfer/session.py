@@ -1,4 +1,4 @@
-"""What cp, backup and restore have in common: a client directory, its aliases, its database, and the store."""
+"""Common parts of cp, backup and restore: the client directory, its aliases, its database, and the store."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DATABASE = "backupdb.sqlite"
-"""In private/ of the client directory. [spec cli 3.4]"""
+"""Its name in private/ of the client directory. [spec cli 3.4]"""
 
 
 @frozen
@@ -36,13 +36,13 @@ class TransferSession:
     aliases: Mapping[str, str]
 
     def run(self, operation: Callable[[Connection], Awaitable[T]]) -> T:
-        """The operation's result."""
+        """Connect, run the operation and return its result."""
         return run_connected(self.directory, operation)
 
 
 @contextmanager
 def transfer_session(context: click.Context) -> Iterator[TransferSession]:
-    """The client directory that the command line names, with its database open; ConfigError."""
+    """Open the client directory of the command line and its database; ConfigError."""
     directory = open_home(context)
     database = LocalDatabase(directory.private / DATABASE, _warn)
     try:
@@ -52,9 +52,9 @@ def transfer_session(context: click.Context) -> Iterator[TransferSession]:
 
 
 def open_endpoints(session: TransferSession, arguments: Sequence[str]) -> list[Endpoint]:
-    """The endpoints that the arguments of a copy name; an argument without a colon is local. [spec cli 1.5]
+    """Parse the arguments of a copy; one without a colon is local. [spec cli 1.5]
 
-    What is local, is not there, and has the name of an alias is refused.
+    A local name that does not exist but equals an alias is refused.
     """
     endpoints: list[Endpoint] = []
     for index, text in enumerate(arguments):
@@ -70,7 +70,7 @@ def open_endpoints(session: TransferSession, arguments: Sequence[str]) -> list[E
 
 
 def open_remote_endpoint(session: TransferSession, text: str) -> RemoteEndpoint:
-    """The endpoint on the grid that an argument names: a capability or ALIAS:, and a path below it. [spec cli 1.5]"""
+    """Parse an endpoint on the grid: a capability or ALIAS:, and a path below it. [spec cli 1.5]"""
     path = parse_remote(text, session.aliases)
     return RemoteEndpoint(
         path.root, path.names, path.shown, path.inside and bool(path.names), path.argument, path.suggestion
@@ -78,7 +78,7 @@ def open_remote_endpoint(session: TransferSession, text: str) -> RemoteEndpoint:
 
 
 def wants_packs(session: TransferSession, given: bool | None) -> bool:
-    """Whether small files go into packs: as the command line says, or else `[client] pack` of the client directory."""
+    """Whether small files go into packs: as the command line says, else `[client] pack` of the client directory."""
     if given is not None:
         return given
     settings = getattr(session.directory, "settings", None)
@@ -86,7 +86,7 @@ def wants_packs(session: TransferSession, given: bool | None) -> bool:
 
 
 def with_random_keys(store: Store) -> Store:
-    """The same store, but new immutable files get random keys; a gateway's keys are its own."""
+    """The same store, but with random keys for new immutable files; a gateway chooses its own keys."""
     from grid.directory.file_store import FileStore
 
     return evolve(store, grid=evolve(store.grid, convergence=None)) if isinstance(store, FileStore) else store

@@ -1,7 +1,7 @@
-"""One backup, from its arguments to its end: scan the tree, store a snapshot of it, and link it. [spec cli 3]
+"""One backup: scans the tree, stores a snapshot of it, and links it. [spec cli 3]
 
-A directory that holds the same names and capabilities as once before is not stored again, and keeps its old metadata,
-as in 1.20. What cannot be read or stored is left out and counted; the rest goes on.
+A directory with the same names and capabilities as an earlier one is not stored again, and keeps its old metadata, as
+in 1.20. What cannot be read or stored is left out and counted; the rest goes on.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ LATEST = "Latest"
 
 @define
 class SnapshotCounts:
-    """What became of everything that was found."""
+    """Counts of everything that was found, by result."""
 
     files_uploaded: int = 0
     files_reused: int = 0
@@ -60,7 +60,7 @@ class SnapshotCounts:
 
     @property
     def sentence(self) -> str:
-        """The summary for a person."""
+        """The summary for people."""
         files = f"{counted(self.files_uploaded, 'file')} uploaded ({self.files_reused} reused)"
         directories = f"{counted(self.directories_created, 'directory', 'directories')} created"
         return (
@@ -71,7 +71,7 @@ class SnapshotCounts:
 
     @property
     def summary(self) -> str:
-        """The line of 1.20, which programs read: it counts `1 files`."""
+        """1.20's summary line, which programs parse: it says `1 files`."""
         return (
             f" {self.files_uploaded} files uploaded ({self.files_reused} reused), {self.files_skipped} files skipped,"
             f" {self.directories_created} directories created ({self.directories_reused} reused),"
@@ -79,7 +79,7 @@ class SnapshotCounts:
         )
 
     def to_json(self) -> dict[str, int]:
-        """As an object for JSON."""
+        """The counts as a JSON object."""
         return asdict(self)
 
     @property
@@ -89,7 +89,7 @@ class SnapshotCounts:
 
 
 class Snapshotter:
-    """Makes one snapshot. warn gets a line for everything left out, say one for everything done."""
+    """Makes one snapshot. warn: receives a line for everything left out. say: receives one for everything done."""
 
     def __init__(
         self,
@@ -116,13 +116,13 @@ class Snapshotter:
         self.stored_bytes = 0
 
     def leave_out(self, left_out: LeftOut) -> None:
-        """Tell of something that is not in the tree, and count it."""
+        """Report and count something that is not in the tree."""
         text = _WARNINGS.get(left_out.trouble, f"cannot backup {left_out.trouble.value} '{{}}'")
         detail = f": {left_out.detail}" if left_out.trouble is Trouble.IGNORE_FILE else ""
         self._skip(text.format(printable(left_out.path)) + detail, is_directory=left_out.is_directory)
 
     async def run(self, tree: Branch) -> DirectoryCap:
-        """The snapshot's capability; GridError if the top directory cannot be stored."""
+        """Store the snapshot and return its capability; GridError if the top directory cannot be stored."""
         for shown in normalize_names(tree):
             self._skip(f"another file beside it has the same name on the grid: '{shown}'")
         await self._uploader.pack(branch.leaves[name] for _, branch in tree.walk() for name in sorted(branch.leaves))
@@ -186,7 +186,7 @@ class Snapshotter:
         return cap
 
     async def _find_known(self, dirhash: str) -> DirectoryCap | None:
-        """The directory as it was stored once, if its shares can be trusted to be there."""
+        """The directory as stored earlier, if its shares can be trusted to exist."""
         known = self._database.known_directory(dirhash)
         cap = None if known is None else parse_cap(known.cap, deep_immutable=True)
         if known is None or not isinstance(cap, DirectoryCap) or cap.is_mutable:
@@ -204,7 +204,7 @@ class Snapshotter:
         self._made.setdefault(id(branch), {})[name] = Child(target=cap, metadata=metadata)
 
     def _note(self, origin: LocalOrigin) -> FileNote:
-        """What is noted of a file beside what stat says; what cannot be noted is reported."""
+        """What to record of a file beyond stat; reports what cannot be recorded."""
         try:
             attributes = read_attributes(origin.path)
         except OSError as problem:
@@ -218,7 +218,7 @@ class Snapshotter:
 
 
 def metadata_of(facts: FileFacts) -> dict[str, object]:
-    """What a snapshot notes of a file or directory; the order counts for equal capabilities. [spec cli 3.1]"""
+    """The metadata of a file or directory in a snapshot. Its order matters for equal capabilities. [spec cli 3.1]"""
     return {
         "ctime": _seconds(facts.ctime_ns),
         "mtime": _seconds(facts.mtime_ns),
@@ -231,18 +231,18 @@ def metadata_of(facts: FileFacts) -> dict[str, object]:
 
 
 def _seconds(time_ns: int) -> float:
-    """A time as Python's stat has it, to the last bit."""
+    """The time as Python's stat computes it, to the last bit."""
     seconds, rest = divmod(time_ns, 10**9)
     return seconds + 1e-9 * rest
 
 
 def printable(path: str) -> str:
-    """A path as text, bytes that are none shown as such."""
+    """The path as text, with invalid bytes shown as such."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _mark_of(child: Child) -> str:
-    """What counts for equal directories: of plain files the capability alone, as in 1.20's database."""
+    """What identifies equal directories: for plain files only the capability, as in 1.20's database."""
     assert isinstance(child.target, KnownCap)
     noted = child.metadata.get(KEY)
     return child.target.to_string() + ("" if noted is None else f" {json.dumps(noted, sort_keys=True)}")
@@ -265,10 +265,11 @@ async def back_up(
     begin: Callable[[int, int], None],
     note: SnapshotNote | None = None,
 ) -> Archived:
-    """Store a snapshot of a local directory and link it in the target, which is made if it is not there.
+    """Store a snapshot of a local directory and link it in the target, which is created if missing.
 
-    begin: called with the number of files and of bytes. note: what the link says of the snapshot, its sizes apart. OSError if the directory cannot be read, in which case
-    nothing was written; GridError if the snapshot cannot be stored or linked.
+    begin: called with the number of files and of bytes. note: what the link records of the snapshot, except sizes.
+    OSError if the directory cannot be read, in which case nothing is written; GridError if the snapshot cannot be
+    stored or linked.
     """
     began_at = store.runtime.clock.unix_time()
     scan = await store.runtime.cpu.run(scan_directory, path, rules)
@@ -308,7 +309,7 @@ async def _open_target(store: Store, target: RemoteEndpoint) -> OpenDirectory:
 
 
 async def _require_meant(directory: OpenDirectory, target: RemoteEndpoint) -> None:
-    """NoSuchChildError if the target begins with an alias without its colon, and with nothing that is there."""
+    """Raise NoSuchChildError if the target does not exist and begins with an alias without its colon."""
     try:
         await directory.get(target.path[:1])
     except NoSuchChildError:

@@ -1,7 +1,7 @@
-"""What a backup notes beside the link of a snapshot: where it is from, its tags, and its size. Pure.
+"""What a backup records beside a snapshot's link: its origin, tags and size. Pure.
 
-It is under `grid-snapshot` in the link's metadata, which 1.20 keeps and ignores (decision 300). Anyone who can write the
-directory chooses it, so that each value is taken only if it is of its kind and short.
+It is stored under `grid-snapshot` in the link's metadata, which 1.20 keeps and ignores (decision 300). Anyone who can
+write the directory controls it, so each value is accepted only if its type and length are valid.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from attrs import asdict, frozen
 KEY = "grid-snapshot"
 
 MAX_TEXT = 4096
-"""Characters of a machine's name, of a directory's path, or of a tag."""
+"""Characters of a machine's name, a directory's path, or a tag."""
 
 MAX_TAG = 100
 
@@ -22,7 +22,7 @@ MAX_TAGS = 64
 
 @frozen(kw_only=True)
 class SnapshotNote:
-    """host, directory: "" if they are not known. files, size: None likewise; size: bytes of all files."""
+    """host, directory: "" if unknown. files, size: None if unknown. size: bytes of all files."""
 
     host: str = ""
     directory: str = ""
@@ -33,7 +33,7 @@ class SnapshotNote:
 
     @classmethod
     def of(cls, metadata: Mapping[str, object]) -> SnapshotNote:
-        """The note in a link's metadata, without what is malformed."""
+        """Parse the note in a link's metadata; malformed parts are ignored."""
         noted = metadata.get(KEY)
         if not isinstance(noted, Mapping):
             return cls()

@@ -1,6 +1,6 @@
-"""Slows the contents of files down to the rate of `--bwlimit`, for all files of a command together.
+"""Limits the rate of file contents to `--bwlimit`, for all files of a command together.
 
-It counts bytes of files, not of shares: what is hashed only, found there already, or read again from a disk costs nothing.
+It counts bytes of files, not of shares. Data that is only hashed, already stored, or read again from a disk is free.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Rate(click.ParamType["Schedule"]):
     name = "rate"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Schedule:
-        """The schedule; UsageError."""
+        """Parse the schedule; UsageError."""
         from grid.transfer.rates import Schedule, parse_schedule
 
         if isinstance(value, Schedule):
@@ -36,13 +36,13 @@ class Rate(click.ParamType["Schedule"]):
 
 
 def bwlimit_option(command: F) -> F:
-    """The option `--bwlimit`, for a command that moves contents of files."""
+    """Add `--bwlimit` to a command that moves contents of files."""
     text = "Bytes of files a second, as in 10M, or by time: '08:00,512k 19:00,off'."
     return click.option("--bwlimit", metavar="RATE", type=Rate(), help=text)(command)
 
 
 class Throttle:
-    """Lets bytes pass at the rate of a schedule."""
+    """Limits the flow of bytes to the rate of a schedule."""
 
     def __init__(self, clock: Clock, schedule: Schedule | None = None) -> None:
         """schedule: None for no limit."""
@@ -54,32 +54,32 @@ class Throttle:
             self._take = RateLimit(schedule, clock.now, lambda: minute_of(clock.unix_time())).take
 
     async def let_pass(self, byte_count: float) -> None:
-        """Return once that many bytes may have passed."""
+        """Wait until these bytes may pass."""
         if self._take is not None and byte_count > 0:
             pause_s = self._take(round(byte_count))
             if pause_s > 0:
                 await self._clock.sleep(pause_s)
 
     def sink(self, sink: Sink) -> Sink:
-        """The sink, which takes bytes no faster than they may pass."""
+        """Wrap a sink so that it accepts bytes at the limited rate."""
         return sink if self._take is None else _SlowedSink(sink, self)
 
 
 class SlowedSource:
-    """A source that gives bytes no faster than they may pass."""
+    """A source that supplies bytes at the limited rate."""
 
     def __init__(self, source: Source, throttle: Throttle, free_bytes: int = 0) -> None:
-        """free_bytes: how many of the first bytes read cost nothing, because they are only hashed."""
+        """free_bytes: how many of the first bytes read are free, because they are only hashed."""
         self._source, self._throttle, self._free_bytes = source, throttle, free_bytes
         self._passed = 0
 
     @property
     def size(self) -> int:
-        """Bytes in all."""
+        """Total bytes."""
         return self._source.size
 
     async def read_at(self, offset: int, length: int) -> Buffer:
-        """Exactly those bytes; the errors of the source."""
+        """Return exactly these bytes; raises the errors of the source."""
         data = await self._source.read_at(offset, length)
         free = min(length, self._free_bytes)
         self._free_bytes -= free
@@ -88,7 +88,7 @@ class SlowedSource:
         return data
 
     async def finish(self) -> None:
-        """The file is stored: let the rest of it pass, if it was read and sent in one go."""
+        """Charge for the rest of a stored file, if it was read and sent in one step."""
         await self._throttle.let_pass(self.size - self._passed)
 
 

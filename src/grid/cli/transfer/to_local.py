@@ -1,7 +1,7 @@
-"""Copies a tree to this machine: each file appears under its name when it is whole and proven.
+"""Copies a tree to this machine: each file appears under its name once it is complete and verified.
 
-The names come from anybody who can write the directories: one that would lead out of the target is refused, and so is
-one that the file system takes for another. A file that fails leaves what was there before, and stops no other.
+Anybody who can write the directories chooses the names: one that would lead out of the target is refused, and so is one
+that the file system confuses with another. A file that fails leaves the previous file intact, and stops no other.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from grid.sinks import BytesSink
 from grid.transfer.jobs import Jobs
 
 STORED = ChkCap | SliceCap | SequenceCap
-"""Files that never change, and have to be fetched."""
+"""Immutable files that must be fetched."""
 
 _CHUNK = 1024 * 1024
 _HOPELESS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-"""What stops every further file as well."""
+"""Errors that stop every further file as well."""
 
 
 class LocalWriter:
-    """Copies to this machine; failures go to the display's tally, and stop nothing else."""
+    """Copies to this machine; failures go to the display's tally and stop nothing else."""
 
     def __init__(
         self,
@@ -66,9 +66,9 @@ class LocalWriter:
         say: Callable[[str], None] = lambda line: None,
         throttle: Throttle | None = None,
     ) -> None:
-        """caps_only: files get their capabilities as contents. keep_metadata: times, modes, links and extended attributes are those noted, and for root the owners too, if keep_owners.
+        """caps_only: write capabilities instead of contents. throttle: limits the rate of contents.
 
-        throttle: what contents pass.
+        keep_metadata: restore recorded times, modes, links and attributes, and for root, with keep_owners, the owners.
         """
         self._throttle = throttle or Throttle(store.runtime.clock)
         self._store = store
@@ -88,9 +88,10 @@ class LocalWriter:
         self._mode = 0o666 & ~mask
 
     async def copy_into(self, target: str, tree: Branch) -> None:
-        """Put all of the tree into the directory, which is made if it is not there.
+        """Copy the tree into the directory, which is created if missing.
 
-        OSError if it cannot be made or written to, and where no later file could do better, as on a full disk.
+        OSError if it cannot be created or written to, and for errors that would stop every later file, such as a full
+        disk.
         """
         os.makedirs(target, exist_ok=True)
         self._root = os.path.abspath(target)
@@ -99,7 +100,7 @@ class LocalWriter:
         await run_post_order(tree, self._jobs, self._do_leaf, self._do_branch)
 
     async def write(self, leaf: Leaf, sink: Sink) -> None:
-        """Send a file's contents, or its capability, to the sink."""
+        """Write a file's contents, or its capability, to the sink."""
         if isinstance(leaf.origin, LocalOrigin):
             with open(leaf.origin.path, "rb", buffering=0) as file:
                 source = FileSource(file, self._store.runtime.cpu)
@@ -111,7 +112,7 @@ class LocalWriter:
             await self._store.read(leaf.origin.cap, self._throttle.sink(sink))
 
     def _make_directories(self, tree: Branch) -> None:
-        """Make every directory, and drop from the tree what this machine cannot hold."""
+        """Create every directory, and drop from the tree what this machine cannot hold."""
         for path, branch in tree.walk():
             here = os.path.join(self._root, *path)
             self._drop_bad_names(branch, here)
@@ -129,10 +130,10 @@ class LocalWriter:
             if not os.path.isdir(path):
                 raise
             if os.path.islink(path):
-                # The writer of a snapshot chose where it leads.
+                # The snapshot's author controls where it leads.
                 raise OSError(errno.ELOOP, "a symbolic link has this name", path) from None
             if self._keep_metadata and not os.access(path, os.W_OK | os.X_OK):
-                # Restored before, with a mode that lets nothing be added.
+                # An earlier restore gave it a mode that forbids adding entries.
                 os.chmod(path, stat.S_IMODE(os.stat(path).st_mode) | stat.S_IRWXU)
 
     def _drop_bad_names(self, branch: Branch, here: str) -> None:
@@ -177,7 +178,7 @@ class LocalWriter:
         self._display.update()
 
     async def _make_file(self, target: str, leaf: Leaf) -> int:
-        """Bytes written."""
+        """Create the file and return the bytes written."""
         metadata = self._metadata(leaf)
         if self._is_link(leaf):
             return await self._make_link(target, leaf, metadata)
@@ -195,13 +196,13 @@ class LocalWriter:
         return sink.counted
 
     def _is_link(self, leaf: Leaf) -> bool:
-        """Whether a symbolic link was backed up: its contents are then few bytes that never change."""
+        """Whether it is a backed-up symbolic link; its contents are then a few immutable bytes."""
         if isinstance(leaf.origin, LocalOrigin) or not isinstance(leaf.origin.cap, STORED | LitCap):
             return False
         return FileNote.of(self._metadata(leaf)).is_link
 
     async def _make_link(self, target: str, leaf: Leaf, metadata: Mapping[str, object]) -> int:
-        """Bytes fetched of what it leads to. The link takes the place of what was there, but for a directory."""
+        """Create the link and return the bytes fetched for its target. It replaces anything there but a directory."""
         if os.path.isdir(target) and not os.path.islink(target):
             raise IsADirectoryError(f"{target} is a directory")
         held = BytesSink()
@@ -222,7 +223,7 @@ class LocalWriter:
         return len(held.data)
 
     def _finish(self, target: str | int, metadata: Mapping[str, object], usual: int | None = None) -> None:
-        """Give a file or directory what is noted of it; OSError."""
+        """Apply the recorded attributes to a file or directory; OSError."""
         self._set_owner(target, metadata)
         self._set_attributes(target, FileNote.of(metadata).attributes)
         if "st_mode" in metadata or usual is not None:
@@ -249,7 +250,7 @@ class LocalWriter:
             self._lose("extended attributes", problem)
 
     def _lose(self, what: str, problem: OSError) -> None:
-        """Tell once that this file system, or this user, cannot keep something."""
+        """Report once that this file system, or this user, cannot preserve something."""
         if what not in self._lost:
             self._lost.add(what)
             self._display.warn(f"{self._root}: {what} cannot be restored here: {problem.strerror}")
@@ -259,7 +260,7 @@ class LocalWriter:
         if self._caps_only or isinstance(leaf.origin, LocalOrigin):
             return False
         if self._is_link(leaf):
-            # A long one is so rare that it is fetched again.
+            # A long target is so rare that it is fetched again.
             return isinstance(leaf.origin.cap, LitCap) and _leads_to(target, leaf.origin.cap.data)
         if isinstance(leaf.origin.cap, LitCap):
             return self._holds(target, leaf.origin.cap.data, self._metadata(leaf))
@@ -275,7 +276,7 @@ class LocalWriter:
         return self._database.known_download(target, facts) == leaf.origin.cap.to_string()
 
     def _holds(self, target: str, data: bytes, metadata: Mapping[str, object]) -> bool:
-        """Whether a file has these few bytes, and the time and mode that are noted. The database knows no such files."""
+        """Whether a file has these few bytes and the recorded time and mode. The database knows no such files."""
         try:
             status = os.lstat(target)
             if not stat.S_ISREG(status.st_mode) or status.st_size != len(data):
@@ -289,7 +290,7 @@ class LocalWriter:
             return False
 
     async def may_replace(self, target: str, leaf: Leaf) -> bool:
-        """Whether what is at the target, if anything, may be replaced."""
+        """Whether what exists at the target, if anything, may be replaced."""
         if not self._replace.is_given or not os.path.lexists(target):
             return True
         return await self._replace.permits(
@@ -313,7 +314,7 @@ class LocalWriter:
 
 
 class _CountedSink:
-    """Tells the tally of what it passes on."""
+    """Counts the bytes it passes on in the tally."""
 
     def __init__(self, sink: Sink, display: TransferDisplay) -> None:
         self._sink = sink
@@ -329,7 +330,7 @@ class _CountedSink:
 
 
 def _leads_to(path: str, target: bytes) -> bool:
-    """Whether there is a symbolic link that leads there."""
+    """Whether a symbolic link with this target exists there."""
     try:
         return os.readlink(os.fsencode(path)) == target
     except OSError:
@@ -338,9 +339,9 @@ def _leads_to(path: str, target: bytes) -> bool:
 
 @contextmanager
 def _new_file(target: str, finish: Callable[[int], None]) -> Iterator[int]:
-    """A descriptor of a file that takes the target's place when the block ends without an error; OSError.
+    """Open a descriptor of a file that replaces the target if the block ends without an error; OSError.
 
-    finish: gives the file what it has beside its contents.
+    finish: applies attributes to the file.
     """
     directory, name = os.path.split(target)
     if os.path.isdir(target) and not os.path.islink(target):
@@ -367,7 +368,7 @@ def _new_file(target: str, finish: Callable[[int], None]) -> Iterator[int]:
 
 
 def _require_writable(directory: str) -> None:
-    """OSError, naming the directory, if no file can be made in it."""
+    """Raise OSError, which names the directory, if no file can be created in it."""
     try:
         descriptor = open_unnamed(directory)
         if descriptor is not None:
@@ -388,7 +389,7 @@ def _unlink(path: str) -> None:
 
 
 def _ignores_case(directory: str) -> bool:
-    """Whether the file system of a directory takes names for the same that differ in case; OSError."""
+    """Whether the directory's file system ignores the case of names; OSError."""
     probe = os.path.join(directory, f".grid-case-{secrets.token_hex(4)}")
     os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     try:

@@ -1,7 +1,7 @@
-"""Copies a tree into a directory of the grid: files first, and each directory written once, when all in it is there.
+"""Copies a tree into a directory of the grid: files first, and each directory once everything in it is stored.
 
-Cost: one read of every directory that exists, and one publish of every directory that changes or is new. A copy that
-is killed has linked the directories that were done; the files of the others are known to the local database.
+Cost: one read of every directory that exists, and one publish of every directory that changes or is new. A copy that is
+killed has linked the finished directories; the local database knows the stored files of the others.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ LOOKS_AT_ONCE = 8
 
 @define
 class _Target:
-    """A directory that exists: what is in it already."""
+    """An existing directory and its entries."""
 
     directory: OpenDirectory
     children: Mapping[str, Child] = field(factory=dict)
 
 
 PathOf = Callable[[Sequence[str]], RemotePath]
-"""The path of something below a directory, by the names from there."""
+"""Returns the path of something below a directory, given the names from there."""
 
 
 def _unnamed(names: Sequence[str]) -> RemotePath:
@@ -52,7 +52,7 @@ def _unnamed(names: Sequence[str]) -> RemotePath:
 
 
 class RemoteWriter:
-    """Copies to the grid; failures go to the display's tally, and stop nothing else."""
+    """Copies to the grid; failures go to the display's tally and stop nothing else."""
 
     def __init__(
         self,
@@ -67,9 +67,9 @@ class RemoteWriter:
         undo: Undo | None = None,
         throttle: Throttle | None = None,
     ) -> None:
-        """spool: a private directory for what is copied from one mutable file to another place.
+        """spool: a private directory for copies of mutable files.
 
-        undo: collects what is replaced. throttle: what contents pass.
+        undo: collects what is replaced. throttle: limits the rate of contents.
         """
         self._throttle = throttle or Throttle(store.runtime.clock)
         self._store = store
@@ -85,9 +85,9 @@ class RemoteWriter:
         self._made: dict[int, dict[str, KnownCap]] = {}
 
     async def copy_into(self, target: OpenDirectory, tree: Branch, path_of: PathOf = _unnamed) -> None:
-        """Put all of the tree into the directory; GridError if that one cannot be read.
+        """Copy the tree into the directory; GridError if that cannot be read.
 
-        path_of: how messages name what is in it.
+        path_of: names its entries in messages.
         """
         self._path_of = path_of
         await self.look(target, tree)
@@ -95,9 +95,9 @@ class RemoteWriter:
         await run_post_order(tree, self._jobs, self._do_leaf, self._do_branch)
 
     async def look(self, target: OpenDirectory | None, tree: Branch) -> Mapping[int, Mapping[str, Child]]:
-        """Read every directory that the tree adds to, and drop from it what cannot go there; failures go to the tally.
+        """Read every directory that the tree adds to, and drop what cannot go there; failures go to the tally.
 
-        Of each branch that exists, by its `id`: what is in it. GridError if the target cannot be read.
+        Returns the entries of each existing branch, by its `id`. GridError if the target cannot be read.
         """
         for shown in normalize_names(tree):
             self._display.fail(f"{shown}: another file beside it has the same name on the grid")
@@ -107,15 +107,15 @@ class RemoteWriter:
         return {key: place.children for key, place in self._targets.items()}
 
     def known_cap(self, leaf: Leaf) -> KnownCap | None:
-        """The capability that a copy of the file will have, if that is known without reading it."""
+        """The capability that a copy of the file will have, if known without reading it."""
         if isinstance(leaf.origin, LocalOrigin):
             return self._uploader.known_cap(leaf.origin)
         return None if leaf.origin.cap.is_mutable else leaf.origin.cap
 
     async def copy_onto(self, parent: OpenDirectory, name: str, leaf: Leaf, path_of: PathOf = _unnamed) -> None:
-        """Make one file, or replace the one that has the name; the errors of storing it.
+        """Create one file, or replace the one of this name; raises the errors of storing it.
 
-        path_of: how messages name what is in the directory.
+        path_of: names the directory's entries in messages.
         """
         name = normalize_name(name)
         children = await parent.list()
@@ -129,14 +129,14 @@ class RemoteWriter:
             self.undo.note(parent.cap, path, previous_child(name, children, replaced), cap)
 
     async def may_replace(self, path: RemotePath, leaf: Leaf, existing: Child | None) -> bool:
-        """Whether the leaf may take the place of what is there."""
+        """Whether the leaf may replace what exists there."""
         if existing is None or not self._replace.is_given:
             return True
         old_time = time_of(existing.metadata)
         return await self._replace.permits(path.shown, new_time=changed_at(leaf), old_time=old_time)
 
     async def replace_contents(self, cap: KnownCap, leaf: Leaf) -> None:
-        """Give a mutable file the leaf's contents; AuthorityError if the capability does not permit it."""
+        """Replace a mutable file's contents with the leaf's; AuthorityError if the capability does not permit it."""
         if not isinstance(cap, SdmfWriteCap | MdmfWriteCap):
             raise AuthorityError(
                 "this capability can only read the file: use its write capability to replace the contents"
@@ -163,7 +163,9 @@ class RemoteWriter:
         await run_pieces(next_piece, LOOKS_AT_ONCE)
 
     def _new_files(self, tree: Branch) -> Iterator[Leaf]:
-        """Files that get a capability in any case: no question about replacing is open, and nothing is written in place."""
+        """Yield files that certainly get new capabilities: no question about replacing is open, and no mutable file is
+        overwritten.
+        """
         for _, branch in tree.walk():
             target = self._targets.get(id(branch))
             for name, leaf in sorted(branch.leaves.items()):
@@ -176,7 +178,7 @@ class RemoteWriter:
                     yield leaf
 
     def _match(self, branch: Branch, target: _Target) -> list[tuple[Branch, Branch, DirectoryCap]]:
-        """The directories below the branch which exist, with itself."""
+        """Yield the existing directories below the branch, with the branch itself."""
         found = []
         for name, below in list(branch.branches.items()):
             child = target.children.get(name)
@@ -219,7 +221,7 @@ class RemoteWriter:
         self._display.update()
 
     async def _store_leaf(self, leaf: Leaf, existing: Child | None) -> KnownCap | None:
-        """The capability to link, None if the existing file has the contents now."""
+        """Store the file and return the capability to link; None if the existing file was overwritten instead."""
         tally = self._display.tally
         old = None if existing is None else existing.target
         if isinstance(old, KnownCap) and old.is_mutable and not isinstance(old, DirectoryCap):
@@ -246,7 +248,7 @@ class RemoteWriter:
         return cap
 
     async def _copy_mutable(self, origin: RemoteOrigin) -> KnownCap:
-        """A new immutable file with what the mutable one holds now."""
+        """Store the mutable file's current contents as a new immutable file."""
         with SpooledFile(self._spool) as file:
             await self._store.read(origin.cap, self._throttle.sink(SpoolSink(file, self._store.runtime.cpu)))
             return await self._store.put_immutable(FileSource(file, self._store.runtime.cpu))
@@ -288,21 +290,21 @@ class RemoteWriter:
         self._made.setdefault(id(above), {})[branch.name] = cap
 
     def _children(self, made: Mapping[str, KnownCap]) -> dict[str, Child]:
-        """New links, with the times that a directory notes when one is added."""
+        """New links, with the times that a directory records for an addition."""
         now = self._store.runtime.clock.unix_time()
         times = {"tahoe": {"linkcrtime": now, "linkmotime": now}}
         return {name: Child(target=cap, metadata=times) for name, cap in made.items()}
 
 
 def changed_at(leaf: Leaf) -> float | None:
-    """When a file was changed, or linked, as far as its origin tells; Unix time."""
+    """When a file was last changed, or linked, in Unix time; None if unknown."""
     if isinstance(leaf.origin, LocalOrigin):
         return leaf.origin.facts.mtime_ns / 1e9
     return time_of(leaf.origin.metadata)
 
 
 def size_of(leaf: Leaf) -> int:
-    """Bytes of a file, 0 where only reading it would tell."""
+    """Bytes of a file; 0 if only reading it would tell."""
     if isinstance(leaf.origin, LocalOrigin):
         return leaf.origin.facts.size
     return getattr(leaf.origin.cap, "size", 0)

@@ -1,4 +1,4 @@
-"""A tree of files that is to be copied: names, and where each thing comes from. Pure."""
+"""A tree of files to copy: names, and the origin of each entry. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from grid.caps import KnownCap
 
 @frozen(kw_only=True)
 class FileFacts:
-    """What a local file system says of a file: enough to see that it has changed. Sizes in bytes, times in ns."""
+    """A local file's stat fields, enough to see that it changed. Sizes in bytes, times in nanoseconds."""
 
     size: int
     mtime_ns: int
@@ -26,7 +26,7 @@ class FileFacts:
 
     @classmethod
     def of(cls, status: stat_result) -> FileFacts:
-        """The facts in an answer of stat."""
+        """Take the facts from a stat result."""
         return cls(
             size=status.st_size, mtime_ns=status.st_mtime_ns, ctime_ns=status.st_ctime_ns, mode=status.st_mode,
             inode=status.st_ino, device=status.st_dev, uid=status.st_uid, gid=status.st_gid,
@@ -38,27 +38,27 @@ class FileFacts:
         return stat.S_ISLNK(self.mode)
 
     def is_same_content(self, other: FileFacts) -> bool:
-        """Whether nothing says that the content differs."""
+        """Whether nothing suggests that the contents differ."""
         mine = (self.size, self.mtime_ns, self.ctime_ns, self.inode, self.device)
         return mine == (other.size, other.mtime_ns, other.ctime_ns, other.inode, other.device)
 
 
 @frozen(kw_only=True)
 class LocalOrigin:
-    """A file or directory of this machine; path: absolute."""
+    """A local file or directory. path: absolute."""
 
     path: str
     facts: FileFacts
 
     @property
     def shown(self) -> str:
-        """How messages name it."""
+        """Its name in messages."""
         return self.path
 
 
 @frozen(kw_only=True)
 class RemoteOrigin:
-    """A file or directory of the grid; where: how messages name it, without any capability."""
+    """A file or directory of the grid. where: its name in messages, without any capability."""
 
     cap: KnownCap = field(repr=False)
     where: str
@@ -66,7 +66,7 @@ class RemoteOrigin:
 
     @property
     def shown(self) -> str:
-        """How messages name it."""
+        """Its name in messages."""
         return self.where
 
 
@@ -75,7 +75,7 @@ Origin = LocalOrigin | RemoteOrigin
 
 @define(eq=False)
 class Leaf:
-    """A file to be made under this name."""
+    """A file to create under this name."""
 
     name: str
     origin: Origin
@@ -83,9 +83,9 @@ class Leaf:
 
 @define(eq=False)
 class Branch:
-    """A directory to be made, or added to, under this name; no leaf has the name of a branch.
+    """A directory to create or add to under this name. No leaf has the name of a branch.
 
-    origin: None for one that exists in the plan only.
+    origin: None for one that exists only in the plan.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Branch:
     branches: dict[str, Branch] = field(factory=dict)
 
     def walk(self, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Branch]]:
-        """It and all below it, each after its parent, in the order of names, with the names from here."""
+        """Yield this and all branches below, parents first, sorted by name, each with its path from here."""
         waiting = [(path, self)]
         while waiting:
             here, branch = waiting.pop()
@@ -102,6 +102,6 @@ class Branch:
             waiting += [((*here, name), branch.branches[name]) for name in sorted(branch.branches, reverse=True)]
 
     def count(self) -> tuple[int, int]:
-        """Files, and directories with this one."""
+        """The number of files, and of directories including this one."""
         branches = [branch for _, branch in self.walk()]
         return sum(len(branch.leaves) for branch in branches), len(branches)

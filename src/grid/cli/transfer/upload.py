@@ -1,8 +1,8 @@
-"""Uploads local files, each once: what the database knows is not read again. [spec cli 3.4]
+"""Uploads local files. Files that the database knows are not read again. [spec cli 3.4]
 
-A capability is given back only for a file that did not change while it was read.
+A capability is returned only for a file that did not change while it was read.
 
-Cost: of an unchanged file one stat and one look into the database; one that was not checked for long, also a check.
+Cost: an unchanged file takes one stat and one database lookup, plus a check if the last one was long ago.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from grid.mutable.sources import MemorySource
 from grid.ports import Buffer
 
 ATTEMPTS = 3
-"""How often a file that changes while it is read is read."""
+"""How often to read a file that keeps changing while it is read."""
 RETRY_AFTER_S = 1.0
 
 
 class FileChangedError(GridError):
-    """The file changed every time that it was read."""
+    """The file changed during every attempt to read it."""
 
 
 @frozen(kw_only=True)
 class Uploaded:
-    """What a file is on the grid. reused: nothing was uploaded."""
+    """The stored form of a file. reused: nothing was uploaded."""
 
     cap: ImmutableFileCap = field(repr=False)
     reused: bool
 
 
 class Uploader:
-    """Uploads files side by side, as many as its caller starts; large ones wait for each other."""
+    """Uploads as many files in parallel as its caller starts; large ones take turns."""
 
     def __init__(
         self,
@@ -60,9 +60,9 @@ class Uploader:
         packs: bool = False,
         throttle: Throttle | None = None,
     ) -> None:
-        """changed: called when the tally has changed. trust_times: whether the database is asked at all.
+        """changed: called when the tally has changed. trust_times: whether to consult the database at all.
 
-        packs: whether small files go into packs, as far as `pack` is called with them. throttle: what contents pass.
+        packs: whether `pack` puts small files into packs. throttle: limits the rate of contents.
         """
         self._store = store
         self._database = database
@@ -77,7 +77,7 @@ class Uploader:
         self._healthy_packs: dict[str, bool] = {}
 
     async def pack(self, leaves: Iterable[Leaf]) -> None:
-        """Put small files that are new into packs, if that is wanted; `upload` then gives their capabilities."""
+        """Put new small files into packs, if wanted; `upload` then returns their capabilities."""
         if self._packer is not None:
             await self._packer.pack(leaf for leaf in leaves if not self._is_known(leaf))
 
@@ -91,7 +91,7 @@ class Uploader:
         return isinstance(leaf.origin, LocalOrigin) and self.known_cap(leaf.origin) is not None
 
     async def upload(self, path: str) -> Uploaded:
-        """The file's capability once it is stored; OSError if it cannot be read, GridError if it cannot be stored."""
+        """Store the file and return its capability; OSError if it cannot be read, GridError if it cannot be stored."""
         packed = None if self._packer is None else self._packer.packed.pop(path, None)
         if isinstance(packed, GridError):
             raise packed
@@ -109,7 +109,7 @@ class Uploader:
         raise FileChangedError(f"{path} changed each time it was read")
 
     async def upload_link(self, path: str) -> Uploaded:
-        """The capability of a file that holds what a symbolic link leads to; OSError, GridError."""
+        """Store a symbolic link's target as a file and return its capability; OSError, GridError."""
         facts = FileFacts.of(os.lstat(path))
         cap = await self._find_good(path, facts)
         if cap is not None:
@@ -125,12 +125,12 @@ class Uploader:
         return Uploaded(cap=cap, reused=False)
 
     async def _find_good(self, path: str, facts: FileFacts) -> ImmutableFileCap | None:
-        """The capability that the file had before, if it can be used again."""
+        """The file's earlier capability, if it can be used again."""
         known = self._database.known_file(path, facts) if self._trust_times else None
         return await self._still_good(path, facts, known)
 
     async def _still_good(self, path: str, facts: FileFacts, known: KnownObject | None) -> ImmutableFileCap | None:
-        """The known capability if it is one of this file and its shares can be trusted to be there."""
+        """The known capability, if it matches this file and its shares can be trusted to exist."""
         cap = usable_file_cap(known, facts.size)
         if cap is None or known is None or isinstance(cap, LitCap):
             return cap
@@ -145,7 +145,7 @@ class Uploader:
         return cap
 
     async def _is_healthy(self, cap: ImmutableFileCap) -> bool:
-        """Whether all is there; each pack is looked at once."""
+        """Whether all shares exist; each pack is checked once."""
         if not isinstance(cap, SliceCap):
             return await is_healthy(self._store, cap)
         verify = cap.verify_cap().to_string()
@@ -154,7 +154,7 @@ class Uploader:
         return self._healthy_packs[verify]
 
     async def _store_file(self, file: BinaryIO, path: str, facts: FileFacts) -> ImmutableFileCap | None:
-        """The capability of what the file holds; None if it changed meanwhile."""
+        """Store the file and return its capability; None if it changed meanwhile."""
         clock = self._store.runtime.clock
         began_at = clock.unix_time()
         passes = 1 if self._store.convergence is None else 2
@@ -178,25 +178,25 @@ class Uploader:
         return cap
 
     async def _put(self, source: _CountedSource | MemorySource) -> ImmutableFileCap:
-        """One more attempt where servers failed: another may have come."""
+        """Store the source, with one more attempt if servers failed, since another may have appeared."""
         try:
             return await self._store.put_immutable(source)
         except NoServersError:
             raise
         except (PeerError, NotHappyError):
-            pass  # The frames of the failure hold what the first attempt had read.
+            pass  # Leave the handler first: the frames of the failure hold the data of the first attempt.
         await self._store.runtime.clock.sleep(RETRY_AFTER_S)
         return await self._store.put_immutable(source)
 
 
 def usable_file_cap(known: KnownObject | None, size: int) -> ImmutableFileCap | None:
-    """The capability that the database has, if it is one of an immutable file of this size."""
+    """The database's capability, if it is one of an immutable file of this size."""
     cap = None if known is None else parse_cap(known.cap)
     return cap if isinstance(cap, ImmutableFileCap) and cap.size == size else None
 
 
 async def is_healthy(store: Store, cap: object) -> bool:
-    """Whether every share of a file or directory is there; one that cannot be asked about is not healthy."""
+    """Whether every share of a file or directory exists; False also if the check fails."""
     try:
         return bool((await store.check(cap)).healthy)  # type: ignore[arg-type]
     except GridError:
@@ -204,12 +204,12 @@ async def is_healthy(store: Store, cap: object) -> bool:
 
 
 def draw(store: Store) -> float:
-    """A number from 0 up to 1."""
+    """A random number from 0 up to 1."""
     return int.from_bytes(store.runtime.entropy.random_bytes(6), "big") / 2**48
 
 
 class _CountedSource:
-    """Counts what is read, as a part of what will be read: a put with a convergent key reads everything twice."""
+    """Counts the bytes read as a fraction of the total: a put with a convergent key reads everything twice."""
 
     def __init__(self, source: SlowedSource, tally: Tally, changed: Callable[[], None], passes: int) -> None:
         self._source = source
@@ -233,7 +233,7 @@ class _CountedSource:
 
 @contextmanager
 def _open_regular(path: str, flags: int) -> Iterator[tuple[BinaryIO, FileFacts]]:
-    """An open regular file and what it was when it was opened; OSError."""
+    """Open a regular file, and return it with its facts at that moment; OSError."""
     descriptor = os.open(path, flags)
     with os.fdopen(descriptor, "rb", buffering=0) as file:
         status = os.fstat(file.fileno())

@@ -1,1 +1,1 @@
-"""`grid undo`: the journal of what commands unlinked, replaced and moved, and how a change is undone."""
+"""`grid undo`: the journal of changes that commands made, and how to revert them."""

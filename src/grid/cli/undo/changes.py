@@ -1,6 +1,6 @@
-"""A change to directories as a value, and as a line of the journal. Pure.
+"""A change to directories, as a value and as a line of the journal. Pure.
 
-A line holds write capabilities of directories. Nothing but FormatError comes out of parsing, and its messages quote nothing.
+A line contains write capabilities of directories. Parsing raises only FormatError, whose messages quote nothing.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ MAX_TEXT = 2**16
 
 @frozen(kw_only=True)
 class ChangedLink:
-    """One entry of a directory that a change concerned. shown: its path for messages, without a capability.
+    """One changed entry of a directory. shown: its path for messages, without a capability.
 
-    old, new: the entry before and after the change; None for none.
+    old, new: the entry before and after the change, or None.
     """
 
     directory: DirectoryCap = field(repr=False)
@@ -38,17 +38,17 @@ class ChangedLink:
 
     @property
     def key(self) -> tuple[DirectoryCap, str]:
-        """Which entry it is."""
+        """Identifies the entry."""
         return self.directory, self.name
 
     def is_left(self, there: Child | None) -> bool:
-        """Whether the entry that is there now is the one that the change left."""
+        """Whether the current entry is still the one that the change left."""
         return same_child(there, self.new)
 
 
 @frozen(kw_only=True)
 class Change:
-    """What one command did. client: the client directory it used. links: in the order in which they were changed."""
+    """What one command did. client: its client directory. links: in the order of the changes."""
 
     number: int
     time: float
@@ -58,14 +58,14 @@ class Change:
 
 
 def same_child(one: Child | None, other: Child | None) -> bool:
-    """Whether both are no entry, or entries that lead to one thing; a directory may keep only what reads it."""
+    """Whether both are absent or lead to the same object; a directory may keep only the read capability."""
     if one is None or other is None:
         return one is other
     return one.target == other.target or one.target == read_only(other.target)
 
 
 def pack_change(change: Change) -> bytes:
-    """The change as a line."""
+    """Pack the change as a line."""
     links = [
         {
             "directory": link.directory.to_string(),
@@ -87,7 +87,7 @@ def pack_change(change: Change) -> bytes:
 
 
 def parse_change(line: bytes) -> Change:
-    """The change that a line says; FormatError."""
+    """Parse a line; FormatError."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -139,7 +139,7 @@ def _parse_child(value: object) -> Child | None:
         child = parse_child(value, deep_immutable=False)
     except GridError:
         raise FormatError("a malformed entry") from None
-    pack_metadata(child.metadata)  # Refuses what no directory holds.
+    pack_metadata(child.metadata)  # Raises for metadata that no directory can hold.
     return child
 
 

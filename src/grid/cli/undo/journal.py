@@ -1,8 +1,8 @@
-"""The journal of changes that `grid undo` can take back: JSON lines in a file that only its owner can read.
+"""The journal of changes that `grid undo` can revert: JSON lines in a private file.
 
-It owns the file `$XDG_STATE_HOME/grid/undo`: at most MAX_CHANGES changes, one line or several each, appended under a lock. A line
-that a kill tore is dropped, and older changes go when the file is written anew, which happens at once or not at all.
-It never trusts the file: one that others may read or write, or that holds anything else, is refused.
+It owns the file `$XDG_STATE_HOME/grid/undo`: at most MAX_CHANGES changes of one or several lines each, appended under a
+lock. A line torn by a kill is dropped. Old changes are removed by rewriting the file atomically. It never trusts the
+file: one that others can read or write, or that contains anything else, is refused.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from grid.errors import ConfigError, FormatError
 from grid.node.files import expand_home, make_private_directory, write_atomically
 
 MAX_CHANGES = 100
-"""Changes that are kept."""
+"""Changes kept."""
 
 MAX_JOURNAL = 64 * 1024 * 1024
-"""Bytes that are kept; the oldest changes go first."""
+"""Bytes kept; the oldest changes go first."""
 
 MAX_LINKS = 10_000
-"""Links of one change that are kept."""
+"""Links kept of one change."""
 
 LOCK_TRIES, LOCK_WAIT_S = 250, 0.02
 """How often and how long to wait for another process, which holds the lock for milliseconds."""
@@ -40,7 +40,7 @@ _NUMBER = re.compile(rb'\{"number": ([1-9][0-9]{0,15}), ')
 
 
 def journal_path() -> Path:
-    """Where the journal is: below $XDG_STATE_HOME, or ~/.local/state."""
+    """The path of the journal: below $XDG_STATE_HOME, or ~/.local/state."""
     given = os.environ.get("XDG_STATE_HOME", "")
     base = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "state"
     return base / "grid" / "undo"
@@ -48,12 +48,12 @@ def journal_path() -> Path:
 
 @frozen
 class Journal:
-    """The journal in a file, which need not be there. ConfigError, naming the file, from each method."""
+    """A journal file, which need not exist yet. Each method may raise ConfigError, which names the file."""
 
     path: Path
 
     def changes(self) -> list[Change]:
-        """Every change, the oldest first."""
+        """All changes, the oldest first."""
         with self._locked():
             lines, _ = self._read()
         found: dict[int, Change] = {}
@@ -67,7 +67,7 @@ class Journal:
         return [found[number] for number in sorted(found)]
 
     def begin(self, change: Change) -> int:
-        """Add a change; its number, which is in place of the one that it has."""
+        """Add a change and return its new number, which replaces the given one."""
         with self._locked():
             lines, is_torn = self._read()
             number = max(self._numbers(lines), default=0) + 1
@@ -75,7 +75,7 @@ class Journal:
         return number
 
     def add(self, change: Change) -> None:
-        """Add links to a change that was begun."""
+        """Add links to a change begun earlier."""
         with self._locked():
             lines, is_torn = self._read()
             self._append(lines, is_torn, pack_change(change))
@@ -87,7 +87,7 @@ class Journal:
             self._write([line for line, other in zip(lines, self._numbers(lines), strict=True) if other != number])
 
     def _append(self, lines: Sequence[bytes], is_torn: bool, line: bytes) -> None:
-        """Add a line; the whole file is written anew where something has to go."""
+        """Append a line, or rewrite the file if old lines must go."""
         kept = self._trim([*lines, line.removesuffix(b"\n")])
         if is_torn or len(kept) <= len(lines):
             self._write(kept)
@@ -98,7 +98,7 @@ class Journal:
                 view = view[os.write(descriptor, view) :]
 
     def _trim(self, lines: Sequence[bytes]) -> list[bytes]:
-        """The lines without the oldest changes, as far as there are too many of them."""
+        """The lines without the oldest changes, down to the limits."""
         numbers = self._numbers(lines)
         sizes = dict.fromkeys(sorted(set(numbers)), 0)
         for number, line in zip(numbers, lines, strict=True):
@@ -112,14 +112,14 @@ class Journal:
             write_atomically(self.path, b"".join(line + b"\n" for line in lines))
 
     def _numbers(self, lines: Sequence[bytes]) -> list[int]:
-        """The change that each line belongs to."""
+        """The number of each line's change."""
         found = [_NUMBER.match(line) for line in lines]
         if None in found:
             raise self._damaged("it holds something else")
         return [int(each[1]) for each in found if each is not None]
 
     def _read(self) -> tuple[list[bytes], bool]:
-        """The lines that are whole, and whether there is a part of one behind them: its writer was killed."""
+        """The complete lines, and whether a torn one follows them because its writer was killed."""
         with self._reporting():
             try:
                 with self._open(os.O_RDONLY) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
@@ -133,7 +133,7 @@ class Journal:
 
     @contextmanager
     def _open(self, flags: int) -> Iterator[int]:
-        """A descriptor of the file; ConfigError if it may be somebody else's. O_NONBLOCK: opening a pipe does not wait."""
+        """Open the file; ConfigError if it may belong to somebody else. O_NONBLOCK: opening a pipe must not block."""
         descriptor = os.open(self.path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
         try:
             about = os.fstat(descriptor)
@@ -147,7 +147,7 @@ class Journal:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Other processes wait."""
+        """Hold the lock, so other processes wait."""
         with self._reporting():
             make_private_directory(self.path.parent)
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -169,7 +169,7 @@ class Journal:
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:
-        """Reports problems of the file system as ConfigError; that a file is missing stays what it is."""
+        """Report errors of the file system as ConfigError, except that the file is missing."""
         try:
             yield
         except FileNotFoundError:
@@ -182,7 +182,7 @@ class Journal:
 
 
 class Recorder:
-    """Notes what one command changes, up to MAX_LINKS links."""
+    """Records what one command changes, up to MAX_LINKS links."""
 
     def __init__(self, journal: Journal, change: Change) -> None:
         """change: without links."""
@@ -191,7 +191,7 @@ class Recorder:
         self._room = MAX_LINKS
 
     def record(self, links: Sequence[ChangedLink]) -> None:
-        """Note links that have just been changed; ConfigError, also if they are more than are kept."""
+        """Record links that have just been changed; ConfigError, also beyond the limit."""
         kept = links[: self._room]
         if kept:
             change = evolve(self._change, links=kept)
@@ -212,5 +212,5 @@ def open_recorder(context: click.Context) -> Recorder:
 
 
 def client_of(context: click.Context) -> str:
-    """The client directory that the command line names, there or not: capabilities are those of its grid."""
+    """The client directory of the command line, even if it does not exist: it identifies the grid."""
     return str(expand_home(invocation(context).node_directory).resolve())

@@ -1,9 +1,10 @@
-"""Undoing a change on the grid: every entry it concerned becomes what it was, if it is still what the change left.
+"""Reverts a change on the grid: each of its entries becomes what it was, if it still is what the change left.
 
-Nothing is done unless all of them are, and what somebody does meanwhile is neither overwritten nor removed. A directory that
-was moved is moved back, not linked and removed: the same looks keep it from ending up below itself (decision 0157).
+Either all entries are reverted or none, and concurrent changes of others are neither overwritten nor removed. A moved
+directory is moved back rather than linked and removed, with the checks that keep it from ending up below itself
+(decision 0157).
 
-Cost: two reads and a publish of each directory that the change concerned; two publishes more for a directory that was moved.
+Cost: two reads and a publish of each directory that the change concerned; two more publishes for a moved directory.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from grid.directory.store import Store, Trail
 from grid.errors import ConflictError
 
 Action = Literal["restored", "removed", "unchanged", "left alone"]
-"""unchanged: it was as before already. left alone: the change had made it, and it leads elsewhere by now."""
+"""unchanged: it already is as before. left alone: the change had created it, and it leads elsewhere by now."""
 
 
 @frozen
 class Undone:
-    """What became of one entry. shown: its path."""
+    """The result for one entry. shown: its path."""
 
     shown: str
     action: Action
@@ -36,9 +37,9 @@ class Undone:
 
 @define
 class Undoing:
-    """One change that is being undone. force: also where others have changed entries since.
+    """Reverts one change. force: also entries that others have changed since.
 
-    on_forced: hears what that replaces.
+    on_forced: called with what that replaces.
     """
 
     _store: Store
@@ -49,7 +50,10 @@ class Undoing:
     _done: dict[tuple[DirectoryCap, str], Action] = field(factory=dict, repr=False)
 
     async def run(self) -> list[Undone]:
-        """Undo it. ConflictError, with nothing done, if an entry is not what the change left; the errors of an edit."""
+        """Revert the change.
+
+        ConflictError, before anything is done, if an entry was changed since; the errors of an edit.
+        """
         links = settle_links(self._links)
         await self._look(links)
         self._require_left(links)
@@ -89,7 +93,7 @@ class Undoing:
             )
 
     async def _move_back(self, source: ChangedLink, target: ChangedLink) -> None:
-        """Move a directory from `source`, where the change put it, to `target`, where it was."""
+        """Move a directory from `source`, where the change put it, back to `target`."""
         if not source.is_left(self._child(source)):
             return
         there = self._child(target)
@@ -111,7 +115,7 @@ class Undoing:
                     self._on_forced(link, self._child(link))
 
     def _plan(self, link: ChangedLink) -> Edit | None:
-        """What makes the entry what it was; None if that is nothing."""
+        """The edit that restores the entry; None if there is nothing to do."""
         there = self._child(link)
         if same_child(there, link.old):
             self._done.setdefault(link.key, "unchanged")
@@ -129,7 +133,7 @@ class Undoing:
 
 
 def settle_links(links: Sequence[ChangedLink]) -> list[ChangedLink]:
-    """Each entry once, from what it was first to what it was last, in the order of the last changes."""
+    """Each entry once, from its first old state to its last new state, in the order of the last changes."""
     found: dict[tuple[DirectoryCap, str], ChangedLink] = {}
     for link in links:
         before = found.pop(link.key, None)
@@ -139,7 +143,7 @@ def settle_links(links: Sequence[ChangedLink]) -> list[ChangedLink]:
 
 
 def _moves(links: Sequence[ChangedLink]) -> list[tuple[ChangedLink, ChangedLink]]:
-    """Where directories that can be changed went, and where they came from."""
+    """Pairs of links between which a mutable directory was moved: where it went, and where it came from."""
     left = {link.old.target: link for link in links if link.old is not None and link.new is None}
     return [
         (link, left[link.new.target])

@@ -1,1 +1,1 @@
-"""The grid through the web API of a gateway: what commands use of a file store, over HTTP. [spec webapi]"""
+"""Access to the grid through a gateway's web API: the parts of a file store that commands use. [spec webapi]"""

@@ -1,4 +1,4 @@
-"""Where a gateway is, and which certificates vouch for it: the URL from the command line, GRID_GATEWAY or node.url."""
+"""The address of a gateway, from the command line, GRID_GATEWAY or node.url, and its trusted certificates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-
 
 @frozen(kw_only=True)
 class GatewayAddress:
-    """base: the URL with a slash at its end, to which paths of the web API are added. ca_file: None for the system's."""
+    """base: the URL with a trailing slash, to which paths of the web API are appended.
+
+    ca_file: None for the system's.
+    """
 
     base: str
     host: str
@@ -30,7 +33,7 @@ class GatewayAddress:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether nothing that is said to it leaves this machine."""
+        """Whether the traffic stays on this machine."""
         if self.host == "localhost" or self.host.endswith(".localhost"):
             return True
         try:
@@ -40,14 +43,14 @@ class GatewayAddress:
 
     @property
     def shown(self) -> str:
-        """How messages name it."""
+        """Its name in messages."""
         return self.base.rstrip("/")
 
 
 def parse_address(text: str, where: str, ca_file: str | None = None) -> GatewayAddress:
-    """The address that the text names; ConfigError, which calls it `where`, for what is no URL of a gateway.
+    """Parse the URL of a gateway; ConfigError, which calls it `where`, if it is invalid.
 
-    A URL with a user or a password is refused: it would be seen by all who may list processes, and a gateway takes none.
+    A URL with a user or password is refused: anybody who can list processes would see it, and a gateway needs none.
     """
     text = text.strip()
     if not text.isascii() or not text.isprintable() or " " in text or len(text) > MAX_URL:
@@ -73,7 +76,10 @@ def parse_address(text: str, where: str, ca_file: str | None = None) -> GatewayA
 
 
 def tls_policy(address: GatewayAddress) -> Any:  # noqa: ANN401 - an IPolicyForHTTPS
-    """The policy for an Agent; host names are checked, and IP addresses too. ConfigError for a file that has none."""
+    """The TLS policy for an Agent, which checks host names and IP addresses.
+
+    ConfigError if the file has no certificate.
+    """
     if address.ca_file is None:
         return BrowserLikePolicyForHTTPS()
     from twisted.internet.ssl import Certificate, trustRootFromCertificates

@@ -1,8 +1,8 @@
-"""Connections to a gateway: answers whose heads end, and whose bodies are the bytes that were sent.
+"""Connections to a gateway, with bounded heads of answers and unmodified bodies.
 
-Twisted accepts headers of any length, and treq unpacks a body that claims to be packed: a file called `x.gz` would come
-back as another one than was stored, and a thousandth of what fits into memory would fill it. So connections count the
-bytes of heads, and treq sees no packing.
+Twisted accepts headers of any length, and treq decompresses a body that claims to be compressed: a file called `x.gz`
+would come back changed, and a small answer could fill the memory. So connections count the bytes of heads, and treq
+sees no content encoding.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from zope.interface import implementer
 from grid.cli.webapi.refusals import GatewayError
 
 MAX_HEAD = 256 * 1024
-"""Bytes before an answer's body begins, with all that announces it: a gateway of ours sends some hundreds."""
+"""Bytes of all heads before an answer's body; our gateway sends a few hundred."""
 
 _REQUEST_LINE = re.compile(rb"[A-Z]+ \S+ HTTP/1\.1\r\n")
 _HEAD_END = re.compile(rb"\n\r?\n")
 _INTERIM = re.compile(rb"HTTP/\S{1,8} 1\d\d\b")
-"""The first line of a head after which another head comes."""
+"""The first line of an interim head, after which another head comes."""
 
 
 class _BoundedProtocol(ProtocolWrapper):
-    """Ends a connection on which an answer's head does not end, with an error that says so."""
+    """Closes a connection on which an answer's head is too long, with an error that says so."""
 
     def __init__(self, factory: Any, protocol: Any) -> None:
         super().__init__(factory, protocol)
@@ -44,12 +44,12 @@ class _BoundedProtocol(ProtocolWrapper):
         self._error: GatewayError | None = None
 
     def write(self, data: bytes) -> None:
-        """Send a request or a part of it."""
+        """Send a request or part of it."""
         self._expect_head(data)
         super().write(data)
 
     def writeSequence(self, data: Any) -> None:
-        """Send a request or a part of it."""
+        """Send a request or part of it."""
         pieces = list(data)
         self._expect_head(pieces[0] if pieces else b"")
         super().writeSequence(pieces)
@@ -68,16 +68,18 @@ class _BoundedProtocol(ProtocolWrapper):
         super().dataReceived(data)
 
     def connectionLost(self, reason: Failure = Failure(ConnectionDone())) -> None:  # noqa: B008 - as Twisted has it
-        """Tell the request why."""
+        """Pass the reason to the request."""
         super().connectionLost(reason if self._error is None else Failure(self._error))
 
     def _expect_head(self, data: bytes) -> None:
-        """Start counting again with each request: what is written after the end of a head is a new one, or its rest."""
+        """Restart the count with each request: whatever is written after a complete head is a new request or the rest
+        of one.
+        """
         if not self._is_in_head and _REQUEST_LINE.match(data):
             self._is_in_head, self._taken = True, 0
 
     def _read_head(self, data: bytes) -> bool:
-        """Whether the head ends in this data; heads that only announce it are ignored."""
+        """Whether the final head ends in this data; interim heads are skipped."""
         begin = max(0, len(self._head) - 2)
         self._head += data
         while end := _HEAD_END.search(self._head, begin):
@@ -103,7 +105,7 @@ class _BoundedEndpoint:
     endpoint: Any
 
     def connect(self, factory: Any) -> Deferred[Any]:
-        """Connect, and give the protocol that the factory made."""
+        """Connect, and return the factory's protocol."""
         factory.noisy = False
         connected: Deferred[Any] = self.endpoint.connect(_BoundedFactory(factory))
         return connected.addCallback(lambda wrapper: wrapper.wrappedProtocol)
@@ -112,14 +114,14 @@ class _BoundedEndpoint:
 @implementer(IAgentEndpointFactory)
 @frozen
 class _Endpoints:
-    """Connects to a gateway by TCP, and by TLS where its URL says so."""
+    """Connects to a gateway by TCP, or by TLS if its URL says so."""
 
     reactor: Any
     policy: Any
     connect_s: float
 
     def endpointForURI(self, uri: URI) -> _BoundedEndpoint:
-        """The endpoint of the host that the URL names."""
+        """The endpoint of the URL's host."""
         host = HostnameEndpoint(self.reactor, uri.host.decode("ascii"), uri.port, timeout=self.connect_s)
         if uri.scheme == b"http":
             return _BoundedEndpoint(host)
@@ -128,7 +130,7 @@ class _Endpoints:
 
 @implementer(IAgent)
 class AsSent:
-    """An agent for treq whose answers are never packed, whatever they say."""
+    """An agent for treq that hides content encodings."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -148,13 +150,13 @@ def _unmarked(response: Any) -> Any:
 
 
 def make_agent(reactor: Any, policy: Any, connect_s: float, pool: HTTPConnectionPool) -> AsSent:
-    """An agent whose answers have bounded heads, and bodies as they were sent. policy: an IPolicyForHTTPS."""
+    """An agent with bounded heads and unmodified bodies. policy: an IPolicyForHTTPS."""
     endpoints = _Endpoints(reactor, policy, connect_s)
     return AsSent(Agent.usingEndpointFactory(reactor, endpoints, pool))
 
 
 def make_pool(reactor: Any, *, persistent: bool, idle_s: int = 0) -> HTTPConnectionPool:
-    """Connections that are kept for the next request for `idle_s` seconds, or not at all."""
+    """A pool that keeps connections for `idle_s` seconds, or not at all."""
     pool = HTTPConnectionPool(reactor, persistent=persistent)
     pool.maxPersistentPerHost = 16
     pool.cachedConnectionTimeout = idle_s

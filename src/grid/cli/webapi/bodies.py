@@ -1,4 +1,4 @@
-"""Bodies of requests and of answers, both with back-pressure: no more is read than the other side takes."""
+"""Bodies of requests and answers with flow control: no more is read than the receiver accepts."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from grid.ports import Clock, Source
 from grid.runtime import Tasks
 
 PIECE = 256 * 1024
-"""Bytes of a request's body that are read at once."""
+"""Bytes of a request's body read at once."""
 
 HELD = 1024 * 1024
-"""Bytes of an answer that wait to be taken before no more are received."""
+"""Buffered bytes of an answer at which receiving pauses."""
 
 
 @implementer(IBodyProducer)
 class SourceProducer:
-    """A Source as the body of a request; its size is the body's length."""
+    """A Source as the body of a request, with a known length."""
 
     def __init__(self, source: Source, sent: Any = None) -> None:
-        """sent: called with how many bytes were sent so far."""
+        """sent: called with the total of bytes sent."""
         self.length = source.size
         self._source = source
         self._sent = sent
@@ -39,24 +39,24 @@ class SourceProducer:
         self._is_paused = False
 
     def startProducing(self, consumer: Any) -> Deferred[None]:
-        """Send everything; the Deferred fires when the last of it was handed over, or with what reading it raised."""
+        """Send everything. The Deferred fires when the last byte was handed over, or fails if reading fails."""
         done: Deferred[None] = Deferred(lambda _: self._tasks.cancel())
         self._tasks.start(self._send(consumer), done.callback, lambda error: _fail(done, error))
         return done
 
     def pauseProducing(self) -> None:
-        """The socket is full."""
+        """Pause: the socket's buffer is full."""
         self._is_paused = True
 
     def resumeProducing(self) -> None:
-        """The socket takes more."""
+        """Resume: the socket accepts more."""
         self._is_paused = False
         resumed, self._resumed = self._resumed, None
         if resumed is not None:
             resumed.callback(None)
 
     def stopProducing(self) -> None:
-        """Nobody takes any more."""
+        """Stop: the connection is gone."""
         self._tasks.cancel()
 
     async def _send(self, consumer: Any) -> None:
@@ -78,7 +78,7 @@ def _fail(done: Deferred[None], error: BaseException) -> None:
 
 
 class AnswerBody(Protocol):
-    """The body of an answer, taken piece by piece."""
+    """The body of an answer, read piece by piece."""
 
     transport: Any
 
@@ -93,7 +93,7 @@ class AnswerBody(Protocol):
         self._waiter: Deferred[None] | None = None
 
     def dataReceived(self, data: bytes) -> None:
-        """More came."""
+        """Buffer received bytes."""
         self._pieces.append(data)
         self._held += len(data)
         if self._held >= HELD and not self._is_paused:
@@ -102,7 +102,7 @@ class AnswerBody(Protocol):
         self._wake()
 
     def connectionLost(self, reason: Failure = Failure(ConnectionDone())) -> None:  # noqa: B008 - as Twisted has it
-        """No more comes."""
+        """Note the end of the body."""
         if reason.check(PotentialDataLoss):
             self._finish(PeerGoneError("the gateway's answer does not say where it ends"))
         elif not reason.check(ResponseDone):
@@ -111,7 +111,7 @@ class AnswerBody(Protocol):
             self._finish(None)
 
     async def next(self) -> bytes:
-        """The next piece, empty at the end; PeerGoneError if the answer is broken off, PeerTimeoutError if it stalls."""
+        """The next piece, empty at the end; PeerGoneError if the answer is cut off, PeerTimeoutError if it stalls."""
         while not self._pieces:
             if self._error is not None:
                 raise self._error
@@ -126,7 +126,7 @@ class AnswerBody(Protocol):
         return piece
 
     def abort(self) -> None:
-        """Take no more; the connection is closed unless the answer has ended."""
+        """Stop reading; the connection is closed unless the answer has ended."""
         if not self._is_over:
             self._finish(PeerGoneError("the answer was abandoned"))
             if self.transport is not None:

@@ -1,4 +1,4 @@
-"""A command's connection to the grid through a gateway, and what the gateway says of itself. [spec webapi 9.1]"""
+"""A command's connection to the grid through a gateway, and the gateway's own state. [spec webapi 9.1]"""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _NAMED = re.compile(r" via \S+ \(([^()]+)\)$")
 
 @frozen
 class GatewayConnection:
-    """Asks the gateway for everything; it knows the servers."""
+    """Sends everything to the gateway, which knows the servers."""
 
     client: GatewayClient
 
     @property
     def runtime(self) -> Runtime:
-        """Clock, processor and entropy of this process."""
+        """The process's clock, CPU pool and entropy."""
         return self.client.runtime
 
     async def open_store(self, observer: Observer = ignore_events) -> GatewayStore:
-        """The gateway's grid; asks nothing yet."""
+        """The gateway's store; sends no request yet."""
         return GatewayStore(client=self.client, observer=observer)
 
     def store_without_servers(self) -> GatewayStore:
@@ -42,19 +42,20 @@ class GatewayConnection:
     async def read_immutable(
         self, cap: ImmutableFileCap, sink: Sink, offset: int, length: int | None, observer: Observer
     ) -> int:
-        """Bytes read of an immutable file."""
+        """Read an immutable file and return the number of bytes."""
         return await GatewayStore(client=self.client, observer=observer).read(cap, sink, offset, length)
 
     def survey(self, store: Store) -> GatewaySurvey:
-        """Reads streams of the gateway."""
+        """A survey that reads the gateway's streams."""
         assert isinstance(store, GatewayStore)
         return GatewaySurvey(store)
 
 
 async def ask_gateway(connection: object) -> dict[str, object]:
-    """The state in the shape of `grid status --json`, as far as a gateway knows it; GatewayError if it is no gateway.
+    """The state in the form of `grid status --json`, as far as a gateway reports it; GatewayError if it is not a
+    gateway.
 
-    connection: a GatewayConnection, as any operation of a command gets it.
+    connection: a GatewayConnection, as commands' operations receive it.
     """
     assert isinstance(connection, GatewayConnection)
     answer = await connection.client.json("GET", [""], [("t", "json")], limit=MAX_STATUS_JSON)
@@ -62,7 +63,7 @@ async def ask_gateway(connection: object) -> dict[str, object]:
 
 
 def parse_state(answer: object) -> dict[str, object]:
-    """The same of an answer at hand."""
+    """Parse an answer into the same form."""
     match answer:
         case {"introducers": {"statuses": list(statuses)}, "servers": list(servers)}:
             introducers = [_introducer(number, status) for number, status in enumerate(statuses)]
@@ -76,7 +77,7 @@ def parse_state(answer: object) -> dict[str, object]:
 
 def _introducer(number: int, status: object) -> dict[str, object]:
     text = _text(status)
-    # 1.20: `Connected to HINT via tcp`; Grid: the same with ` (NAME)` after it.
+    # 1.20: `Connected to HINT via tcp`; Grid: the same with ` (NAME)` appended.
     is_connected = text.lower().startswith(_CONNECTED)
     named = _NAMED.search(text) if is_connected else None
     return {

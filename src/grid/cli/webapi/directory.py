@@ -1,7 +1,7 @@
 """A directory behind a gateway. [spec webapi 5]
 
-Paths are looked up name by name, as a direct store does, so that errors read the same; the gateway
-keeps what it read last. Edits of one kind go in one request.
+Paths are looked up name by name, as in a direct store, so errors read the same; the gateway caches what it read last.
+Edits of the same kind share a request.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ CHILDREN_AT_ONCE = 4000
 
 @frozen(eq=False)
 class RemoteDirectory:
-    """One directory, open for what its cap permits."""
+    """One directory, with the permissions of its capability."""
 
     client: GatewayClient
     cap: DirectoryCap
 
     @property
     def is_writable(self) -> bool:
-        """Whether this cap permits changes."""
+        """Whether this capability permits changes."""
         return self.cap.authority == "write"
 
     async def list(self) -> Mapping[str, Child]:
-        """The children that can be listed, in ascending order of their names. AuthorityError with a verify cap."""
+        """The children that can be listed, sorted by name. AuthorityError with a verify capability."""
         return (await self.listing())[0]
 
     async def listing(self) -> tuple[Mapping[str, Child], int]:
-        """What `list` gives, and how many bytes it took."""
+        """The result of `list`, and its size in bytes."""
         if self.cap.authority == "verify":
             raise AuthorityError("this is a verify capability: use the read or write capability to read the directory")
         answer = await self.client.json("GET", self._path, [("t", "json")], limit=MAX_LISTING_JSON)
@@ -58,7 +58,10 @@ class RemoteDirectory:
         return children, 1000 * len(children)
 
     async def get(self, path: Sequence[str]) -> Child:
-        """The child at the end of a path. NoSuchChildError, ChildOfWrongTypeError for the first name that does not fit."""
+        """The child at the end of a path.
+
+        NoSuchChildError, ChildOfWrongTypeError for the first name that does not fit.
+        """
         child = Child(target=self.cap)
         directory = self
         for depth, given in enumerate(path):
@@ -74,9 +77,9 @@ class RemoteDirectory:
         return child
 
     async def edit(self, edits: Sequence[Edit]) -> None:
-        """Make all of the edits: those that set links in one request for each run of them, removals one by one.
+        """Make all edits: links are set in one request per run, removals one by one.
 
-        NotWriteableError; ExistingChildError, NoSuchChildError, ChildOfWrongTypeError of the first that does not fit.
+        NotWriteableError; ExistingChildError, NoSuchChildError, ChildOfWrongTypeError for the first that does not fit.
         """
         if not self.is_writable:
             raise NotWriteableError("this capability cannot change the directory: use its write capability")
@@ -90,10 +93,10 @@ class RemoteDirectory:
                 await (self._remove(edit) if isinstance(edit, RemoveChild) else self._annotate(edit))
 
     async def make_directories(self, path: Sequence[str], *, format: FormatName | None = None) -> RemoteDirectory:
-        """The directory at the end of a path; those that are missing are made.
+        """The directory at the end of a path; missing directories are created.
 
-        One request, where 1.20 understands it: it takes a name in the path that is also the last for the last, and
-        gives the format to the last one only. [spec webapi 5.1]
+        One request, except where 1.20 misunderstands it: it takes a name in the path that equals the last one for the
+        last, and applies the format only to the last. [spec webapi 5.1]
         """
         if not path:
             return self
@@ -148,12 +151,12 @@ class RemoteDirectory:
 
 
 def link_conflict(shown: str) -> Callable[[str], GridError]:
-    """What a 409 means to a request that makes links."""
+    """Translates status 409 for a request that makes links."""
     return lambda text: ExistingChildError(f"there is already a {shown!r} in the directory", name=shown)
 
 
 def _batches(links: Sequence[SetChild]) -> Iterator[Sequence[SetChild]]:
-    """Runs of links, each name once in a run: a later one of the same name is a change of its own."""
+    """Split the links into runs that contain each name once: a second link of the same name is a separate change."""
     batch: dict[str, SetChild] = {}
     for link in links:
         if link.name in batch or len(batch) >= CHILDREN_AT_ONCE:
@@ -165,7 +168,7 @@ def _batches(links: Sequence[SetChild]) -> Iterator[Sequence[SetChild]]:
 
 
 def _fits(child: Child, edit: RemoveChild) -> bool:
-    """Whether the removal is to be made; ChildOfWrongTypeError if the child is of another type than it has to be."""
+    """Whether to make the removal; ChildOfWrongTypeError if the child does not have the required type."""
     if edit.must_be is not None and not isinstance(child.target, UnknownChild):
         found = "directory" if isinstance(child.target, DirectoryCap) else "file"
         if found != edit.must_be:

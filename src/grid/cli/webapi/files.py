@@ -1,4 +1,4 @@
-"""Files through a gateway: reading with every byte counted, and mutable files in place. [spec webapi 4]"""
+"""Files through a gateway: verified lengths when reading, and mutable files. [spec webapi 4]"""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from grid.ports import Buffer, Event, Observer, Sink, Source
 from grid.sinks import BytesSink
 
 MISTAKE: Final = b"problem during download\n"
-"""What 1.20 writes into a file when it cannot go on: it may fill just what is missing. [spec webapi 4.5]"""
+"""What 1.20 writes into a file when it cannot continue; it may be exactly as long as the missing part. [spec webapi
+4.5]
+"""
 
 SUSPICIOUS_SIZE = 128 * 1024
-"""Files up to this size are one segment, and fail before their first byte if at all."""
+"""Files up to this size are one segment; if they fail, they do so before their first byte."""
 
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})", re.ASCII)
 
 
 def readable(cap: KnownCap) -> KnownCap:
-    """What of a cap is shown to a gateway to read a file: no more than it takes. CapError, AuthorityError."""
+    """The weakest capability with which a gateway can read the file. CapError, AuthorityError."""
     if isinstance(cap, DirectoryCap):
         raise CapError("this is the capability of a directory, not of a file")
     if cap.authority == "verify":
@@ -38,9 +40,11 @@ def readable(cap: KnownCap) -> KnownCap:
 async def read_file(
     client: GatewayClient, cap: KnownCap, sink: Sink, offset: int, length: int | None, observer: Observer
 ) -> int:
-    """Write bytes of a file to the sink, in order; how many they were. GatewayError, PeerGoneError if some lack.
+    """Write bytes of a file to the sink in order and return their number.
 
-    The file's bytes are the gateway's word: it has the read cap, decrypts and proves.
+    GatewayError or PeerGoneError if some are missing.
+
+    We trust the gateway for the contents: it has the read capability, decrypts and verifies.
     """
     cap = readable(cap)
     if isinstance(cap, LitCap):
@@ -92,7 +96,7 @@ class _Reading:
             return answer.length
         if answer.status != 206:
             if self.offset >= answer.length:
-                return 0  # 1.20 sends all of a file for a range past its end. [spec webapi 4.3]
+                return 0  # 1.20 sends the whole file for a range past its end. [spec webapi 4.3]
             raise GatewayError("the gateway's answer is not the range that was asked for")
         match = _CONTENT_RANGE.fullmatch(answer.content_range)
         if match is None:
@@ -119,7 +123,7 @@ class _Reading:
         return got
 
     async def _confirm_tail(self, got: int) -> None:
-        """Ask for the end once more if it may be what 1.20 writes where it cannot go on."""
+        """Request the end once more if it could be 1.20's error text."""
         if not any(self.tail.endswith(MISTAKE[:count]) for count in range(1, len(MISTAKE) + 1)):
             return
         gathered = BytesSink()
@@ -135,14 +139,14 @@ class _Reading:
 
 @frozen
 class RemoteFile:
-    """A mutable file behind a gateway; CapError if the cap is not that of a mutable file."""
+    """A mutable file behind a gateway; CapError if the capability is not that of a mutable file."""
 
     client: GatewayClient
     cap: KnownCap
     observer: Observer
 
     async def size(self) -> int:
-        """Bytes of the newest version that can be read; NotEnoughSharesError if there is none."""
+        """Bytes of the newest readable version; NotEnoughSharesError if there is none."""
         answer = await self.client.json("GET", ["uri", self.cap.to_string()], [("t", "json")], limit=MAX_CHECK_JSON)
         match answer:
             case ["filenode", {"size": int(size)}] if size >= 0:
@@ -152,7 +156,10 @@ class RemoteFile:
         raise GatewayError("the gateway's answer does not describe a file")
 
     async def overwrite(self, contents: Buffer | Source) -> None:
-        """Replace the contents. AuthorityError without the write cap; ConflictError if somebody else writes too."""
+        """Replace the contents.
+
+        AuthorityError without the write capability; ConflictError if somebody else writes too.
+        """
         if self.cap.authority != "write":
             raise AuthorityError(
                 "this capability can only read the file: use its write capability to replace the contents"
@@ -166,7 +173,7 @@ class RemoteFile:
 
 
 def progress(client: GatewayClient, source: Source, observer: Observer) -> Callable[[int], None]:
-    """Tells the observer of bytes sent."""
+    """A function that reports sent bytes to the observer."""
     now = client.runtime.clock.now
     observer(Event(at=now(), what="phase", detail="sending", total=source.size))
     return lambda count: observer(Event(at=now(), what="progress", count=count, total=source.size))

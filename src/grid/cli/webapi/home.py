@@ -1,7 +1,7 @@
-"""What a command that goes through a gateway has of this machine: aliases, the local database, and room to spool.
+"""Local state of a command that uses a gateway: aliases, the local database, and spool space.
 
-They are those of the client directory, if there is one; without one there are no aliases, and what is noted is gone
-when the command ends. Nothing of a configuration is read: a directory of Tahoe-LAFS serves as well.
+They belong to the client directory, if there is one. Without one there are no aliases, and everything recorded is
+discarded when the command ends. The configuration is not read, so a directory of Tahoe-LAFS works as well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from grid.node.files import make_private_directory, read_text
 
 @frozen(kw_only=True)
 class GatewayHome:
-    """address: of the gateway. is_lasting: whether the directory is there when the command has ended."""
+    """address: of the gateway. is_lasting: whether the directory still exists after the command."""
 
     address: GatewayAddress = field(repr=False)
     path: Path
@@ -27,19 +27,19 @@ class GatewayHome:
 
     @property
     def private(self) -> Path:
-        """Where aliases and the local database are."""
+        """The directory of aliases and the local database."""
         return self.path / "private"
 
     @property
     def temporary_path(self) -> Path:
-        """Where uploads are spooled."""
+        """The directory in which uploads are spooled."""
         return self.path / "tmp"
 
 
 def open_gateway_home(context: click.Context, path: Path, gateway: str, ca_file: str | None) -> GatewayHome:
     """The home for this gateway: a URL, or `node` for the one that runs in the client directory.
 
-    click.UsageError for what is no URL of one; ConfigError if none runs there.
+    click.UsageError for an invalid URL; ConfigError if no gateway runs there.
     """
     exists = path.is_dir()
     if gateway == "node":

@@ -1,7 +1,7 @@
-"""Requests to a gateway: one pool of connections, deadlines, and answers of which no byte too many is taken.
+"""Requests to a gateway: a connection pool, deadlines, and answers of bounded size.
 
-Nothing is followed and nothing is repeated that might do something twice. An error never has the URL of a request in
-it, as that has a capability in it.
+It follows no redirects, and repeats no request that might have an effect twice. No error contains a request's URL,
+because that contains a capability.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from grid.runtime import with_deadline
 
 CONNECT_S = 30.0
 ANSWER_S = 900.0
-"""How long an answer may be in coming: 1.20 says nothing until a whole file is checked or repaired."""
+"""Seconds to wait for an answer: 1.20 sends nothing until a whole file is checked or repaired."""
 SLOWEST = 128 * 1024
-"""Bytes a second at which a gateway stores what was sent to it, at least."""
+"""The slowest rate, in bytes per second, at which a gateway is expected to store what it received."""
 STALL_S = 300.0
-"""How long an answer may stop in its middle."""
+"""Seconds that an answer may stall."""
 STREAM_STALL_S = 3600.0
-"""How long a stream over a tree may be silent: one object may be large."""
+"""Seconds that a stream over a tree may be silent: a single object may be large."""
 KEPT_IDLE_S = 10
-"""How long a connection waits for the next request: less than any gateway keeps it."""
+"""Seconds to keep an idle connection: less than any gateway keeps it."""
 
 USER_AGENT = "grid"
 
@@ -54,7 +54,7 @@ Query = Sequence[tuple[str, str]]
 
 @frozen
 class Answer:
-    """An answer whose status is a success. length: of the body, if it is said."""
+    """An answer with a successful status. length: of the body, if known."""
 
     status: int
     length: int | None
@@ -62,7 +62,7 @@ class Answer:
     body: AnswerBody
 
     async def read_all(self, limit: int) -> bytes:
-        """The whole body; GatewayError if there is more of it than the limit."""
+        """Read the whole body; GatewayError if it exceeds the limit."""
         pieces = []
         size = 0
         while piece := await self.body.next():
@@ -79,7 +79,10 @@ class GatewayClient:
     def __init__(
         self, address: GatewayAddress, runtime: Runtime, reactor: Any, warn: Callable[[str], None] = lambda text: None
     ) -> None:
-        """Opens nothing. warn: called with each warning of the gateway. ConfigError for a file of certificates that cannot be used."""
+        """Opens nothing yet. warn: called with each warning of the gateway.
+
+        ConfigError for an invalid file of certificates.
+        """
         self.address = address
         self.runtime = runtime
         self._reactor = reactor
@@ -87,12 +90,12 @@ class GatewayClient:
         self._pool = make_pool(reactor, persistent=True, idle_s=KEPT_IDLE_S)
         policy = tls_policy(address)
         self._client = HTTPClient(make_agent(reactor, policy, CONNECT_S, self._pool))
-        # Where an answer that fails in its middle would leave the connection open, as 1.20 does, one of its own.
+        # For answers that leave the connection open when they fail halfway, as 1.20's do: a fresh connection each.
         once = make_agent(reactor, policy, CONNECT_S, make_pool(reactor, persistent=False))
         self._client_once = HTTPClient(once)
 
     async def close(self) -> None:
-        """Close the idle connections, that of an answer just given up included."""
+        """Close the idle connections, including that of an answer just given up."""
         await self.runtime.clock.sleep(0)
         await self._pool.closeCachedConnections()
 
@@ -110,10 +113,12 @@ class GatewayClient:
         sent: Callable[[int], None] | None = None,
         conflict: Callable[[str], GridError] | None = None,
     ) -> AsyncGenerator[Answer, None]:
-        """The answer to a request, if it is a success, else the error that it stands for; given up at the block's end.
+        """Send a request and yield the answer, or raise the error that its status stands for.
 
-        segments: of the path, below the gateway's URL. once: on a connection of its own. sent: called with the number of bytes sent.
-        conflict: what a 409 means. PeerGoneError, PeerTimeoutError.
+        Leaving the block drops the answer.
+
+        segments: of the path, below the gateway's URL. once: use a fresh connection. sent: called with the number of
+        bytes sent. conflict: translates status 409. PeerGoneError, PeerTimeoutError.
         """
         source = MemorySource(body) if isinstance(body, bytes) else body
         arguments: dict[str, Any] = {} if source is None else {"data": SourceProducer(source, sent)}
@@ -155,7 +160,7 @@ class GatewayClient:
             taken.abort()
 
     async def text(self, method: str, segments: Sequence[str], query: Query = (), **options: Any) -> str:
-        """The text of a short answer, such as a capability; the errors of `ask`."""
+        """The text of a short answer, such as a capability; raises the errors of `ask`."""
         async with self.ask(method, segments, query, **options) as answer:
             data = await answer.read_all(65536 + 2)
         try:
@@ -164,7 +169,7 @@ class GatewayClient:
             raise GatewayError("the gateway's answer is not text") from None
 
     async def json(self, method: str, segments: Sequence[str], query: Query = (), *, limit: int, **options: Any) -> Any:
-        """The value in an answer of at most `limit` bytes of JSON; the errors of `ask`."""
+        """The value of a JSON answer of at most `limit` bytes; raises the errors of `ask`."""
         async with self.ask(method, segments, query, **options) as answer:
             data = await answer.read_all(limit)
         if len(data) > 2**18:
@@ -178,12 +183,12 @@ class GatewayClient:
         return self.address.base + path + (f"?{asked}" if asked else "")
 
     def _headers(self, more: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
-        # With text/plain 1.20 tells of its own failures in plain text. [spec webapi 1.6]
+        # With text/plain, 1.20 reports its own failures as plain text. [spec webapi 1.6]
         fields = {"User-Agent": USER_AGENT, "Accept": "text/plain, application/octet-stream", **dict(more)}
         return {name: [value] for name, value in fields.items()}
 
     def _explain(self, error: Exception) -> GridError:
-        """What made a request fail; no text of the error itself, which may have a URL in it."""
+        """Why a request failed, without the error's own text, which may contain a URL."""
         where = self.address.shown
         match error:
             case RequestGenerationFailed():
@@ -215,7 +220,7 @@ class GatewayClient:
 
 
 def parse_json(data: bytes) -> Any:
-    """The value; GatewayError if there is none."""
+    """Parse JSON; GatewayError if it is malformed."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
@@ -223,7 +228,7 @@ def parse_json(data: bytes) -> Any:
 
 
 async def _refusal_text(body: AnswerBody) -> bytes:
-    """The beginning of a refusal's body; as much as came, if it is broken off."""
+    """The beginning of a refusal's body, or whatever part of it arrived."""
     text = b""
     try:
         while len(text) < MAX_REFUSAL_TEXT and (piece := await body.next()):
@@ -243,7 +248,7 @@ def _header(response: Any, name: str) -> str:
 
 
 def _reasons(error: Any) -> list[BaseException]:
-    """What Twisted says led to the error."""
+    """The underlying errors, as Twisted reports them."""
     given = error.args[0] if error.args else []
     given = getattr(error, "reasons", given)
     failures = given if isinstance(given, list) else [given]

@@ -1,6 +1,6 @@
-"""What a gateway's refusal means: from a status and the text with it to the error of a direct command. Pure.
+"""Translates a gateway's refusal, a status and a text, to the error that a direct command would raise. Pure.
 
-The text comes from outside: it is cut, flattened, and stripped of everything that looks like a capability or a URL.
+The text is untrusted: it is truncated, flattened, and stripped of everything that looks like a capability or a URL.
 [spec webapi 1.6]
 """
 
@@ -32,7 +32,7 @@ from grid.node.redaction import one_line
 
 MAX_SHOWN = 300
 MAX_REFUSAL_TEXT = 16 * 1024
-"""Bytes of an error's body that are looked at."""
+"""Bytes examined of an error's body."""
 
 _URLS = re.compile(r"\bhttps?://[^\s'\"()<>,]*")
 _TAGS = re.compile(r"<(?:script|style|title|head)\b.*?</(?:script|style|title|head)\s*>|<[^>]{0,1000}>", re.S | re.I)
@@ -42,7 +42,7 @@ _NAMED = re.compile(r"\b([A-Z][A-Za-z]{3,40}(?:Error|Exception))\b")
 
 
 class GatewayError(GridError):
-    """The gateway did not do what it was asked, or what it answered cannot be an answer."""
+    """The gateway did not do what it was asked, or sent an invalid answer."""
 
 
 def _shares(text: str) -> GridError:
@@ -50,7 +50,7 @@ def _shares(text: str) -> GridError:
 
 
 def _unhappy(text: str) -> GridError:
-    """With the numbers in 1.20's words, if they are those that are known."""
+    """The error with the numbers from 1.20's message, if that has the known form."""
     found = _UNHAPPY.search(text)
     if found is None:
         return NoServersError(text)
@@ -92,7 +92,7 @@ _BY_STATUS: dict[int, Callable[[str], GridError]] = {
 
 
 def refusal(status: int, body: bytes, conflict: Callable[[str], GridError] | None = None) -> GridError:
-    """The error that an answer with this status and body stands for. conflict: what a 409 means to this request."""
+    """The error for an answer with this status and body. conflict: translates status 409 for this request."""
     text = readable_text(body)
     if 300 <= status < 400:
         return GatewayError(f"the gateway redirects (HTTP {status}), which is not followed; is its URL right?")
@@ -104,13 +104,13 @@ def refusal(status: int, body: bytes, conflict: Callable[[str], GridError] | Non
 
 
 def stream_error(line: bytes) -> GridError:
-    """The error that a line `ERROR: TYPE(MESSAGE)` of a stream stands for. [spec webapi 7.3]"""
+    """The error for a line `ERROR: TYPE(MESSAGE)` of a stream. [spec webapi 7.3]"""
     text = readable_text(line.removeprefix(b"ERROR:"))
     return (_by_name(line) or GatewayError)(f"the gateway: {text or 'no reason given'}")
 
 
 def readable_text(body: bytes) -> str:
-    """Text for a person: one short line, without marks, capabilities and URLs."""
+    """One short line for people, without control characters, capabilities and URLs."""
     text = body[:MAX_REFUSAL_TEXT].decode("utf-8", "replace")
     if text.lstrip().startswith("{"):
         try:
@@ -130,6 +130,6 @@ def readable_text(body: bytes) -> str:
 
 
 def _by_name(body: bytes) -> Callable[[str], GridError] | None:
-    """What the name of an exception in the text stands for: the last that is known, as in a traceback."""
+    """The error for the last known exception name in the text, as in a traceback."""
     names = _NAMED.findall(body[-MAX_REFUSAL_TEXT:].decode("utf-8", "replace"))
     return next((_BY_NAME[name] for name in reversed(names) if name in _BY_NAME), None)

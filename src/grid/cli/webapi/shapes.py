@@ -1,6 +1,6 @@
-"""The JSON of the web API as values, and back: children, health, repairs, lines of streams. [spec webapi 5.4, 6, 8]
+"""Converts the web API's JSON to values and back: children, health, repairs, lines of streams. [spec webapi 5.4, 6, 8]
 
-What a gateway answers is checked like everything from outside: GatewayError says what does not fit.
+A gateway's answers are validated like all input: GatewayError says what is wrong.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _COUNTS = ("count-shares-good", "count-shares-needed", "count-shares-expected", 
 
 @frozen(kw_only=True)
 class RemoteHealth:
-    """What a gateway's check found. corrupt: (server, share number)."""
+    """The result of a gateway's check. corrupt: (server, share number)."""
 
     storage_index: str
     healthy: bool
@@ -34,12 +34,12 @@ class RemoteHealth:
     _json: dict[str, object] = field(factory=dict, repr=False)
 
     def to_json(self) -> dict[str, object]:
-        """The CHECK object, as it came. [spec webapi 6.2]"""
+        """The CHECK object as received. [spec webapi 6.2]"""
         return self._json
 
 
 RemoteMended = RepairResult[RemoteHealth]
-"""What a gateway's repair did."""
+"""The result of a gateway's repair."""
 
 LITERAL_HEALTH = RemoteHealth(
     storage_index="",
@@ -51,7 +51,7 @@ LITERAL_HEALTH = RemoteHealth(
 
 
 def parse_listing(data: object, *, is_mutable: bool) -> dict[str, Child]:
-    """The children in the answer to `t=json` of a directory, in ascending order of their names."""
+    """The children in the answer to `t=json` of a directory, sorted by name."""
     kind, properties = _node(data)
     children = properties.get("children")
     if kind != "dirnode" or not isinstance(children, dict) or len(children) > MAX_DIRECTORY_ENTRIES:
@@ -61,7 +61,7 @@ def parse_listing(data: object, *, is_mutable: bool) -> dict[str, Child]:
 
 
 def parse_child(data: object, *, deep_immutable: bool) -> Child:
-    """An entry of a listing."""
+    """Parse an entry of a listing."""
     _, properties = _node(data)
     metadata = properties.get("metadata", {})
     if not isinstance(metadata, dict):
@@ -81,7 +81,7 @@ def describe_children(children: Mapping[str, Child]) -> dict[str, object]:
 
 
 def describe_link(target: Target, metadata: Mapping[str, object] | None) -> list[object]:
-    """One of them. metadata: None leaves what an old link of that name has."""
+    """One link of it. metadata: None keeps that of an existing link of the same name."""
     kind, properties = describe_child(Child(target=target))
     assert isinstance(properties, dict)
     caps: dict[str, object] = {name: properties[name] for name in ("rw_uri", "ro_uri") if name in properties}
@@ -91,7 +91,7 @@ def describe_link(target: Target, metadata: Mapping[str, object] | None) -> list
 
 
 def parse_health(data: object) -> RemoteHealth:
-    """The CHECK object of an object with shares, or of one without."""
+    """Parse a CHECK object, of an object with or without shares."""
     checked = _object(data)
     results = _object(checked.get("results"))
     index = checked.get("storage-index")
@@ -120,7 +120,7 @@ def parse_health(data: object) -> RemoteHealth:
 
 
 def parse_mended(data: object) -> RemoteMended:
-    """The CHECK-AND-REPAIR object, or the result for an object without shares."""
+    """Parse a CHECK-AND-REPAIR object, or the result for an object without shares."""
     repaired = _object(data)
     if "pre-repair-results" not in repaired:
         if repaired.get("storage-index") != "":
@@ -135,7 +135,7 @@ def parse_mended(data: object) -> RemoteMended:
 
 
 def parse_visited(unit: Mapping[str, object]) -> Visited:
-    """What a line of a stream is about."""
+    """The object that a line of a stream describes."""
     path, cap = unit.get("path"), unit.get("cap")
     if not isinstance(path, list) or not all(isinstance(name, str) for name in path) or not isinstance(cap, str | None):
         raise GatewayError("a line of the gateway's stream names no object")
@@ -147,7 +147,7 @@ def parse_visited(unit: Mapping[str, object]) -> Visited:
 
 
 def directory_cap(text: str) -> DirectoryCap:
-    """The capability of a directory that a gateway answered with; GatewayError."""
+    """Parse a directory's capability in a gateway's answer; GatewayError."""
     cap = parse_cap(text)
     if not isinstance(cap, DirectoryCap):
         raise GatewayError("the gateway's answer is not the capability of a directory")

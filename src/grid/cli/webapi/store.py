@@ -1,6 +1,6 @@
-"""A grid behind a gateway as a Store: one request where a direct store has an operation. [spec webapi 3, 5, 6]
+"""A Store behind a gateway: one request per operation of a direct store. [spec webapi 3, 5, 6]
 
-Whatever the gateway answers is checked: a new cap is of the kind and size of what was stored.
+All answers are validated: a new capability must have the kind and size of what was stored.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ JSON = (("Content-Type", "application/json"),)
 
 @frozen(kw_only=True, eq=False)
 class GatewayStore:
-    """A client's view of the grid of a gateway, which knows every cap that it is used with."""
+    """A client's view of a gateway's grid. The gateway learns every capability used with it."""
 
     client: GatewayClient = field(repr=False)
     observer: Observer = field(default=ignore_events, repr=False)
@@ -78,16 +78,19 @@ class GatewayStore:
 
     @property
     def runtime(self) -> Runtime:
-        """Clock, processor and entropy of this process."""
+        """The process's clock, CPU pool and entropy."""
         return self.client.runtime
 
     @property
     def convergence(self) -> None:
-        """None: the gateway's secret is its own."""
+        """None, because the gateway uses its own secret."""
         return None
 
     async def put_immutable(self, source: Source, *, segment_size: int | None = None) -> ChkCap | LitCap:
-        """Store an immutable file, as the gateway encodes; one that fits is put into its cap right here."""
+        """Store an immutable file with the gateway's encoding.
+
+        A tiny file becomes a literal capability without a request.
+        """
         if source.size <= LIT_SIZE:
             return LitCap(data=bytes(await source.read_at(0, source.size)))
         sent = progress(self.client, source, self.observer)
@@ -99,7 +102,7 @@ class GatewayStore:
     async def put_mutable(
         self, source: Source | Buffer, *, format: FormatName | None = None, key: PrivateKey | None = None
     ) -> WriteCap:
-        """Store a new mutable file. key: its private key, which the gateway gets to know in any case."""
+        """Store a new mutable file. key: its private key, which the gateway learns in any case."""
         if isinstance(source, bytes | bytearray | memoryview):
             source = MemorySource(source)
         query = [("format", format.upper())] if format else [("mutable", "true")]
@@ -112,32 +115,32 @@ class GatewayStore:
         return cap
 
     def open_mutable(self, cap: KnownCap) -> RemoteFile:
-        """The mutable file of this cap. CapError for any other kind of cap."""
+        """The mutable file of this capability. CapError for any other kind."""
         if isinstance(cap, DirectoryCap) or not cap.is_mutable:
             raise CapError("this is not the capability of a mutable file")
         return RemoteFile(self.client, cap, self.observer)
 
     async def read(self, cap: KnownCap, sink: Sink, offset: int = 0, length: int | None = None) -> int:
-        """Write bytes offset .. offset + length (None: to the end) of a file to the sink; how many they were."""
+        """Write bytes offset .. offset + length (None: to the end) of a file to the sink, and return their number."""
         if isinstance(cap, SliceCap | SequenceCap):
-            # Put together here: a gateway of 1.20 does not know such files.
+            # Assembled here, since a gateway of 1.20 does not know such files.
             return await self._extents.read(cap, sink, offset, length)
         return await read_file(self.client, cap, sink, offset, length, self.observer)
 
     async def size(self, cap: KnownCap) -> int:
-        """Bytes of a file; asks only if it is mutable."""
+        """Bytes of a file; sends a request only if it is mutable."""
         if isinstance(cap, ImmutableFileCap):
             return cap.size
         return await self.open_mutable(cap).size()
 
     async def check(self, cap: KnownCap, *, verify: bool = False, add_lease: bool = False) -> RemoteHealth:
-        """The health of a file or a directory."""
+        """Check the health of a file or directory."""
         if cap.storage_index is None:
             return LITERAL_HEALTH
         return parse_health(await self._check(cap, [("verify", verify), ("add-lease", add_lease)]))
 
     async def repair(self, cap: KnownCap, *, force: bool = False) -> RemoteMended:
-        """Verify a file or a directory and make it whole; a mutable one takes its write cap (AuthorityError)."""
+        """Verify and repair a file or directory; a mutable one needs its write capability (AuthorityError)."""
         if force:
             raise MustForceRepairError("--force works only without --gateway")
         if cap.storage_index is None:
@@ -154,19 +157,19 @@ class GatewayStore:
         return answer
 
     def directory(self, cap: DirectoryCap) -> RemoteDirectory:
-        """The directory of this cap; CapError if its numbers cannot be those of a file."""
+        """The directory of this capability; CapError if its numbers are impossible for a file."""
         require_usable(cap)
         return RemoteDirectory(self.client, cap)
 
     async def create_directory(
         self, children: Mapping[str, Child] | None = None, *, format: FormatName | None = None
     ) -> DirectoryCap:
-        """Store a new mutable directory with these children, whose metadata is stored as it is given."""
+        """Store a new mutable directory with these children and their metadata."""
         query = [("format", format.upper())] if format else []
         if not children:
             answer = await self.client.text("POST", ["uri"], [("t", "mkdir"), *query])
         else:
-            # 1.20 takes no format with children: it is that of its configuration then.
+            # With children, 1.20 accepts no format, and uses the one of its configuration.
             query = [("t", "mkdir-with-children"), *query]
             answer = await self.client.text("POST", ["uri"], query, body=_children(children), headers=JSON)
         cap = directory_cap(answer)
@@ -175,7 +178,7 @@ class GatewayStore:
         return cap
 
     async def create_immutable_directory(self, children: Mapping[str, Child]) -> DirectoryCap:
-        """Store a directory that never changes; MustBeDeepImmutableError if one of its children may."""
+        """Store an immutable directory; MustBeDeepImmutableError if a child is mutable."""
         answer = await self.client.text(
             "POST", ["uri"], [("t", "mkdir-immutable")], body=_children(children), headers=JSON
         )
@@ -187,21 +190,23 @@ class GatewayStore:
     async def move(
         self, source: Trail, name: str, target: Trail, new_name: str, *, overwrite: Overwrite = True
     ) -> None:
-        """Move or rename a link, in one request where names allow it; the errors of `grid.directory.moving.move`."""
+        """Move or rename a link, in one request if the names allow it; raises the errors of
+        `grid.directory.moving.move`.
+        """
         require_writable(source, target)
         name, new_name = normalize_name(name), normalize_name(new_name)
         is_rename = same_directory(source.end, target.end)
         if is_rename and name == new_name:
             return
         if not (_is_plain(name) and _is_plain(new_name)):
-            # The request for it takes such names for others. [spec webapi 5.3]
+            # The request would misread such names. [spec webapi 5.3]
             await move(self, source, name, target, new_name, overwrite=overwrite)
             return
         children = await self.directory(source.end).list()
         find_child(children, name)
         fields = {"t": "relink", "from_name": name, "to_name": new_name, "replace": replace_word(overwrite)}
         if not is_rename:
-            # The gateway looks too; one of 1.20 does not.
+            # Our gateway checks as well, but 1.20 does not.
             fields["to_dir"] = "/".join(_address(await settle_way(self, source, children, name, target)))
         await self.client.text(
             "POST",
@@ -212,19 +217,21 @@ class GatewayStore:
         )
 
     def observed_by(self, observer: Observer) -> GatewayStore:
-        """A store behind the same gateway with another observer."""
+        """The same store with another observer."""
         return evolve(self, observer=observer)
 
 
 def _address(trail: Trail) -> list[str]:
-    """A root and a path, by which the gateway sees the way; the directory's own capability where names prevent that."""
+    """A root and a path, from which the gateway sees the trail; or the directory's own capability if names prevent
+    that.
+    """
     if not all(map(_is_plain, trail.names)):
         return [trail.end.to_string()]
     return [trail.directories[0].to_string(), *trail.names]
 
 
 def _is_plain(name: str) -> bool:
-    """Whether a request takes the name as it is."""
+    """Whether a request can carry the name unchanged."""
     return "/" not in name and bool(name) and name.strip() == name
 
 

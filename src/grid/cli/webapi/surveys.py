@@ -1,7 +1,7 @@
-"""Surveys of a tree behind a gateway, which the gateway makes and streams, a line for each object. [spec webapi 7.3]
+"""Surveys of a tree behind a gateway, which streams one line per object. [spec webapi 7.3]
 
-1.20 gives up at the first directory that it cannot read. The survey goes on from there by itself then: it walks with
-listings and checks one by one, leaving out what was reported, so that as much is seen as directly.
+1.20 gives up at the first directory that it cannot read. Then the survey continues by itself, with single listings and
+checks, skipping what was already reported, so the result is as complete as that of a direct survey.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from grid.errors import GridError
 from grid.limits import MAX_CHECK_JSON
 
 _OF_DIRECTORIES = ("size-directories", "largest-directory")
-"""Statistics that listings do not tell."""
+"""Statistics that listings do not contain."""
 
 Unit = Mapping[str, object]
 
@@ -34,7 +34,7 @@ class _BrokenOffError(Exception):
 
 @frozen
 class GatewaySurvey:
-    """Reads the streams of a gateway."""
+    """A survey that reads a gateway's streams."""
 
     store: GatewayStore
 
@@ -80,7 +80,7 @@ class GatewaySurvey:
     async def _units(
         self, root: DirectoryCap, query: list[tuple[str, str]], on_stats: OnStats
     ) -> AsyncGenerator[Unit, None]:
-        """The lines of a stream but the last, which goes to on_stats; _BrokenOffError."""
+        """Yield the lines of a stream except the last, which goes to on_stats; _BrokenOffError."""
         finished = False
         async with aclosing(_lines(self.store.client, root, query)) as lines:
             async for line in lines:
@@ -101,7 +101,7 @@ class GatewaySurvey:
 async def _lines(
     client: GatewayClient, root: DirectoryCap, query: list[tuple[str, str]]
 ) -> AsyncGenerator[bytes, None]:
-    """Lines as they come; GatewayError for one that is too long."""
+    """Yield lines as they arrive; GatewayError for one that is too long."""
     begun: list[bytes] = []
     size = 0
     async with client.ask("POST", ["uri", root.to_string()], query, once=True, stall_s=STREAM_STALL_S) as answer:
@@ -163,5 +163,5 @@ def _stats(results: object) -> Mapping[str, object]:
 
 
 def _without_sizes(on_stats: OnStats) -> OnStats:
-    """Leaves out what cannot be known from listings."""
+    """Drop statistics that listings cannot provide."""
     return lambda stats: on_stats({name: value for name, value in stats.items() if name not in _OF_DIRECTORIES})
