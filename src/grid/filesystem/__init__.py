@@ -1,1 +1,1 @@
-"""The file system for fsspec: `grid://` and `grid+cap://` URLs for pandas, pyarrow, zarr, dask and their kin."""
+"""The fsspec file system: `grid://` and `grid+cap://` URLs for pandas, pyarrow, zarr, dask and similar programs."""

@@ -1,6 +1,6 @@
-"""What programs see of entries and of errors: dictionaries as fsspec has them, and errors of the operating system. Pure.
+"""Describes entries as fsspec's dictionaries, and errors as errors of the operating system. Pure.
 
-A description never holds a capability, nor does an error.
+Neither a description nor an error contains a capability.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from grid.filesystem.paths import shown
 
 
 class IsDirectoryError(ChildOfWrongTypeError):
-    """A directory is where a file was asked for."""
+    """A directory was found where a file is needed."""
 
 
 _NUMBERS: tuple[tuple[type[GridError], int], ...] = (
@@ -44,18 +44,18 @@ _NUMBERS: tuple[tuple[type[GridError], int], ...] = (
 
 
 def os_error(error: GridError, path: str) -> OSError:
-    """The OSError of its kind, FileNotFoundError say, with the words of the grid."""
+    """The corresponding OSError, such as FileNotFoundError, with the grid's message."""
     number = next((number for kind, number in _NUMBERS if isinstance(error, kind)), errno.EIO)
     return refusal(number, str(error), path)
 
 
 def refusal(number: int, words: str, path: str) -> OSError:
-    """An OSError of that number, whose path may be shown."""
+    """An OSError of this number. path: must be safe to show."""
     return OSError(number, words, shown(path))
 
 
 def file_cap(child: Child) -> KnownCap:
-    """The capability of a file that can be read; IsDirectoryError, ChildOfWrongTypeError."""
+    """The capability of a readable file; IsDirectoryError, ChildOfWrongTypeError."""
     cap = child.target
     if isinstance(cap, DirectoryCap):
         raise IsDirectoryError("this is a directory", name="")
@@ -65,12 +65,15 @@ def file_cap(child: Child) -> KnownCap:
 
 
 def describe_root(name: str) -> dict[str, Any]:
-    """The description of an alias, or of all of them."""
+    """Describe an alias, or the list of all aliases."""
     return {"name": name, "size": 0, "type": "directory"}
 
 
 def describe(path: str, child: Child, size: int | None, *, is_loop: bool = False) -> dict[str, Any]:
-    """The description of an entry. size: of a file whose capability does not say it. is_loop: it leads to a directory above it."""
+    """Describe an entry. size: of a file whose capability does not contain it.
+
+    is_loop: it leads to a directory above it.
+    """
     cap = child.target
     info: dict[str, Any] = {"name": path, "size": 0, "type": "other", **_times(child.metadata)}
     if not isinstance(cap, KnownCap) or is_loop:
@@ -85,12 +88,12 @@ def describe(path: str, child: Child, size: int | None, *, is_loop: bool = False
 
 
 def moment_of(info: Mapping[str, Any], name: str) -> datetime:
-    """A time of a description."""
+    """A time in a description, as a datetime."""
     return datetime.fromtimestamp(info.get(name, 0.0), UTC)
 
 
 def _times(metadata: Mapping[str, object]) -> dict[str, float]:
-    """When it was linked first and last, or what a backup noted."""
+    """When it was first and last linked, or the times that a backup recorded."""
     noted = metadata.get("tahoe")
     times = noted if isinstance(noted, Mapping) else {}
     created = seconds_in(times.get("linkcrtime")) or 0.0

@@ -1,8 +1,8 @@
-"""Changes of directories, gathered: what comes while a directory is published goes into its next publish, together.
+"""Gathers changes of directories: those that arrive during a publish share the next one.
 
 It owns which changes share a publish. It runs on the reactor's thread.
 
-Cost: a hundred files put at once into one directory are a few publishes.
+Cost: a hundred files put at once into one directory take a few publishes.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class _Change:
 
     @property
     def kind(self) -> object:
-        """Changes of one kind may share a publish: a gateway makes their edits as one, or none of them."""
+        """Changes of the same kind may share a publish: a gateway makes their edits all or not at all."""
         kinds = {edit.overwrite if isinstance(edit, SetChild) else type(edit) for edit in self.edits}
         return kinds.pop() if len(kinds) == 1 else self
 
 
 class Linker:
-    """Edits directories of one store."""
+    """Edits the directories of one store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -43,7 +43,7 @@ class Linker:
         self._tasks = Tasks()
 
     async def edit(self, directory: DirectoryCap, edits: Sequence[Edit]) -> None:
-        """Make the edits, all of them or none; returns when they are durable. The errors of `Directory.edit`."""
+        """Make all edits or none, and return when they are durable. Raises the errors of `Directory.edit`."""
         change = _Change(edits)
         queue = self._queues.get(directory)
         if queue is None:
@@ -63,7 +63,7 @@ class Linker:
         for together in kinds.values():
             await self._publish(cap, together)
             if len(together) > 1 and together[0].refusal is not None:
-                # One of them does not fit, so that none was made: each answers for itself.
+                # One of them does not fit, so none was made: retry each by itself.
                 for change in together:
                     await self._publish(cap, [change])
 

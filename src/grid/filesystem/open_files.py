@@ -1,8 +1,8 @@
-"""Open files of the file system: read in ranges, or written to a spool and stored when they are closed, whole or not at all.
+"""Open files: read in ranges, or written to a spool and stored atomically when closed.
 
-A file that is open for reading stays the one that was at its path, whatever replaces it there.
+A file open for reading keeps its contents, even if it is replaced at its path.
 
-A transaction links all of its files when it ends: those of one directory by one publish.
+A transaction links all of its files when it ends, with one publish per directory.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from grid.filesystem.paths import shown
 from grid.filesystem.tree import Opened
 
 SPOOLED_IN_MEMORY = 8 * 2**20
-"""Bytes of a file being written up to which it takes no disk."""
+"""Bytes of a file being written that are kept in memory before the disk is used."""
 
 
 class GridFile(AbstractBufferedFile):
-    """An open file for programs that wait. stored: the capability of what was written, once it is stored."""
+    """An open file with blocking calls. stored: the capability of the written contents, once stored."""
 
     stored: KnownCap | None = None
 
@@ -61,13 +61,13 @@ class GridFile(AbstractBufferedFile):
         sync(self.fs.loop, self.fs._link_files, [self])
 
     def discard(self) -> None:
-        """Forget what was written; nothing is linked."""
+        """Discard the written data without linking anything."""
         self.stored, self.forced = None, True
         if self._spool is not None:
             self._spool.close()
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:  # noqa: ANN401
-        """Close the file; what an error interrupts is not stored."""
+        """Close the file; if an error ended the block, nothing is stored."""
         if kind is not None and self.mode != "rb" and not self.closed:
             self.discard()
         self.close()
@@ -79,12 +79,12 @@ class GridFile(AbstractBufferedFile):
 
 
 class GridStreamedFile(AbstractAsyncStreamedFile):
-    """An open file for programs that await. stored: the capability of what was written, once it is stored."""
+    """An open file with coroutines. stored: the capability of the written contents, once stored."""
 
     stored: KnownCap | None = None
 
     def __init__(self, fs: Any, path: str, mode: str, opened: Opened | None = None, **options: Any) -> None:  # noqa: ANN401
-        """opened: what is read, if it is open for that."""
+        """opened: the file to read, if the mode is for reading."""
         self._spool: Any = _new_spool(mode)
         self._opened = opened
         if opened is not None:
@@ -92,7 +92,7 @@ class GridStreamedFile(AbstractAsyncStreamedFile):
         super().__init__(fs, path, mode, cache_type="none", **options)
 
     async def begin_with_what_is_there(self) -> None:
-        """Copy the contents of the file that is to be continued."""
+        """Copy the existing contents of a file opened for appending."""
         await self.fs._read_into(self.path, self._spool)
         self.loc = self._spool.tell()
 
@@ -110,7 +110,7 @@ class GridStreamedFile(AbstractAsyncStreamedFile):
         return True
 
     async def __aexit__(self, kind: Any, error: Any, traceback: Any) -> None:  # noqa: ANN401
-        """Close the file; what an error interrupts is not stored."""
+        """Close the file; if an error ended the block, nothing is stored."""
         if kind is not None and self._spool is not None and not self.closed:
             self.forced = True
             self._spool.close()
@@ -126,7 +126,7 @@ class GridTransaction(Transaction):
     """Files that are linked together when it ends, or not at all."""
 
     def complete(self, commit: bool = True) -> None:
-        """Link all files; those of one directory appear at the same moment."""
+        """Link all files; those of one directory appear simultaneously."""
         files, fs = list(self.files), self.fs
         self.files.clear()
         try:

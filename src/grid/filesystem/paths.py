@@ -1,6 +1,7 @@
-"""What paths of the file system name, and which reads cover the ranges that are requested. Pure.
+"""Parses the file system's paths, and plans the reads that cover requested ranges. Pure.
 
-A path is `alias/names` or `CAPABILITY/names`. Because it may hold a capability, messages print it only through `shown`.
+A path is `alias/names` or `CAPABILITY/names`. Because it may contain a capability, messages print it only through
+`shown`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from grid.errors import CapError, ChildOfWrongTypeError, NoSuchChildError
 PROTOCOL, CAP_PROTOCOL = "grid", "grid+cap"
 
 LARGEST_MERGED = 16 * 2**20
-"""Bytes up to which neighbors are read as one."""
+"""The largest read, in bytes, that merges neighboring ranges."""
 
 
 @frozen(kw_only=True)
@@ -34,19 +35,19 @@ class GridPath:
 
     @property
     def parent(self) -> GridPath:
-        """The path without its last name; CapError for a root, which is in no directory that is known."""
+        """The path without its last name; CapError for a root, whose parent is unknown."""
         if not self.names:
             raise CapError("this path is the root of a tree: add a name below it")
         return GridPath(root=self.root, names=self.names[:-1])
 
 
 def protocol_of(path: str) -> str:
-    """The protocol of the URLs of such a path."""
+    """The protocol of the path's URL."""
     return CAP_PROTOCOL if has_cap_prefix(path) else PROTOCOL
 
 
 def shown(path: str) -> str:
-    """The path as messages may have it."""
+    """The path in a form that messages may contain."""
     if not has_cap_prefix(path):
         return path
     _, slash, below = path.partition("/")
@@ -54,7 +55,7 @@ def shown(path: str) -> str:
 
 
 def parse_path(path: str, aliases: Mapping[str, str]) -> GridPath:
-    """What a path names; NoSuchChildError for an unknown alias, CapError for what is no capability."""
+    """Parse a path; NoSuchChildError for an unknown alias, CapError for an invalid capability."""
     first, *below = path.split("/")
     if has_cap_prefix(first):
         root = parse_cap(first)
@@ -68,14 +69,14 @@ def parse_path(path: str, aliases: Mapping[str, str]) -> GridPath:
 
 
 def without_those_below(paths: Sequence[GridPath]) -> list[GridPath]:
-    """The paths, each once, but those that are below another one of them."""
+    """The distinct paths, without those below another one of them."""
     known = set(paths)
     above = [{GridPath(root=path.root, names=path.names[:depth]) for depth in range(len(path.names))} for path in known]
     return [path for path, parents in zip(known, above, strict=True) if not parents & known]
 
 
 def settle_range(start: int | None, end: int | None, size: int) -> tuple[int, int]:
-    """The offsets of a range whose ends may be missing, may count from the file's end, or may be beyond it."""
+    """The offsets of a range whose ends may be missing, count from the file's end, or exceed it."""
     first = 0 if start is None else start + size if start < 0 else start
     last = size if end is None else end + size if end < 0 else end
     first = min(max(0, first), size)
@@ -83,7 +84,7 @@ def settle_range(start: int | None, end: int | None, size: int) -> tuple[int, in
 
 
 def plan_reads(ranges: Sequence[tuple[int, int]], gap: int) -> list[tuple[int, int]]:
-    """Reads that cover the ranges, in order: those at most `gap` bytes apart are one, unless that would be a large one.
+    """Plan reads that cover the ranges, in order. Ranges at most `gap` bytes apart are merged up to LARGEST_MERGED.
 
     Each range lies within one read.
     """

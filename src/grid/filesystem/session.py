@@ -1,6 +1,6 @@
-"""One open grid for all file systems of a process that name the same one: a client, or a gateway.
+"""An open grid, a client or a gateway, shared by all file systems of a process that use the same one.
 
-It owns the way from asyncio, on any thread, to the reactor. What is open stays open until the reactor ends.
+It owns the calls from asyncio, on any thread, to the reactor. It stays open until the reactor ends.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from grid.node.files import expand_home, read_text
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
 
 if TYPE_CHECKING:
-    # Programs that use no gateway do without it.
+    # Programs without a gateway do not pay for this import.
     from grid.cli.webapi.home import GatewayHome
 
 T = TypeVar("T")
@@ -37,12 +37,12 @@ T = TypeVar("T")
 DEFAULT_DIRECTORY = "~/.grid"
 
 NO_GATEWAY = "none"
-"""What takes the place of a gateway that the environment names."""
+"""Overrides a gateway named by the environment."""
 
 
 @frozen(kw_only=True)
 class GridAddress:
-    """Which grid. gateway: its URL, `node` for the one that runs in the directory, None for a client of our own."""
+    """Identifies a grid. gateway: a URL, `node` for the one that runs in the directory, or None for our own client."""
 
     directory: str
     gateway: str | None = None
@@ -50,7 +50,7 @@ class GridAddress:
 
     @classmethod
     def chosen(cls, directory: str | None, gateway: str | None, gateway_ca: str | None) -> GridAddress:
-        """What is given, or else what the environment says, as for commands. A directory by itself means no gateway."""
+        """The given address, or else the environment's, as for commands. A directory alone means no gateway."""
         if gateway is None and directory is None:
             gateway = os.environ.get("GRID_GATEWAY") or None
         named = directory or os.environ.get("GRID_NODE_DIR") or DEFAULT_DIRECTORY
@@ -67,11 +67,14 @@ class Session:
         self._tree: Tree | None = None
 
     def aliases(self) -> Mapping[str, str]:
-        """Names of directories, as commands know them; ConfigError."""
+        """Aliases by name, as commands know them; ConfigError."""
         return read_aliases(self._home)
 
     async def run(self, operation: Callable[[Tree], Coroutine[Any, Any, T]]) -> T:
-        """The operation's result; it runs on the reactor's thread. Its errors; NoServersError, ConfigError."""
+        """Run the operation on the reactor's thread and return its result.
+
+        Raises its errors; NoServersError, ConfigError.
+        """
         if on_reactor_thread():
             here = Deferred.fromCoroutine(self._run(sys.modules["twisted.internet.reactor"], operation))
             return await here.asFuture(asyncio.get_running_loop())
@@ -113,7 +116,7 @@ class _Sessions:
         self._open: dict[GridAddress, Session] = {}
 
     def get(self, address: GridAddress) -> Session:
-        """The session of this address, opened if it is the first one. ConfigError; RuntimeError after a fork."""
+        """The session of this address, opened if necessary. ConfigError; RuntimeError after a fork."""
         with self._lock:
             if self._open and self._pid != os.getpid():
                 raise RuntimeError(
@@ -131,12 +134,12 @@ _sessions = _Sessions()
 
 
 def open_session(address: GridAddress) -> Session:
-    """The one session of this process with this address. ConfigError; RuntimeError if it was opened before a fork."""
+    """The only session of this process with this address. ConfigError; RuntimeError if it was opened before a fork."""
     return _sessions.get(address)
 
 
 def on_reactor_thread() -> bool:
-    """Whether this thread runs Twisted's reactor; imports none."""
+    """Whether this thread runs Twisted's reactor, without importing one."""
     reactor = sys.modules.get("twisted.internet.reactor")
     return bool(getattr(reactor, "running", False)) and threadable.isInIOThread()
 

@@ -1,7 +1,8 @@
-"""The file system as fsspec knows it: paths in, bytes and descriptions out, errors of the operating system.
+"""The file system's interface to fsspec: takes paths, and returns bytes, descriptions and errors of the operating
+system.
 
-It owns what each call of fsspec means on a grid; tree.py does it, on the reactor's thread. What fsspec calls without an
-underscore waits for the coroutine of that name with one.
+It owns the meaning of fsspec's calls on a grid; tree.py carries them out on the reactor's thread. fsspec's methods
+without an underscore wait for the coroutine of the same name with one.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ from grid.ports import Source
 T = TypeVar("T")
 
 NEAR = 2**16
-"""Bytes between two ranges that are read along with them."""
+"""Ranges at most this many bytes apart are read together."""
 
 _MAGIC = frozenset("*?[")
 _TAKEN = "there is already something at this path"
 
 
 class GridFileSystem(AsyncFileSystem):
-    """A grid as a file system of fsspec: `grid://alias/path`, and `grid+cap://CAPABILITY/path`."""
+    """A grid as an fsspec file system: `grid://alias/path` and `grid+cap://CAPABILITY/path`."""
 
     protocol = (PROTOCOL, CAP_PROTOCOL)
     transaction_type = GridTransaction
@@ -60,7 +61,7 @@ class GridFileSystem(AsyncFileSystem):
         gateway_ca: str | None = None,
         **options: Any,
     ) -> None:
-        """directory: of a client. gateway: a URL, or `node` for the one that runs in the directory. It opens nothing yet.
+        """directory: of a client. gateway: a URL, or `node` for the one that runs in the directory. Opens nothing yet.
 
         RuntimeError on the thread that runs Twisted's reactor, unless the file system is asynchronous.
         """
@@ -74,7 +75,7 @@ class GridFileSystem(AsyncFileSystem):
 
     @property
     def fsid(self) -> str:
-        """Which grid it is, for programs that compare file systems."""
+        """Identifies the grid, for programs that compare file systems."""
         return f"grid-{hashlib.sha256(repr(self._address).encode()).hexdigest()[:16]}"
 
     def unstrip_protocol(self, name: str) -> str:
@@ -251,7 +252,7 @@ class GridFileSystem(AsyncFileSystem):
         elif isinstance(cap, ImmutableFileCap):
             await self._link([(where, cap)], target)
         else:
-            # A second link to a mutable file would be no copy.
+            # A second link to a mutable file would not be a copy.
             with tempfile.TemporaryFile() as spool:
                 await self._read_into(source, spool)
                 await self._pipe_file(target, spool)
@@ -280,7 +281,7 @@ class GridFileSystem(AsyncFileSystem):
         try:
             expanded: list[str] = await super()._expand_path(path, *arguments, **options)
         except FileNotFoundError:
-            # The words of fsspec would show a capability.
+            # fsspec's own message would contain the capability.
             first = path if isinstance(path, str) else path[0] if path else ""
             raise refusal(errno.ENOENT, "there is nothing at this path", self._strip_protocol(first)) from None
         return expanded
@@ -300,7 +301,7 @@ class GridFileSystem(AsyncFileSystem):
         return GridFile(self, path, mode, **options)
 
     async def open_async(self, path: str, mode: str = "rb", **options: Any) -> GridStreamedFile:
-        """An open file for coroutines; it is stored, and linked, when it is closed."""
+        """Open a file for coroutines. A written file is stored and linked when it is closed."""
         path = self._strip_protocol(path)
         opened = await self._open_now(path) if mode == "rb" else None
         file = GridStreamedFile(self, path, mode, opened, **options)
@@ -329,7 +330,7 @@ class GridFileSystem(AsyncFileSystem):
         return await self._run(path, put)
 
     async def _link_files(self, files: list[Any]) -> None:
-        """Link the files that are stored, each at its path."""
+        """Link stored files at their paths."""
         stored = [file for file in files if file.stored is not None]
         for is_new in (False, True):
             links = [(self._parse(file.path), file.stored) for file in stored if (file.mode == "xb") is is_new]
@@ -337,11 +338,11 @@ class GridFileSystem(AsyncFileSystem):
                 await self._link(links, stored[0].path, is_new=is_new)
 
     async def _link(self, links: list[tuple[GridPath, KnownCap]], path: str, *, is_new: bool = False) -> None:
-        """Link files. is_new: where nothing is yet."""
+        """Link files. is_new: refuse to replace anything."""
         await self._run(path, lambda tree: tree.link(links, False if is_new else "only-files"))
 
     async def _read_into(self, path: str, file: Any) -> None:  # noqa: ANN401
-        """Write a file's bytes to an open file of this machine."""
+        """Write a file's bytes to an open local file."""
         where = self._parse(path)
 
         async def read(tree: Tree) -> None:
@@ -374,7 +375,7 @@ class GridFileSystem(AsyncFileSystem):
             return os_error(error, path)
 
     async def _run(self, path: str, operation: Callable[[Tree], Coroutine[Any, Any, T]]) -> T:
-        """The operation's result. path: what its errors name."""
+        """Run the operation and return its result. path: named in its errors."""
         try:
             return await self._session().run(operation)
         except GridError as error:

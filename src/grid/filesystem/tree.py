@@ -1,7 +1,7 @@
-"""What the file system does on the grid, with what its paths name. It runs on the reactor's thread.
+"""The file system's operations on the grid. Runs on the reactor's thread.
 
-Nothing is remembered of directories: every look is fresh, at the cost of one read of each directory on the way. CHK files
-stay open for a while, so that the next range costs only its blocks.
+Directories are not cached: every lookup costs one read of each directory on the path. CHK files stay open for a while,
+so the next range costs only its blocks.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from grid.transfer.ends import refuse_name
 T = TypeVar("T")
 
 READS_AT_ONCE = 32
-"""Ranges of one batch that are read at the same time."""
+"""Ranges of one batch that are read in parallel."""
 
 
 @frozen(kw_only=True)
 class Listed:
-    """An entry of a directory. size: of a mutable file, where it was asked for. is_loop: it leads to a directory above it."""
+    """An entry of a directory. size: of a mutable file, if requested. is_loop: it leads to a directory above it."""
 
     name: str
     child: Child = field(repr=False)
@@ -47,7 +47,7 @@ class Listed:
 
 @frozen(kw_only=True)
 class Wanted:
-    """A range of a file; its ends may be missing, or count from the file's end."""
+    """A range of a file; its ends may be missing or count from the file's end."""
 
     path: GridPath
     start: int | None
@@ -56,7 +56,7 @@ class Wanted:
 
 @frozen
 class Opened:
-    """The file that was at a path when it was looked up, and how many bytes it has."""
+    """The file that was at a path when it was opened, and its size in bytes."""
 
     cap: KnownCap = field(repr=False)
     size: int
@@ -64,7 +64,7 @@ class Opened:
 
 @frozen
 class _Piece:
-    """Bytes of a file that were read together, or why they could not be read."""
+    """Bytes of a file that were read together, or the error."""
 
     start: int
     data: bytes | GridError = field(repr=False)
@@ -80,15 +80,15 @@ class Tree:
         self._chk_files = OpenChkFiles(store.grid) if isinstance(store, FileStore) else None
 
     async def find(self, path: GridPath) -> Child:
-        """What is at the path. NoSuchChildError, ChildOfWrongTypeError; the errors of a listing."""
+        """The object at the path. NoSuchChildError, ChildOfWrongTypeError; the errors of a listing."""
         if not path.names:
             return Child(target=path.root)
         return await self.store.directory(path.directory).get(path.names)
 
     async def listing(self, path: GridPath, *, sizes: bool = False) -> list[Listed]:
-        """The entries of a directory whose names paths can hold; ChildOfWrongTypeError if it is a file.
+        """The entries of a directory whose names are valid in paths; ChildOfWrongTypeError if it is a file.
 
-        sizes: ask for those of mutable files, a round trip for each of them.
+        sizes: fetch those of mutable files, with a round trip for each.
         """
         trail = await follow_trail(self.store, path.directory, path.names)
         above = {each.storage_index for each in trail.directories}
@@ -102,7 +102,7 @@ class Tree:
         ]
 
     async def open(self, path: GridPath) -> Opened:
-        """The file at the path; its errors are those of `find`, and of a size that cannot be had."""
+        """The file at the path; raises the errors of `find`, and of an unavailable size."""
         cap = file_cap(await self.find(path))
         return Opened(cap, await self.size(cap))
 
@@ -125,9 +125,9 @@ class Tree:
         return sink.take()
 
     async def read_ranges(self, wanted: Sequence[Wanted], gap: int) -> list[bytes | GridError]:
-        """The bytes of many ranges, or why they cannot be read. gap: bytes between two that are read along with them.
+        """The bytes, or the error, of each range. gap: ranges at most this many bytes apart are read together.
 
-        Each path is looked up once, and all reads of all files are under way together, READS_AT_ONCE of them.
+        Each path is looked up once, and the reads of all files run in parallel, READS_AT_ONCE at a time.
         """
         paths = list(dict.fromkeys(each.path for each in wanted))
         files = dict(zip(paths, await _side_by_side(self.open, [(path,) for path in paths]), strict=True))
@@ -151,9 +151,9 @@ class Tree:
         return await self.store.put_immutable(source)
 
     async def link(self, links: Sequence[tuple[GridPath, KnownCap]], overwrite: Overwrite = "only-files") -> None:
-        """Link files; directories that are missing are made. One publish for each directory.
+        """Link files, creating missing directories. One publish per directory.
 
-        ExistingChildError where a directory is in the way, or anything if overwrite is False.
+        ExistingChildError if a directory is in the way, or if anything is and overwrite is False.
         """
         folders: dict[GridPath, list[SetChild]] = {}
         for path, cap in links:
@@ -162,9 +162,9 @@ class Tree:
             await self._linker.edit(await self.make_directories(folder), edits)
 
     async def remove(self, paths: Sequence[GridPath], *, recursive: bool = False) -> None:
-        """Unlink what is there, one publish for each directory. NoSuchChildError; IsDirectoryError unless recursive.
+        """Unlink the paths with one publish per directory. NoSuchChildError; IsDirectoryError unless recursive.
 
-        Nothing is unlinked if one of them cannot be.
+        If any of them cannot be unlinked, nothing is.
         """
         folders: dict[GridPath, list[str]] = {}
         for path in paths:
@@ -184,19 +184,19 @@ class Tree:
             await self._linker.edit(cap, removals)
 
     async def move(self, source: GridPath, target: GridPath) -> None:
-        """Move or rename a link; the target's directories are made where they are missing, and a file there is replaced."""
+        """Move or rename a link, creating missing directories and replacing an existing file."""
         here = await follow_trail(self.store, source.directory, source.parent.names)
         await self.make_directories(target.parent)
         there = await follow_trail(self.store, target.directory, target.parent.names)
         await self.store.move(here, source.names[-1], there, target.names[-1], overwrite="only-files")
 
     async def make_directories(self, path: GridPath) -> DirectoryCap:
-        """The directory at the path, made with those above it as far as they are missing. ChildOfWrongTypeError."""
+        """The directory at the path, created with its missing parents. ChildOfWrongTypeError."""
         try:
             return (await follow_trail(self.store, path.directory, path.names)).end
         except NoSuchChildError:
             pass
-        # Two who make one path would each make keys for all of it, and one of them for nothing.
+        # Two tasks that create the same path would both generate keys for all of it, one of them in vain.
         await self._making.acquire()
         try:
             return (await self.store.directory(path.directory).make_directories(path.names)).cap
@@ -207,7 +207,7 @@ class Tree:
 async def _side_by_side(
     function: Callable[..., Coroutine[Any, Any, T]], calls: Sequence[tuple[object, ...]]
 ) -> list[T | GridError]:
-    """The function's results for all arguments, or errors of the grid, in order."""
+    """Call the function for all arguments in parallel; return results or errors of the grid, in order."""
 
     async def outcome(*arguments: object) -> T | GridError:
         try:
@@ -223,7 +223,7 @@ async def _side_by_side(
 
 
 def _cut(wanted: Wanted, file: Opened | GridError, pieces: Sequence[_Piece]) -> bytes | GridError:
-    """The bytes that are wanted. pieces: of the file, by where they start, as `plan_reads` made them."""
+    """The requested bytes. pieces: of the file, sorted by offset, as `plan_reads` made them."""
     if isinstance(file, GridError):
         return file
     start, end = settle_range(wanted.start, wanted.end, file.size)

@@ -1,1 +1,1 @@
-"""The library: a grid in Python programs, for scripts, for asyncio, and for Twisted. With node and cli, a user of the reactor."""
+"""The library: a grid in Python programs, for scripts, asyncio and Twisted. Like node and cli, it uses the reactor."""

@@ -1,1 +1,1 @@
-"""Nodes: their directories, their configuration, and what runs in them. With cli, the only user of the reactor."""
+"""Nodes: their directories, configuration and services. Only this package and cli use the reactor."""

@@ -1,6 +1,6 @@
-"""Where a node listens and what it announces: free ports, this machine's addresses, the port a node keeps.
+"""Chooses where a node listens and what it announces: free ports, and this machine's addresses.
 
-It finds out and chooses; it opens nothing that stays open. [spec wire 1; cli 6.1]
+It leaves nothing open. [spec wire 1; cli 6.1]
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from grid.node.directory import NodeDirectory
 from grid.node.files import PUBLIC_MODE, read_text, write_atomically
 
 _PORTS = range(20000, 32000)
-"""Below the ports that Linux gives to outgoing connections, so that none of those takes one before it is used."""
+"""Below the ports that Linux uses for outgoing connections, which could otherwise take one before the node does."""
 _TRIES = 500
 LOOPBACK = "127.0.0.1"
 
 
 def free_port(interface: str = "", taken: Iterable[int] = ()) -> int:
-    """A TCP port that nothing listens on now, other than those taken; ConfigError if none is found."""
+    """Find a TCP port that nothing listens on, outside `taken`; ConfigError if there is none."""
     avoid = frozenset(taken)
     for _ in range(_TRIES):
         port = random.choice(_PORTS)
@@ -37,7 +37,7 @@ def free_port(interface: str = "", taken: Iterable[int] = ()) -> int:
 
 
 def local_addresses() -> list[str]:
-    """The IP addresses of this machine that others may reach, loopback last; link-local ones are left out."""
+    """The machine's IP addresses that others can reach, loopback last and link-local ones omitted."""
     import psutil
 
     found: dict[str, None] = {}
@@ -50,7 +50,7 @@ def local_addresses() -> list[str]:
 
 
 def listening_endpoints(directory: NodeDirectory) -> tuple[str, ...] | None:
-    """The endpoint descriptions a node listens on; None if it does not. A port that is chosen here is kept for good."""
+    """The endpoint descriptions a node listens on; None if it does not. A port chosen here is saved and reused."""
     configured = directory.settings.tub_port
     if configured is None or configured:
         return configured
@@ -63,7 +63,7 @@ def listening_endpoints(directory: NodeDirectory) -> tuple[str, ...] | None:
 
 
 def location_hints(location: Iterable[str], ports: Iterable[int]) -> tuple[str, ...]:
-    """The location hints to announce: those configured, `AUTO` standing for every local address with every port."""
+    """The location hints to announce. `AUTO` expands to every local address with every port."""
     hints: list[str] = []
     for item in location:
         if item == "AUTO":

@@ -1,8 +1,8 @@
-"""The client of a node directory: its servers, its secrets and its encoding, put together for the engines.
+"""The client of a node directory: assembles its servers, secrets and encoding for the engines.
 
-Connections are made only when they are needed: the introducers' when the servers are asked for, a server's when an
-engine first calls it; Foolscap is imported when the first of them needs it. Cost of finding the servers: one
-connection and three round trips to each introducer; remembered ones cost a read of a file.
+Connections are opened on demand: the introducers' when the servers are requested, a server's when an engine first calls
+it. Foolscap is imported when first needed. Cost of finding the servers: one connection and three round trips to each
+introducer; remembered servers cost a file read.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ if TYPE_CHECKING:
     from grid.discovery.introducer_client import IntroducerClient
 
 DISCOVERY_S = 20.0
-"""How long the first introducer may take to tell of its servers."""
+"""Seconds to wait for the first introducer's list of servers."""
 
 OTHERS_S = 2.0
-"""How long the other introducers may take once one has."""
+"""Seconds to wait for the other introducers after the first has answered."""
 
 MEMORY_S = 12 * 3600.0
-"""How old the list of servers that an introducer sent may be, for reads to begin with it."""
+"""The greatest age, in seconds, of a remembered list of servers with which reads may begin."""
 
 
 class Client:
     """A running client of a node directory, until `close`."""
 
     def __init__(self, directory: NodeDirectory, runtime: Runtime, reactor: Any) -> None:  # noqa: ANN401
-        """Reads the files that say where servers are; opens nothing. ConfigError."""
+        """Read the files that locate servers, but open nothing. ConfigError."""
         require_plain_tcp(directory.settings)
         self.directory = directory
         self.runtime = runtime
@@ -59,16 +59,16 @@ class Client:
         self._tub: Any = None
         self._pool: Any = None
         self.memory = ServerMemory()
-        """How servers answered lately, kept from one process to the next."""
+        """How servers have answered recently, saved across processes."""
         self.remembered = Remembered()
-        """What is known of files; processes with several clients of one user may share it."""
+        """What is known of files; several clients of one user may share it within a process."""
         settings = directory.settings.client
         transports = Transports(
             tub=self._foolscap_tub,
             pool=self._http_pool,
             runtime=runtime,
             memory=self.memory,
-            # Only Foolscap knows of a configuration that forbids connections.
+            # Only Foolscap supports a configuration that forbids connections.
             choice=settings.transport if directory.settings.tcp_handler == "tcp" else "foolscap",
             plaintext_reads=settings.plaintext_reads,
         )
@@ -87,14 +87,14 @@ class Client:
 
     @property
     def introducers(self) -> list[IntroducerClient]:
-        """The connections to the introducers, begun or not."""
+        """The connections to the introducers, opened or not."""
         if self._introducers is None:
             self._introducers = self._make_introducers()
         return self._introducers
 
     @property
     def encoding(self) -> Encoding:
-        """How new files are encoded."""
+        """The encoding of new files."""
         settings = self.directory.settings.client
         return Encoding(
             k=settings.needed, n=settings.total, happy=settings.happy, max_segment_size=settings.max_segment_size
@@ -102,12 +102,12 @@ class Client:
 
     @cached_property
     def _secrets(self) -> tuple[LeaseMaster, bytes | None]:
-        """What lease secrets and the keys of convergent files come from, read once. ConfigError."""
+        """The master of lease secrets and the convergence secret, read once. ConfigError."""
         convergent = self.directory.settings.client.convergent
         return LeaseMaster(self.directory.lease_master()), self.directory.convergence_secret() if convergent else None
 
     def grid(self, servers: Sequence[StorageServer], observer: Observer = ignore_events) -> Grid:
-        """The grid of these servers with the node's secrets and settings. ConfigError."""
+        """A Grid of these servers with the node's secrets and settings. ConfigError."""
         leases, convergence = self._secrets
         return evolve(
             self.grid_to_read(servers, observer),
@@ -117,7 +117,7 @@ class Client:
         )
 
     def grid_to_read(self, servers: Sequence[StorageServer], observer: Observer = ignore_events) -> Grid:
-        """The same for immutable files that are only read, which needs none of the node's secrets."""
+        """The same for reading immutable files, without any of the node's secrets."""
         return Grid(
             servers=servers,
             runtime=self.runtime,
@@ -128,20 +128,20 @@ class Client:
         )
 
     def start(self) -> None:
-        """Begin to connect to the introducers; servers() does so too."""
+        """Start connecting to the introducers; servers() does this too."""
         if not self._started:
             self._started = True
             for introducer in self.introducers:
                 introducer.start()
 
     def start_probing(self) -> None:
-        """Ask servers in doubt in the background from now on until close(): for clients that run for long."""
+        """From now until close(), ask servers in doubt in the background: for long-running clients."""
         self._prober.start()
 
     def probe_once(self) -> None:
-        """Ask the servers that the last process left in doubt whether they are back, side by side with all else: for commands.
+        """Ask in the background whether the servers that the last process left in doubt are back: for commands.
 
-        They are asked where the introducers said last time, so that they have answered when the introducers have.
+        They are asked at their last announced addresses, so they have answered by the time the introducers have.
         """
         in_doubt = set(self.memory.in_doubt())
         if not in_doubt:
@@ -153,7 +153,9 @@ class Client:
         self._prober.ask_once()
 
     async def servers(self) -> list[StorageServer]:
-        """All servers known once an introducer has announced its own; NoServersError, saying why, if there are none."""
+        """All known servers, once an introducer has announced its own; NoServersError with the reason if there are
+        none.
+        """
         self.start()
         await self._condition.wait_until(self._some_settled, DISCOVERY_S)
         await self._condition.wait_until(self._all_settled, OTHERS_S)
@@ -163,9 +165,9 @@ class Client:
         return servers
 
     def remembered_servers(self) -> list[StorageServer]:
-        """The servers known now, including those that introducers announced last time; none if that is long ago.
+        """The servers known now, including those that introducers announced last time, unless that was long ago.
 
-        For reads: a server that has gone costs them time, where a put would count without one that has come.
+        For reads only: a missing server costs a read time, but a put must not overlook a new one.
         """
         if self._started and self._all_settled():
             return self.server_set.servers
@@ -180,7 +182,7 @@ class Client:
         return self.server_set.servers
 
     async def close(self) -> None:
-        """Give up all connections, and note for the next process which servers are in doubt."""
+        """Close all connections, and save for the next process which servers are in doubt."""
         self._prober.close()
         self.remembered.of(RestOfRuns).cancel()
         self._memory_file.save()
@@ -252,7 +254,7 @@ class Client:
 
 
 class LiveServers(Sequence[StorageServer]):
-    """The servers known at the moment, looked up at each use."""
+    """The servers known at each moment, looked up at each use."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

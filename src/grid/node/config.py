@@ -1,8 +1,8 @@
-"""A node's configuration: the text of grid.cfg or tahoe.cfg into frozen settings. Pure.
+"""Parses a node's configuration, grid.cfg or tahoe.cfg, into frozen settings. Pure.
 
-The keys are those of 1.20, and a few more. A value that cannot be used is a ConfigError naming file, section and key,
-and never the value (it may be a secret); so is a key nobody knows, for it may be a misspelt one.
-[spec cli 6; storage-server 10.1]
+The keys are those of 1.20 and a few more. An invalid value raises ConfigError, which names the file, section and key
+but never the value (it may be a secret). So does an unknown key, since it may be misspelled. [spec cli 6;
+storage-server 10.1]
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ MAX_DRAIN_S = 86400
 
 @frozen(kw_only=True)
 class ExpirySettings:
-    """When leases end. override_s: seconds that replace a lease's own; cutoff: Unix time. [spec storage-server 10.2]"""
+    """When leases expire. override_s: replaces the duration in each lease.
+
+    cutoff: Unix time. [spec storage-server 10.2]
+    """
 
     enabled: bool = False
     mode: Literal["age", "cutoff-date"] = "age"
@@ -50,9 +53,9 @@ class ExpirySettings:
 
 @frozen(kw_only=True)
 class StorageSettings:
-    """The storage server of a node. directory: as written, relative to the node's; reserved_space: bytes.
+    """A node's storage server. directory: as written, relative to the node's. reserved_space: bytes.
 
-    plaintext_reads: endpoint description where shares are served in the clear as well, to readers only; None: nowhere.
+    plaintext_reads: endpoint description at which shares are also served unencrypted, for reading only; None: nowhere.
     """
 
     enabled: bool = True
@@ -69,11 +72,11 @@ class StorageSettings:
 
 @frozen(kw_only=True)
 class ClientSettings:
-    """How a node puts files, and reaches servers.
+    """How a node puts files and reaches servers.
 
-    preferred: ids of the servers asked first; plaintext_reads: read in the clear where servers offer it;
-    pack: copies and backups put small files into packs; convergent: equal immutable files get equal keys;
-    introducer_furl: the legacy key, if set.
+    preferred: ids of servers to ask first. plaintext_reads: read without encryption from servers that offer it. pack:
+    copies and backups put small files into packs. convergent: equal immutable files get equal keys. introducer_furl:
+    the legacy key, if set.
     """
 
     needed: int = 3
@@ -91,7 +94,7 @@ class ClientSettings:
 
 @frozen(kw_only=True)
 class S3Settings:
-    """The S3 door. port: where it listens, None for no door; domain: whose subdomains are buckets, "" for none.
+    """The S3 door. port: endpoint to listen on, None for no door. domain: its subdomains are buckets; "" for none.
 
     certificate, private_key: PEM files, as written, for TLS.
     """
@@ -104,7 +107,7 @@ class S3Settings:
 
 @frozen(kw_only=True)
 class SftpSettings:
-    """The SFTP door. port: where it listens, None for no door; the others: files, as written."""
+    """The SFTP door. port: endpoint to listen on, None for no door. The others: files, as written."""
 
     port: str | None = None
     public_key: str = ""
@@ -116,10 +119,10 @@ class SftpSettings:
 class NodeSettings:
     """Everything a configuration file says.
 
-    tub_port: endpoint descriptions; () if none was given, None if disabled. tub_location: hints, may hold `AUTO`; None
-    if disabled. web_hosts: names that the web gateway answers to beside those it has anyway; `*` for any. web_drain_s:
-    how long its requests may go on when the node ends. tcp_handler: what may open TCP connections; reveal_address:
-    whether it may do so directly. grid_managers: names and texts of the keys that permit uploads.
+    tub_port: endpoint descriptions; () if not given, None if disabled. tub_location: hints, including `AUTO`; None if
+    disabled. web_hosts: additional names that the web gateway answers to; `*` for any. web_drain_s: seconds that its
+    requests may still run when the node ends. tcp_handler: what may open TCP connections. reveal_address: whether it
+    may do so directly. grid_managers: names and texts of the keys that authorize uploads.
     """
 
     nickname: str = "<unspecified>"
@@ -145,7 +148,7 @@ class NodeSettings:
 
 @frozen
 class _Section:
-    """One section of one file: values by key, and errors that say where they were."""
+    """One section of one file: values by key, and errors that name their place."""
 
     file_name: str
     name: str
@@ -155,7 +158,7 @@ class _Section:
         return ConfigError(f"{self.file_name}: section [{self.name}], key {key}: {problem}")
 
     def read(self, key: str, parse: Callable[[str], T], default: T) -> T:
-        """The parsed value of the key; the default if it is absent or empty."""
+        """The parsed value of the key; the default if it is missing or empty."""
         text = self.values.get(key, "")
         if not text.strip():
             return default
@@ -165,19 +168,19 @@ class _Section:
             raise self.error(key, str(problem)) from None
 
     def text(self, key: str) -> str | None:
-        """The value with its blanks cut off; None if it is absent or empty."""
+        """The stripped value; None if it is missing or empty."""
         return self.values.get(key, "").strip() or None
 
 
 def parse_config(text: str, file_name: str) -> NodeSettings:
-    """The settings in a configuration file's text; ConfigError, naming file_name, if they cannot be used."""
+    """Parse the text of a configuration file; ConfigError, which names file_name, if it is invalid."""
     sections = read_sections(text, file_name)
     _refuse_unknown(sections, file_name)
     return _settings(sections, file_name)
 
 
 def agree(texts: Sequence[str]) -> bool:
-    """Whether configuration files say the same, but for keys that are Grid's alone; one that cannot be used never does."""
+    """Whether all configuration files agree, apart from Grid's own keys; False if any is invalid."""
     try:
         found = [_settings(without_own_keys(read_sections(text, "")), "") for text in texts]
     except ConfigError:
@@ -236,7 +239,7 @@ def read_sections(text: str, file_name: str) -> dict[str, dict[str, str]]:
 
 
 def _refuse_unknown(sections: Mapping[str, Mapping[str, str]], file_name: str) -> None:
-    """ConfigError naming the first section or key that no program of this kind has."""
+    """Raise ConfigError that names the first unknown section or key."""
     for name, values in sections.items():
         unknown = unknown_keys(name, values)
         if unknown is None:
@@ -260,7 +263,7 @@ def _read_list(text: str) -> tuple[str, ...]:
 
 
 def _read_listening(node: _Section) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
-    """Where to listen, and what to announce: both disabled, or neither. [spec wire 1]"""
+    """Where to listen and what to announce: both disabled, or neither. [spec wire 1]"""
     ports = _read_list(node.values.get("tub.port", ""))
     hints = _read_list(node.values.get("tub.location", "AUTO"))
     if "tub.port" in node.values and not ports:
@@ -314,7 +317,7 @@ def _read_client(section: _Section) -> ClientSettings:
 
 
 def _read_transport(section: _Section) -> Transport:
-    """`transport`, or what the `force_foolscap` of 1.20 makes of it."""
+    """The value of `transport`, or the equivalent of 1.20's `force_foolscap`."""
     transport = _read_choice(section, "transport", ("auto", "foolscap", "http"), "auto")
     if section.read("force_foolscap", parse_boolean, False):
         if transport == "http":
@@ -387,7 +390,9 @@ def _read_sftp(section: _Section) -> SftpSettings:
 
 
 def require_plain_tcp(settings: NodeSettings) -> None:
-    """Never connect directly where the configuration asks for something that hides the address."""
+    """Raise ConfigError if the configuration demands that the node hide its address, which direct connections would
+    not.
+    """
     if settings.tcp_handler == "tor":
         raise ConfigError("section [connections], key tcp: Tor is not supported by this version; nothing is sent")
     if not settings.reveal_address and settings.tcp_handler != "disabled":

@@ -1,6 +1,6 @@
-"""Single keys of a configuration file: what they are, and a text in which one of them is changed. Pure.
+"""Reads and changes single keys in the text of a configuration file. Pure.
 
-It owns that nothing else in the text changes, comments and order included, and that the new text is a configuration.
+It ensures that nothing else in the text changes, including comments and order, and that the new text is valid.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_VALUE = 4096
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Section and key of `section.key`; ConfigError, with a guess, if there is no such key."""
+    """Split `section.key`; ConfigError, with a suggestion, if there is no such key."""
     section, dot, key = name.partition(".")
     for known in ("storageclient.plugins.", "storageserver.plugins."):
         if name.startswith(known):
@@ -34,15 +34,15 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def values_in(text: str, file_name: str) -> dict[str, str]:
-    """The keys that the text sets, as `section.key`, in its order; ConfigError if it is no configuration."""
+    """The keys set in the text, as `section.key` and in its order; ConfigError if the text is invalid."""
     sections = read_sections(text, file_name)
     return {f"{name}.{key}": value for name, values in sections.items() for key, value in values.items()}
 
 
 def with_value(text: str, file_name: str, name: str, value: str | None) -> str:
-    """The text with the key set to the value, or removed for None.
+    """The text with the key set to the value, or removed if that is None.
 
-    ConfigError if there is no such key, if the result would be no configuration, or if the text cannot be changed safely.
+    ConfigError if there is no such key, if the result would be invalid, or if the text cannot be changed safely.
     """
     before = values_in(text, file_name)
     if value is None and name in before:
@@ -61,7 +61,7 @@ def with_value(text: str, file_name: str, name: str, value: str | None) -> str:
 
 
 def _section_of(name: str, text: str, file_name: str) -> str:
-    """The section of a key that the text has, known or not."""
+    """The section of a key in the text, whether known or not."""
     sections = read_sections(text, file_name)
     return next(section for section, values in sections.items() if any(f"{section}.{key}" == name for key in values))
 
@@ -89,7 +89,7 @@ def _change(updater: ConfigUpdater, section: str, key: str, value: str | None) -
         updater.set(section, key, value)
     elif updater.has_section(section):
         options = list(updater[section].option_blocks())
-        if options:  # Before comments and blank lines that are about the next section.
+        if options:  # Insert before trailing comments and blank lines, which belong to the next section.
             options[-1].add_after.option(key, value)
         else:
             updater.set(section, key, value)

@@ -1,7 +1,8 @@
-"""Makes node directories: grid.cfg, the marker of the node's kind, and the private directory.
+"""Creates node directories: grid.cfg, the marker of the node's kind, and the private directory.
 
-The settings are in tahoe.cfg, where programs for 1.20's nodes read and write them, and grid.cfg leads there: one file cannot
-disagree with itself. 1.20's own commands put a new file in place of tahoe.cfg, which would cut a link of that name. Keys and secrets are made when the node first starts. An existing node is never touched. [spec cli 4.1]
+The settings are in tahoe.cfg, where programs for 1.20's nodes read and write them, and grid.cfg links to it, so the two
+cannot disagree. The link goes that way because 1.20's own commands replace tahoe.cfg, which would destroy a link of
+that name. Keys and secrets are made when the node first starts. An existing node is never changed. [spec cli 4.1]
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _HEADER = """\
 
 @frozen(kw_only=True)
 class Listening:
-    """Where a new node listens, and what it announces; texts as in [node] tub.port and tub.location."""
+    """Where a new node listens and what it announces; texts as in [node] tub.port and tub.location."""
 
     port: str
     location: str
@@ -33,7 +34,7 @@ class Listening:
 
 @frozen(kw_only=True)
 class NewClient:
-    """What a new client directory is to have. introducer_furl: empty for none yet."""
+    """The settings of a new client directory. introducer_furl: empty for none yet."""
 
     nickname: str = ""
     introducer_furl: str = field(default="", repr=False)
@@ -44,7 +45,7 @@ class NewClient:
 
 @frozen(kw_only=True)
 class NewStorage:
-    """What a new storage node's directory is to have; reserved_space and directory as written in the file."""
+    """The settings of a new storage node. reserved_space and directory: as written in the file."""
 
     listening: Listening
     nickname: str = ""
@@ -55,25 +56,25 @@ class NewStorage:
 
 
 def create_introducer(path: Path, listening: Listening, nickname: str = "") -> None:
-    """Make an introducer's directory; ConfigError if the place is taken or a value cannot be used."""
+    """Create an introducer's directory; ConfigError if the path is in use or a value is invalid."""
     _create(path, "introducer", _node_section(nickname, listening), introducer_furl="")
 
 
 def create_storage(path: Path, new: NewStorage) -> None:
-    """Make a storage node's directory; ConfigError if the place is taken or a value cannot be used."""
+    """Create a storage node's directory; ConfigError if the path is in use or a value is invalid."""
     lines = [*_node_section(new.nickname, new.listening), "", "[storage]", "enabled = true"]
     lines.append(f"reserved_space = {_escape(new.reserved_space)}")
     if new.durability != "full":
         lines.append(
             f"durability = {_escape(new.durability)}"
-        )  # 1.20 runs no node whose file has keys it does not know.
+        )  # 1.20 does not run a node whose file has unknown keys.
     if new.directory:
         lines.append(f"storage_dir = {_escape(new.directory)}")
     _create(path, "client", lines, new.introducer_furl)
 
 
 def create_client(path: Path, new: NewClient) -> None:
-    """Make a client's directory; ConfigError if the place is taken or a value cannot be used."""
+    """Create a client's directory; ConfigError if the path is in use or a value is invalid."""
     if not 1 <= new.needed <= new.happy <= new.total <= 256:
         raise ConfigError("shares must satisfy 1 <= needed <= happy <= total <= 256")
     lines = _node_section(new.nickname, Listening(port="disabled", location="disabled"))
@@ -123,7 +124,7 @@ def _create(path: Path, kind: str, lines: list[str], introducer_furl: str) -> No
 
 
 def _fill(path: Path, kind: str, text: str, introducer_furl: str) -> None:
-    """Write the files of a new node into an empty directory."""
+    """Write a new node's files into an empty directory."""
     (path / "private").mkdir(mode=0o700)
     if introducer_furl:
         entry = f"introducers:\n  default:\n    furl: {introducer_furl}\n"
@@ -135,7 +136,7 @@ def _fill(path: Path, kind: str, text: str, introducer_furl: str) -> None:
 
 
 def _take_back(path: Path, is_new: bool) -> None:
-    """Leave the directory as it was before: empty, or not there."""
+    """Restore the directory's previous state: empty, or absent."""
     for entry in list(path.iterdir()):
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry, ignore_errors=True)

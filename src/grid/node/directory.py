@@ -1,8 +1,8 @@
-"""A node's directory: what kind of node lives there, its configuration, and the secrets it keeps.
+"""A node's directory: the kind of node, its configuration, and its secrets.
 
-`grid.cfg` is read if it is there, else 1.20's `tahoe.cfg`, and never one that the other contradicts: the file names and
-their contents are those of 1.20, whose programs read them too.
-Secrets are made when they are first needed. [spec cli 5; wire 1, 7, 10]
+Reads `grid.cfg` if it exists, else 1.20's `tahoe.cfg`, and refuses two that contradict each other. File names and
+contents are those of 1.20, whose programs read them too. Secrets are made when they are first needed. [spec cli 5; wire
+1, 7, 10]
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SECRET_SIZE = 32
 
 
 class NodeKind(Enum):
-    """What a directory is the directory of; a storage node is a client that stores as well."""
+    """The kind of node. A storage node is a client that also stores shares."""
 
     CLIENT = "client"
     INTRODUCER = "introducer"
@@ -47,28 +47,28 @@ class NodeDirectory:
 
     @property
     def private(self) -> Path:
-        """Where the secrets are."""
+        """The directory of secrets."""
         return self.path / "private"
 
     @property
     def storage_path(self) -> Path:
-        """Where the shares are: the base of [spec storage-server 2]."""
+        """The directory of shares, the base of [spec storage-server 2]."""
         return self.path / expand_home(self.settings.storage.directory)
 
     @property
     def temporary_path(self) -> Path:
-        """Where uploads are spooled."""
+        """The directory in which uploads are spooled."""
         return self.path / expand_home(self.settings.temporary_directory)
 
     def lease_master(self) -> bytes:
-        """The 32 bytes that all lease secrets come from. [spec storage-server 5]"""
+        """The 32 bytes from which all lease secrets are derived. [spec storage-server 5]"""
         secret = self._secret("secret")
         if len(secret) != _SECRET_SIZE:
             raise ConfigError(f"{self.private / 'secret'}: must hold {_SECRET_SIZE} bytes in base32")
         return secret
 
     def convergence_secret(self) -> bytes:
-        """What the keys of convergent files are mixed with; usually 32 bytes, none at all is legal. [spec cli 5]"""
+        """The secret mixed into convergent keys; usually 32 bytes, but may be empty. [spec cli 5]"""
         return self._secret("convergence")
 
     def _secret(self, name: str) -> bytes:
@@ -81,7 +81,7 @@ class NodeDirectory:
             raise ConfigError(f"{file}: not base32; restore it from a backup, or remove it to get a new one") from None
 
     def next_sequence_number(self) -> int:
-        """The number of the next announcement, stored before it is used. [spec wire 7]"""
+        """The number of the next announcement, saved before it is used. [spec wire 7]"""
         file = self.path / "announcement-seqnum"
         text = (read_text(file) or "0").strip()
         if not (text.isascii() and text.isdigit() and len(text) < 19):
@@ -91,7 +91,9 @@ class NodeDirectory:
 
 
 def require_node_directory(path: Path) -> None:
-    """ConfigError, saying what to do, unless the path is that of a node directory; its configuration may be wrong."""
+    """Raise ConfigError, which explains what to do, unless the path is a node directory; its configuration may be
+    invalid.
+    """
     if not path.is_dir():
         raise ConfigError(f"{path} is not a directory; `grid create` makes node directories")
     if _find_kind(path) is None and not any((path / name).exists() for name in CONFIG_NAMES):
@@ -101,7 +103,7 @@ def require_node_directory(path: Path) -> None:
 
 
 def open_directory(path: Path) -> NodeDirectory:
-    """The node directory at the path; ConfigError saying what is wrong with it, and what to do, if it is none."""
+    """Open the node directory; ConfigError, which explains what is wrong and what to do, if it is not one."""
     path = expand_home(path).absolute()
     require_node_directory(path)
     found = {path / name: text for name in CONFIG_NAMES if (text := read_text(path / name)) is not None}
@@ -120,7 +122,7 @@ def open_directory(path: Path) -> NodeDirectory:
 
 
 def _find_kind(path: Path) -> NodeKind | None:
-    """As 1.20 does: the name of the .tac file tells; what is in it does not matter. [spec cli 4.2]"""
+    """The kind, given by the name of the .tac file as in 1.20; its contents do not matter. [spec cli 4.2]"""
     names = {name for name in os.listdir(path) if name.endswith(".tac")}
     if any("introducer" in name for name in names):
         return NodeKind.INTRODUCER

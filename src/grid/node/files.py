@@ -1,4 +1,4 @@
-"""Files of a node directory: written whole or not at all, secrets for their owner alone.
+"""Files of a node directory: written atomically, and private if they hold secrets.
 
 Owns the atomic write and the reading of short text files. It never puts a file's content into an error.
 """
@@ -17,13 +17,13 @@ SECRET_MODE = 0o600
 PUBLIC_MODE = 0o644
 
 MAX_TEXT = 1024 * 1024
-"""Bytes in a file that a node reads whole; a bigger one is none of ours."""
+"""Bytes in a file that a node reads whole; a larger one was not written by a node."""
 
 
 def write_atomically(path: Path, data: bytes, mode: int = SECRET_MODE, *, durable: bool = True) -> None:
-    """Put the data at the path: after a crash either the old content is there or all of the new. OSError.
+    """Replace the file atomically: after a crash it has either its old content or all of the new. OSError.
 
-    durable: False for what may as well be lost in a crash of the machine; it is not waited for the disk then.
+    durable: False for data that may be lost if the machine crashes; then this does not wait for the disk.
     """
     temporary = _write_beside(path, data, mode, durable=durable)
     try:
@@ -36,7 +36,7 @@ def write_atomically(path: Path, data: bytes, mode: int = SECRET_MODE, *, durabl
 
 
 def write_if_missing(path: Path, data: bytes, mode: int = SECRET_MODE) -> bool:
-    """Put the data at the path unless something is there; whether it was put. Two processes never both win."""
+    """Create the file unless it exists; return whether it was created. Of two processes, at most one succeeds."""
     temporary = _write_beside(path, data, mode)
     try:
         os.link(temporary, path)
@@ -49,15 +49,15 @@ def write_if_missing(path: Path, data: bytes, mode: int = SECRET_MODE) -> bool:
 
 
 def read_text(path: Path) -> str | None:
-    """The text of a short UTF-8 file, None if there is no such file; ConfigError if it cannot be read as that."""
+    """The text of a short UTF-8 file, None if it does not exist; ConfigError if it cannot be read as such."""
     try:
-        # Opening a pipe that nobody writes to would block forever; for a regular file this flag changes nothing.
+        # Opening a pipe without a writer would block forever; for a regular file this flag changes nothing.
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ConfigError(f"{path}: not a regular file")
             data = file.read(MAX_TEXT + 1)
     except FileNotFoundError:
-        if path.is_symlink():  # What it leads to may be on a disk that is not there now.
+        if path.is_symlink():  # Its target may be on a disk that is not mounted now.
             raise ConfigError(f"{path}: a symbolic link that leads to nothing") from None
         return None
     except OSError as problem:
@@ -71,7 +71,7 @@ def read_text(path: Path) -> str | None:
 
 
 def read_or_create(path: Path, make: Callable[[], str], mode: int = SECRET_MODE) -> str:
-    """The text of the file; if there is none, what make() gives is stored there first."""
+    """The text of the file; if it does not exist, make() provides it first."""
     text = read_text(path)
     if text is None:
         write_if_missing(path, make().encode("utf-8"), mode)
@@ -82,7 +82,7 @@ def read_or_create(path: Path, make: Callable[[], str], mode: int = SECRET_MODE)
 
 
 def expand_home(path: str | Path) -> Path:
-    """The path with a home directory for a `~` at its beginning; ConfigError for that of somebody who is unknown."""
+    """Expand a leading `~`; ConfigError for an unknown user."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -92,7 +92,7 @@ def expand_home(path: str | Path) -> Path:
 
 
 def make_private_directory(path: Path) -> None:
-    """Make the directory, and those above it; mode 0700 for the last one if it is new."""
+    """Create the directory with its parents; if it is new, its own mode is 0700."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         path.mkdir(mode=0o700)

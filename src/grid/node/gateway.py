@@ -1,6 +1,6 @@
-"""The web gateway of a node directory: put together, listening, and closed down in order. [spec webapi 1.1]
+"""The web gateway of a node directory: assembled, listening, and shut down in order. [spec webapi 1.1]
 
-Owns where it listens, its token and `node.url`, and the connections to servers that it keeps up while it runs.
+Owns where it listens, its token and `node.url`, and the connections to servers that it keeps open.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from grid.wire.connections.limited_factory import deepen_backlog
 from grid.wire.status import ConnectionState, ConnectionStatus
 
 LOOK_S = 30.0
-"""How often servers that are not connected are tried again, and connected ones asked how they are."""
+"""Seconds after which unconnected servers are tried again, and connected ones are asked for their status."""
 
 ANSWER_S = 15.0
 TOKEN_SIZE = 32
@@ -50,7 +50,7 @@ TOKEN_SIZE = 32
 
 @define(eq=False)
 class LiveClient:
-    """What the gateway shows of its node, kept true by asking every server from time to time."""
+    """The gateway's view of its node, kept current by asking every server periodically."""
 
     _client: Client
     _latency_s: dict[ServerId, float]
@@ -59,19 +59,19 @@ class LiveClient:
     _timer: Timer | None = None
 
     def start(self) -> None:
-        """Begin to connect."""
+        """Start connecting."""
         self._client.start()
         self._client.start_probing()
         self._look()
 
     def close(self) -> None:
-        """Stop that."""
+        """Stop the periodic checks."""
         self._tasks.cancel()
         if self._timer is not None:
             self._timer.cancel()
 
     def servers(self) -> Sequence[ServerView]:
-        """All servers known, connected or not; each once, under whatever ids it is announced."""
+        """All known servers, connected or not, each once even if announced under several ids."""
         entries = self._client.server_set.entries
         names: dict[ServerId, list[ServerId]] = {}
         for entry in entries:
@@ -104,7 +104,7 @@ class LiveClient:
         )
 
     def _look(self) -> None:
-        """Ask all servers that can be asked now, and do so again later; soon while none is known."""
+        """Ask all reachable servers now, and again later; sooner while none is known."""
         servers = self._client.server_set.servers
         for server in servers:
             self._tasks.start(self._ask(server), on_error=lambda _: None)
@@ -124,7 +124,7 @@ class LiveClient:
 
 @frozen(kw_only=True)
 class Listening:
-    """A gateway that listens, and its address; None for a socket in the file system."""
+    """A listening gateway and its URL; None for a Unix socket."""
 
     gateway: Gateway
     factory: GatewayFactory
@@ -141,9 +141,10 @@ async def running_gateway(
     say: Callable[[str], None],
     storage: StorageView | None = None,
 ) -> AsyncIterator[Listening]:
-    """Serve the node's gateway while the context lasts; then let what runs end, within a limit. ConfigError.
+    """Serve the node's gateway while the context lasts; then let running requests finish, within a limit. ConfigError.
 
-    connection_limit: on all connections of this process. description: where to listen, as `[node] web.port` has it. storage: the node's own storage server, if it has one.
+    connection_limit: on all connections of this process. description: where to listen, as in `[node] web.port`.
+    storage: the node's own storage server, or None.
     """
     where = f"the address to listen on (--listen, or web.port under [node] in {directory.config_file})"
     description = place_to_listen(description)
@@ -185,28 +186,28 @@ async def running_gateway(
 
 
 def introducer_line(petname: str, status: ConnectionStatus) -> str:
-    """The state of a connection to an introducer in words: connected ones begin as with 1.20. [spec webapi 9.1]"""
+    """The state of the connection to an introducer. If connected, the line begins as in 1.20. [spec webapi 9.1]"""
     if status.state is ConnectionState.CONNECTED:
         return f"{_connected_line(status)} ({petname})"
     return f"{petname}: {status.state.value}" + (f" ({one_line(status.detail)})" if status.detail else "")
 
 
 def _connected_line(status: ConnectionStatus) -> str:
-    """As 1.20 says it of Foolscap, which programs look for by its beginning. [spec webapi 9.1]"""
+    """The line for a connection, beginning as 1.20's for Foolscap, which programs look for. [spec webapi 9.1]"""
     how = "http" if status.transport == "http" else "tcp"
     fallback = f" ({status.fallback})" if status.fallback else ""
     return one_line(f"Connected to {status.address or 'its address'} via {how}{fallback}")
 
 
 def make_store(client: Client) -> FileStore:
-    """The grid of the node, its servers live."""
+    """The node's store, with a live list of servers."""
     settings = client.directory.settings.client
     mutable_format: FormatName = "mdmf" if settings.mutable_format == "MDMF" else "sdmf"
     return FileStore(grid=client.grid(LiveServers(client)), mutable_format=mutable_format)
 
 
 def _tell_where(file: Path, url: str | None) -> None:
-    """Write the address for programs to find; none at all, rather than that of an earlier start, where there is none."""
+    """Write the address for programs to find, or remove that of an earlier start if there is none."""
     if url is None:
         file.unlink(missing_ok=True)
     else:

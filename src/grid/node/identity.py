@@ -1,7 +1,4 @@
-"""Who a storage node is: the key that signs its announcements, and its place in every file's order of servers.
-
-[spec wire 7, 8.2]
-"""
+"""A storage node's identity: the key that signs its announcements, and its permutation seed."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from grid.node.files import PUBLIC_MODE, make_private_directory, read_or_create,
 
 
 def signing_key(directory: NodeDirectory) -> SigningKey:
-    """The node's key, made if it has none; node.pubkey is written to match. ConfigError if the file holds no key."""
+    """The node's signing key, created if missing; also writes node.pubkey. ConfigError if the file holds no key."""
     make_private_directory(directory.private)
     file = directory.private / "node.privkey"
     text = read_or_create(file, lambda: pack_signing_key(SigningKey(os.urandom(SEED_SIZE))) + "\n")
@@ -32,15 +29,15 @@ def signing_key(directory: NodeDirectory) -> SigningKey:
 
 
 def permutation_seed_text(directory: NodeDirectory, key: VerifyingKey, node_id: bytes, *, has_shares: bool) -> str:
-    """The seed that the node announces, in base32; chosen once and kept, for files are found by it.
+    """The announced permutation seed in base32. It is chosen once and kept, since clients find shares by it.
 
-    node_id: 20 bytes, the seed of a node whose shares are older than its file. has_shares: whether it has any.
+    node_id: 20 bytes, the seed of a node whose shares are older than its seed file. has_shares: whether it has any.
     """
     file = directory.path / "permutation-seed"
     if has_shares:
         chosen = base32.encode(node_id)
     else:
-        # Not the key's bytes but the text of it, as 1.20 has it.
+        # 1.20 decodes the text of the key rather than using its bytes.
         chosen = base32.encode(pack_bare_key(key).removeprefix("v0-").encode("ascii"))
     text = read_or_create(file, lambda: chosen + "\n", PUBLIC_MODE).strip()
     try:

@@ -17,11 +17,13 @@ _USUAL = re.compile(
     rb"introducers:\n {2,4}(default|introducer):\n {4,8}furl: (pb://[a-z2-7]{32}@[A-Za-z0-9.,:-]+/[a-z2-7]+)\n",
     re.ASCII,
 )
-"""A file as `grid create` and 1.20 write it: read without PyYAML, whose import takes longer than all else here."""
+"""A file as written by `grid create` and 1.20: parsed without PyYAML, whose import takes longer than everything else
+here.
+"""
 
 
 def read_introducers(directory: NodeDirectory) -> dict[str, Furl]:
-    """The introducers by the names that the user calls them; ConfigError naming the file and the entry."""
+    """The introducers by the user's names for them; ConfigError, which names the file and the entry."""
     file = directory.private / FILE_NAME
     try:
         data = read_limited(file)
@@ -41,7 +43,7 @@ def read_introducers(directory: NodeDirectory) -> dict[str, Furl]:
 
 
 def parse_introducers(data: bytes) -> dict[str, Furl]:
-    """The introducers in the text of an introducers file; FormatError naming the first entry that cannot be used."""
+    """Parse an introducers file; FormatError, which names the first invalid entry."""
     usual = _USUAL.fullmatch(data)
     if usual is not None:
         return {usual[1].decode(): parse_furl(usual[2].decode())}
@@ -57,7 +59,7 @@ def parse_introducers(data: bytes) -> dict[str, Furl]:
 
 
 def _parse_entry(name: str, entry: object) -> Furl:
-    # The name becomes a part of a file's name.
+    # The name becomes part of a file name.
     if not name.isprintable() or "/" in name or not name or len(name) > 100:
         raise FormatError(f"introducer {name[:100]!r}: the name cannot be part of a file's name")
     furl = entry.get("furl") if isinstance(entry, Mapping) else None

@@ -1,4 +1,4 @@
-"""The sections and keys that a configuration file of 1.20 may have, and Grid's own beside them. Pure. [spec cli 6]"""
+"""The sections and keys that configuration files may contain: 1.20's, and Grid's own. Pure. [spec cli 6]"""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _KNOWN = _read_table()
 
 
 def without_own_keys(sections: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
-    """What 1.20 has of these sections: no node of 1.20 runs with a key that is Grid's alone."""
+    """The sections without Grid's own keys, with which no node of 1.20 would start."""
     return {
         name: {key: value for key, value in values.items() if key not in _OWN_KEYS.get(name, ())}
         for name, values in sections.items()
@@ -52,7 +52,7 @@ def without_own_keys(sections: Mapping[str, Mapping[str, str]]) -> dict[str, dic
 
 
 def unknown_keys(section: str, keys: Collection[str]) -> list[str] | None:
-    """Those of the lower-case keys that the section does not have; None if the section itself is unknown."""
+    """The lower-case keys that are unknown in the section; None if the section itself is unknown."""
     known = _KNOWN.get(section)
     if known is not None:
         return [key for key in keys if key not in known]
@@ -62,5 +62,5 @@ def unknown_keys(section: str, keys: Collection[str]) -> list[str] | None:
 
 
 def known_names() -> list[str]:
-    """Every key that a program of this kind has, as `section.key`, in order; keys of one's own choice left out."""
+    """Every known key as `section.key`, sorted, except those that users name freely."""
     return sorted(f"{section}.{key}" for section, keys in _KNOWN.items() for key in keys)

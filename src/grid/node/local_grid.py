@@ -1,7 +1,7 @@
-"""A whole grid on this machine, under one directory: an introducer, storage nodes, and a client directory.
+"""A whole grid on this machine under one directory: an introducer, storage nodes and a client directory.
 
-Owns their layout and their processes; each node is a process of its own that listens on loopback only. It never
-stops a process other than the one that a node's `running.process` names, or that it started itself.
+Owns their layout and processes. Each node is a separate process that listens on loopback only. It stops only processes
+that a node's `running.process` names or that it started itself.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LOG_TAIL = 4096
 
 @frozen
 class LocalGrid:
-    """The directories of a local grid; they may or may not exist yet."""
+    """The directories of a local grid, whether or not they exist yet."""
 
     path: Path
 
@@ -54,26 +54,26 @@ class LocalGrid:
 
     @property
     def storages(self) -> list[Path]:
-        """The storage nodes that exist."""
+        """The existing storage nodes."""
         found = [path for path in self.path.glob("storage*") if path.name.removeprefix("storage").isdigit()]
         return sorted(found, key=lambda path: int(path.name.removeprefix("storage")))
 
     @property
     def exists(self) -> bool:
-        """Whether a local grid was made here."""
+        """Whether a local grid was created here."""
         return self.introducer.is_dir()
 
 
 @define(eq=False)
 class StartedNode:
-    """A node's directory, and its process if this process started it."""
+    """A node's directory, and its process if started here."""
 
     directory: Path
     child: subprocess.Popen[bytes] | None = None
 
     @property
     def name(self) -> str:
-        """The directory's last part."""
+        """The directory's last component."""
         return self.directory.name
 
     @property
@@ -82,14 +82,14 @@ class StartedNode:
         return self.child is not None and self.child.poll() is not None
 
     def explain(self) -> GridError:
-        """Why it ended: the last line that it wrote."""
+        """Why it ended: the last line of its output."""
         lines = log_tail(self.directory)
         why = lines[-1] if lines else f"with status {self.child.returncode if self.child else '?'}"
         return GridError(f"{self.name} did not start: {why} (see {log_file(self.directory)})")
 
 
 def log_file(directory: Path) -> Path:
-    """Where a node of a local grid writes what it does."""
+    """The log file of a node of a local grid."""
     return directory / "logs" / "node.log"
 
 
@@ -104,17 +104,17 @@ def log_tail(directory: Path) -> list[str]:
 
 
 def share_counts(node_count: int) -> tuple[int, int, int]:
-    """needed, happy and total for a grid of that size: 3, 7, 10 from ten servers on, in proportion below."""
+    """needed, happy and total for a grid of this size: 3, 7, 10 from ten servers on, proportionally less below."""
     total = min(10, node_count)
     needed = max(1, total * 3 // 10)
     return needed, max(needed, total * 7 // 10), total
 
 
 def start_grid(grid: LocalGrid, node_count: int | None, *, detach: bool, started: list[StartedNode]) -> None:
-    """Make what does not exist, and start what does not run; GridError if that is not possible.
+    """Create what does not exist and start what does not run; GridError if that is impossible.
 
-    node_count: storage nodes; None: those that exist, or ten. started: gets every node, as it is started, so
-    that the caller can end them whatever happens.
+    node_count: storage nodes; None: those that exist, or ten. started: receives every node when it starts, so the
+    caller can stop them in any event.
     """
     if node_count is not None and not 1 <= node_count <= MAX_NODES:
         raise ConfigError(f"a local grid has from 1 to {MAX_NODES} storage nodes")
@@ -149,7 +149,7 @@ def start_grid(grid: LocalGrid, node_count: int | None, *, detach: bool, started
 
 
 def _require_count(grid: LocalGrid, wanted: int | None, existing: int) -> None:
-    """ConfigError if the grid has another number of storage nodes, and cannot get the one that is wanted now."""
+    """Raise ConfigError if the grid has a different number of storage nodes, which cannot be changed now."""
     if wanted is None or not existing or wanted == existing:
         return
     nodes = counted(existing, "storage node")
@@ -163,7 +163,7 @@ def _require_count(grid: LocalGrid, wanted: int | None, existing: int) -> None:
 
 
 def start_gateway(grid: LocalGrid, *, detach: bool, started: list[StartedNode]) -> str:
-    """The URL of the gateway of the grid's client, which is started unless it runs; GridError if it cannot be."""
+    """Start the gateway of the grid's client unless it runs, and return its URL; GridError on failure."""
     file = grid.client / "node.url"
     if find_running(grid.client) is None:
         file.unlink(missing_ok=True)
@@ -176,7 +176,7 @@ def start_gateway(grid: LocalGrid, *, detach: bool, started: list[StartedNode]) 
 
 
 def start_node(directory: Path, *, detach: bool) -> StartedNode:
-    """Start the node's process, unless it runs; a process that is not detached ends with this one."""
+    """Start the node's process unless it runs. Unless detached, it ends with this process."""
     open_directory(directory)
     if find_running(directory) is not None:
         return StartedNode(directory)
@@ -184,7 +184,7 @@ def start_node(directory: Path, *, detach: bool) -> StartedNode:
 
 
 def _lasting(detach: bool) -> list[str]:
-    """Arguments of a process that ends with this one, unless it is detached."""
+    """Arguments that make a process end with this one, unless it is detached."""
     return [] if detach else ["--stop-with-stdin"]
 
 
@@ -202,7 +202,7 @@ def _start(directory: Path, arguments: Sequence[str], *, detach: bool) -> Starte
 
 
 def wait_until(condition: Callable[[], bool], nodes: Sequence[StartedNode], what: str, timeout_s: float) -> None:
-    """Return as soon as the condition holds; GridError if a node ends before, or it takes too long."""
+    """Wait until the condition holds; GridError if a node ends first or it takes too long."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         for node in nodes:
@@ -214,7 +214,7 @@ def wait_until(condition: Callable[[], bool], nodes: Sequence[StartedNode], what
 
 
 def stop_nodes(directories: Sequence[Path]) -> list[Path]:
-    """End the nodes of these directories, all at once, and return those that ran."""
+    """Stop the nodes of these directories in parallel, and return those that ran."""
     asked = [(directory, process) for directory in directories if (process := ask_to_stop(directory)) is not None]
     deadline = time.monotonic() + max((patience_s(directory) for directory, _ in asked), default=0.0)
     while any(process.is_alive() for _, process in asked) and time.monotonic() < deadline:
@@ -225,7 +225,7 @@ def stop_nodes(directories: Sequence[Path]) -> list[Path]:
 
 
 def end_children(nodes: Sequence[StartedNode]) -> bool:
-    """End the processes started here, introducer last; whether all ended by themselves when they were asked to."""
+    """Stop the processes started here, the introducer last; return whether all ended when asked."""
     clean = True
     for node in reversed(nodes):
         if node.child is not None and node.child.poll() is None:
@@ -247,7 +247,7 @@ def end_children(nodes: Sequence[StartedNode]) -> bool:
 
 
 def running_processes(grid: LocalGrid) -> dict[Path, RunningProcess | None]:
-    """Each node of the grid that runs as a process, and that process, None if it does not run now."""
+    """The grid's nodes that are processes, each with its running process or None."""
     return {directory: find_running(directory) for directory in (grid.introducer, *grid.storages)}
 
 
@@ -258,7 +258,7 @@ def _loopback(ports: set[int]) -> Listening:
 
 
 def _wait_for_furl(introducer: StartedNode) -> str:
-    """The FURL, once the introducer takes connections: who comes too early tries again much later."""
+    """The FURL, once the introducer accepts connections: a client that connects too early retries much later."""
     file = introducer.directory / "private" / "introducer.furl"
     (hint,) = open_directory(introducer.directory).settings.tub_location or ("",)
     port = int(hint.rpartition(":")[2])

@@ -1,7 +1,7 @@
-"""A node's log on stdout, without capabilities: a line of text for each event, or a line of JSON.
+"""A node's log on stdout, without capabilities: one line of text or JSON per event.
 
-[node] log_format says which. A line of JSON is an object with `time` (ISO 8601 with the offset from UTC), `level`, `event` (what
-happened, as the text form has it), `namespace` (who says it), and `fields`: the values in the event, by name.
+[node] log_format selects the form. A JSON line has `time` (ISO 8601 with the offset from UTC), `level`, `event` (the
+message as in the text form), `namespace` (the source), and `fields`: the event's values by name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from grid.node.redaction import one_line, redact
 _SHOWN = (LogLevel.info, LogLevel.warn, LogLevel.error, LogLevel.critical)
 
 MAX_FIELD = 1024
-"""Characters of one value."""
+"""Characters kept of one value."""
 
 MAX_FIELDS = 32
 
@@ -32,26 +32,26 @@ Field = str | int | float | bool | None
 
 @implementer(ILogObserver)
 class NodeLog:
-    """Takes Twisted's log events, and what the node itself has to say."""
+    """Writes Twisted's log events and the node's own messages."""
 
     def __init__(self, format: LogFormat = "text", stream: TextIO | None = None) -> None:
-        """stream: stdout, unless a test wants to read it."""
+        """stream: stdout, except in tests."""
         self._format = format
         self._stream = stream or sys.stdout
         self._held: list[str] | None = None
 
     def hold(self) -> None:
-        """Keep lines back until `release`: a node that cannot start has one error to show, and no log."""
+        """Buffer lines until `release`: a node that cannot start shows one error and no log."""
         self._held = []
 
     def release(self) -> None:
-        """Write what was kept back, and every line at once from now on."""
+        """Write the buffered lines, and every further line at once."""
         held, self._held = self._held, None
         for line in held or ():
             self._put(line)
 
     def __call__(self, event: LogEvent) -> None:
-        """Write the event's line; in text an error's traceback follows it, in JSON it is part of it."""
+        """Write the event's line. An error's traceback follows it in text, and is part of it in JSON."""
         level = event.get("log_level")
         if level not in _SHOWN:
             return
@@ -71,7 +71,7 @@ class NodeLog:
             self._put(trace)
 
     def say(self, text: str) -> None:
-        """Write a line of the node's own."""
+        """Write a message of the node itself."""
         if self._format == "json":
             self._write_json("info", one_line(text), "grid.node", {})
         else:
@@ -93,12 +93,12 @@ class NodeLog:
             self._stream.write(line)
             self._stream.flush()
         except (OSError, ValueError):
-            # Nobody reads the log any more, or its disk is full: the node goes on without.
+            # The reader has gone or the disk is full: the node continues without a log.
             pass
 
 
 def fields_of(event: LogEvent) -> dict[str, Field]:
-    """The values that the event's own format shows, by name and without secrets; no others, for they may be anything."""
+    """The values that the event's format string shows, by name and without secrets. Others could be anything."""
     format = event.get("log_format")
     if not isinstance(format, str):
         return {}

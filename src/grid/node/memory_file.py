@@ -1,7 +1,7 @@
-"""What a client remembers of its servers, from one process to the next: a file in the node's directory, for minutes.
+"""What a client remembers of its servers, kept for minutes in a file of the node's directory.
 
-It spares a command the wait for a server that was silent for the command before. It is only a hint: a file that cannot be
-read, or not be written, or says nonsense, is none, and no command ever fails or ends later because of it.
+It spares a command the wait for a server that did not answer the previous command. It is only a hint: an unreadable or
+invalid file is ignored, and no command ever fails or takes longer because of it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from grid.node.files import read_text, write_atomically
 from grid.ports import Clock
 
 MOST_AGE_S = 300.0
-"""How old what is read may be: servers come back."""
+"""The greatest age in seconds of usable data: servers come back."""
 
 MOST_BYTES = 256 * 1024
 
@@ -24,14 +24,14 @@ class MemoryFile:
     """The file of one client."""
 
     def __init__(self, path: Path, memory: ServerMemory, clock: Clock) -> None:
-        """Touches nothing."""
+        """Does not touch the file yet."""
         self._path = path
         self._memory = memory
         self._clock = clock
         self._revision = memory.revision
 
     def load(self) -> None:
-        """Have the memory begin with what the file says, if it is recent."""
+        """Fill the memory from the file, if that is recent."""
         try:
             document = json.loads((read_text(self._path) or "")[:MOST_BYTES])
             saved_at = document.get("saved_at") if isinstance(document, dict) else None
@@ -45,7 +45,7 @@ class MemoryFile:
             self._revision = self._memory.revision
 
     def save(self) -> None:
-        """Write down what is remembered now, if a server came into doubt or out of it since load()."""
+        """Save the memory if any server's doubt has changed since load()."""
         if self._memory.revision == self._revision:
             return
         document = {"saved_at": self._clock.unix_time(), **self._memory.export(self._clock.now())}

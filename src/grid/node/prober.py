@@ -1,7 +1,7 @@
-"""Servers in doubt asked in the background whether they are there, so that no operation has to find out.
+"""Asks servers in doubt in the background whether they are back, which saves operations from finding out.
 
-It owns when a server is asked, what, and how long it may take to answer; what an answer means is the memory's to say. It
-asks nothing of servers that are not in doubt, and ends with its client.
+It owns when a server is asked, what, and how long it may take to answer; the memory interprets the answers. It never
+asks servers that are not in doubt, and ends with its client.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from grid.ports import Runtime, ServerId, ShareNumber, StorageIndex, StorageServ
 from grid.runtime import Tasks, with_deadline
 
 FIRST_PAUSE_S = 1.0
-"""Before a server in doubt is asked first: one that was only busy has answered something else by then."""
+"""Seconds before a server in doubt is first asked: one that was merely busy has answered something else by then."""
 
 LONGEST_PAUSE_S = 30.0
-"""What the pause grows to, doubled each time: how late the return of a server is noticed that nothing else asks."""
+"""The longest pause in seconds, reached by doubling: how late a server's return may go unnoticed."""
 
 ANSWER_S = 5.0
-"""How long an answer may take; asking again later is cheaper than to wait for longer."""
+"""Seconds to wait for an answer; asking again later is cheaper than waiting longer."""
 
 _INDEX_SIZE = 16
 _FIRST_SHARE = ShareNumber(0)
@@ -51,19 +51,21 @@ PROBES: Mapping[Kind, Probe] = {
     "ReadFields": _read_slot,
     "ReadBlocks": _read_slot,
 }
-"""Kinds of request that change nothing: a server that was silent on one is asked the same of a file that does not exist.
+"""Kinds of request without effects.
 
-Names of request classes, as the memory has them, so that a client that probes nothing imports none of them.
+A server that did not answer one is asked the same about a file that does not exist.
+
+Keys are names of request classes, as in the memory, so a client that never probes imports none of them.
 """
 
 
 class Prober:
-    """The background questions of one client to its servers in doubt, one server's one after the other."""
+    """Probes one client's servers in doubt, each with one request at a time."""
 
     def __init__(
         self, memory: ServerMemory, runtime: Runtime, find: Callable[[ServerId], StorageServer | None]
     ) -> None:
-        """find: the present client of a server, None if the server is not known any more."""
+        """find: the current client of a server, None if the server is no longer known."""
         self._memory = memory
         self._clock = runtime.clock
         self._entropy = runtime.entropy
@@ -72,32 +74,35 @@ class Prober:
         self._tasks = Tasks()
 
     def start(self) -> None:
-        """Probe the servers that are in doubt now, and from now on each one when it becomes so."""
+        """Probe the servers in doubt now, and each further one when it comes into doubt."""
         self._memory.on_doubt = self._doubt
         for server_id in self._memory.in_doubt():
             self._doubt(server_id)
 
     def ask_once(self) -> None:
-        """Ask each server that is in doubt now one time, at once: for clients that do not run for long."""
+        """Ask each server in doubt once, immediately: for short-lived clients."""
         for server_id in self._memory.in_doubt():
             server = self._find(server_id)
             if server is not None:
                 self._tasks.start(self._ask(server_id, server))
 
     def close(self) -> None:
-        """Stop probing; no timer is left."""
+        """Stop probing and cancel all timers."""
         self._memory.on_doubt = lambda _: None
         self._tasks.cancel()
 
     def _doubt(self, server_id: ServerId) -> None:
-        """Ask that server soon, also if it is asked already, with pauses that have grown long."""
+        """Ask the server soon, even if it is already being probed with long pauses."""
         under_way = self._probes.pop(server_id, None)
         if under_way is not None:
             under_way.cancel()
         self._probes[server_id] = self._tasks.start(self._probe(server_id))
 
     async def _probe(self, server_id: ServerId) -> None:
-        """Ask until no doubt is left. A server that stalls on one kind of request stays in doubt for that for a while."""
+        """Ask until no doubt is left.
+
+        A server that stalls on one kind of request stays in doubt for that kind for a while.
+        """
         pause_s = FIRST_PAUSE_S
         while True:
             await self._clock.sleep(pause_s)
@@ -110,7 +115,7 @@ class Prober:
             pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
 
     async def _ask(self, server_id: ServerId, server: StorageServer) -> None:
-        """Ask for the version, then once more what it was silent on; tell the memory of each answer."""
+        """Ask for the version, then repeat what it did not answer; report each result to the memory."""
         try:
             await with_deadline(self._clock, server.get_version(), ANSWER_S, _late)
         except GridError:
@@ -121,7 +126,7 @@ class Prober:
             await self._ask_again(server_id, server, kind)
 
     async def _ask_again(self, server_id: ServerId, server: StorageServer, kind: Kind) -> None:
-        """Ask a question of that kind about a file that does not exist; any answer, a refusal too, ends the doubt."""
+        """Send a request of this kind for a file that does not exist; any answer, even a refusal, ends the doubt."""
         index = StorageIndex(self._entropy.random_bytes(_INDEX_SIZE))
         try:
             await with_deadline(self._clock, PROBES[kind](server, index), ANSWER_S, _late)

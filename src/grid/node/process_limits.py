@@ -1,7 +1,7 @@
-"""A node's process and its system: how many files and connections may be open, no image of its memory on a disk, and freed memory returned.
+"""Limits and memory of a node's process: open files and connections, no core dumps, and the return of freed memory.
 
-A storage node returns freed memory whenever it has released enough of its budgets (grid.wire.budget.server_memory). A gateway has no
-single place where memory is released, so that it goes by the processor time that it used.
+A storage node returns freed memory whenever it has released enough of its budgets (grid.wire.budget.server_memory). A
+gateway has no single place where memory is released, so it goes by the processor time used.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from grid.ports import Clock, Timer
 from grid.runtime import return_freed_memory
 
 WANTED = 65536
-"""Descriptors that serve thousands of idle connections with room for the files of those that are served."""
+"""File descriptors for thousands of idle connections and for the files of active ones."""
 
 _IN_USE = 16
-"""What a process has open at its start, where that cannot be counted."""
+"""The number open at the start of a process, where that cannot be counted."""
 
 _OWN = 8
-"""What a node opens for itself before anybody connects: its ports, its log, its database."""
+"""What a node opens for itself before anybody connects: its ports, log and database."""
 
 
 LOOK_S = 5.0
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 
 BUSY_S = 0.3
 """Processor seconds after which there may be memory to return."""
@@ -39,10 +39,10 @@ BUSY_S = 0.3
 
 @frozen(kw_only=True)
 class DescriptorPlan:
-    """What the descriptors of a process are for.
+    """How a process divides its file descriptors.
 
-    connections: incoming ones that hold permits. files: kept for what they ask for: share files, uploads in progress, bodies
-    spooled to the disk, connections to servers.
+    connections: incoming ones, which hold permits. files: share files, uploads in progress, spooled bodies, and
+    connections to servers.
     """
 
     connections: int
@@ -50,9 +50,10 @@ class DescriptorPlan:
 
 
 def plan_descriptors(limit: int, in_use: int, most: int = MAX_CONNECTIONS) -> DescriptorPlan:
-    """Half of what is free for files, and of the other half eight parts in nine for permits: one is for those being closed.
+    """Reserve half of the free descriptors for files; of the other half, 8/9 get permits and 1/9 covers closing
+    connections.
 
-    A limit of 64 leaves some 15 permits and 20 files. most: connections at most, however many descriptors there are.
+    A limit of 64 leaves about 15 permits and 20 files. most: connections at most, however many descriptors there are.
     """
     free = max(12, limit - in_use - _OWN)
     connections = min(most, max(4, free * 4 // 9 - 2))
@@ -60,7 +61,7 @@ def plan_descriptors(limit: int, in_use: int, most: int = MAX_CONNECTIONS) -> De
 
 
 def descriptors_in_use() -> int:
-    """Descriptors that this process has open now."""
+    """The number of descriptors that this process has open now."""
     for folder in ("/proc/self/fd", "/dev/fd"):
         try:
             return len(os.listdir(folder)) - 1
@@ -70,15 +71,15 @@ def descriptors_in_use() -> int:
 
 
 def descriptor_limit() -> int:
-    """How many this process may have."""
+    """The number of descriptors allowed."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return WANTED if soft == resource.RLIM_INFINITY else soft
 
 
 def raise_descriptor_limit() -> int:
-    """Let this process have as many descriptors as it may, up to WANTED; how many that are.
+    """Raise this process's limit as far as possible, up to WANTED, and return it.
 
-    The limit that systems give a process is often 1024: that many idle connections would shut everybody else out.
+    Systems often limit a process to 1024, and that many idle connections would shut everybody else out.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = WANTED if hard == resource.RLIM_INFINITY else min(WANTED, hard)
@@ -87,20 +88,20 @@ def raise_descriptor_limit() -> int:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     except (OSError, ValueError):
-        # Some systems refuse what their hard limit seems to allow: the node runs with what it has.
+        # Some systems refuse what their hard limit seems to allow; the node runs with what it has.
         return soft
     return wanted
 
 
 _PR_SET_DUMPABLE = 4
-"""The number by which Linux's prctl knows it."""
+"""The option's number in Linux's prctl."""
 
 
 def forbid_core_dumps() -> None:
-    """Have the system write no core file when this process crashes, nor hand one to a program that collects them.
+    """Prevent core dumps of this process, whether to a file or to a program that collects them.
 
-    The limit alone does not count where crashes are piped to such a program. Other processes of the same user cannot
-    attach to this one from then on; root still can.
+    The resource limit alone does not apply where crashes are piped to such a program. From then on, other processes of
+    the same user cannot attach to this one; root still can.
     """
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -112,8 +113,8 @@ def forbid_core_dumps() -> None:
 class MemoryReturn:
     """Returns freed memory every LOOK_S seconds in which the process worked, until `close`.
 
-    Clients that abandon what they asked for leave megabytes of freed memory between used blocks, and the allocator keeps all of
-    it: a gateway in front of slow readers grew from 100 to 550 MiB. Cost: some milliseconds each time.
+    Clients that abandon requests leave megabytes of freed memory between used blocks, and the allocator keeps all of
+    it: a gateway with slow readers grew from 100 to 550 MiB. Cost: a few milliseconds each time.
     """
 
     def __init__(
@@ -122,7 +123,7 @@ class MemoryReturn:
         return_memory: Callable[[], None] = return_freed_memory,
         used_s: Callable[[], float] = process_time,
     ) -> None:
-        """used_s: processor seconds of this process so far."""
+        """used_s: returns the processor seconds that this process has used."""
         self._clock = clock
         self._return_memory = return_memory
         self._used_s = used_s
@@ -130,7 +131,7 @@ class MemoryReturn:
         self._timer: Timer = clock.call_later(LOOK_S, self._look)
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         self._timer.cancel()
 
     def _look(self) -> None:

@@ -1,7 +1,8 @@
-"""The values that a configuration file may hold: sizes, durations, days, addresses, yes and no. Pure.
+"""Parses the values of configuration files: sizes, durations, days, addresses, booleans. Pure.
 
-Each function takes the text as it stands in the file and raises ValueError, with what was expected and without
-the text, for anything else; the caller knows the file, the section and the key. [spec storage-server 10.1; cli 6]
+Each function takes the text as it stands in the file. For anything invalid it raises ValueError that says what was
+expected but does not quote the text; the caller knows the file, the section and the key. [spec storage-server 10.1; cli
+6]
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _SIZE = re.compile(r"([0-9]{1,20})\s*([KMGTPE]?)(I?)B?", re.ASCII | re.IGNORECAS
 _DURATION = re.compile(r"([0-9]{1,9})\s*(s|seconds?|days?|mo|months?|years?)", re.ASCII | re.IGNORECASE)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _WHOLE = re.compile(r"[0-9]{1,20}", re.ASCII)
-# 1.20's `--join` wrote numbers as the text of a Python bytes object. [spec cli 4.4]
+# 1.20's `--join` wrote numbers as the repr of a Python bytes object. [spec cli 4.4]
 _QUOTED_WHOLE = re.compile(r"b'([0-9]{1,20})'", re.ASCII)
 
 _HOST = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*", re.ASCII)
@@ -36,7 +37,7 @@ _FALSE = frozenset({"0", "no", "false", "off"})
 
 
 def parse_boolean(text: str) -> bool:
-    """Yes or no."""
+    """Parse a boolean."""
     word = text.strip().lower()
     if word in _TRUE:
         return True
@@ -46,7 +47,7 @@ def parse_boolean(text: str) -> bool:
 
 
 def parse_whole(text: str, *, least: int = 0, most: int = 2**63) -> int:
-    """A whole number from `least` to `most`."""
+    """Parse a whole number from `least` to `most`."""
     word = text.strip()
     quoted = _QUOTED_WHOLE.fullmatch(word)
     word = quoted[1] if quoted else word
@@ -56,7 +57,7 @@ def parse_whole(text: str, *, least: int = 0, most: int = 2**63) -> int:
 
 
 def parse_size(text: str) -> int:
-    """Bytes in a size such as `1G` (powers of 1000) or `1GiB` (powers of 1024)."""
+    """The bytes of a size such as `1G` (powers of 1000) or `1GiB` (powers of 1024)."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise ValueError("expected a size such as 500M, 1G or 1GiB")
@@ -65,7 +66,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_duration(text: str) -> int:
-    """Seconds in a duration such as `31 days`, `2 months` (of 31 days) or `1 year` (of 365 days)."""
+    """The seconds of a duration such as `31 days`, `2 months` (of 31 days) or `1 year` (of 365 days)."""
     match = _DURATION.fullmatch(text.strip())
     if match is None:
         raise ValueError("expected a duration such as 60 days, 2 months or 1 year")
@@ -74,7 +75,7 @@ def parse_duration(text: str) -> int:
 
 
 def parse_day(text: str) -> int:
-    """The Unix time, in seconds, at which a UTC day written YYYY-MM-DD begins."""
+    """The Unix time at which a UTC day, written YYYY-MM-DD, begins."""
     word = text.strip()
     if _DAY.fullmatch(word) is None:
         raise ValueError("expected a day as YYYY-MM-DD")
@@ -85,7 +86,7 @@ def parse_day(text: str) -> int:
 
 
 def parse_hosts(text: str) -> tuple[str, ...]:
-    """Names as a Host header has them, from a list with commas: lower case, IPv6 addresses in brackets; `*` for all."""
+    """Names for Host headers from a comma-separated list: lower case, IPv6 addresses in brackets; `*` for all."""
     return tuple(_parse_host(word.strip()) for word in text.split(",") if word.strip())
 
 
@@ -102,7 +103,7 @@ def _parse_host(word: str) -> str:
 
 
 def parse_hint(text: str) -> str:
-    """One location hint, as `tcp:HOST:PORT`; `AUTO` stands for every address of this machine. [spec wire 1]"""
+    """A location hint, `tcp:HOST:PORT`; `AUTO` stands for every address of this machine. [spec wire 1]"""
     match = _HINT.fullmatch(text)
     if text == "AUTO" or _I2P_HINT.fullmatch(text) or (match is not None and _is_port(match[1])):
         return text
@@ -110,7 +111,7 @@ def parse_hint(text: str) -> str:
 
 
 def parse_endpoint(text: str) -> str:
-    """Where to listen: `PORT`, `tcp:PORT[:interface=ADDRESS]`, or another kind of endpoint, which is not looked into."""
+    """An endpoint: `PORT`, `tcp:PORT[:interface=ADDRESS]`, or another kind, which is not checked."""
     if text.isascii() and text.isdigit():
         text = f"tcp:{text}"
     kind, colon, rest = text.partition(":")

@@ -1,7 +1,7 @@
-"""When a grid that was just started can be used: every server has been announced, and has answered.
+"""Waits until a newly started grid can be used: every server has been announced and has answered.
 
-Servers that are only remembered from last time do not count: their addresses may well be the same, but nobody else
-hears of them before they have announced themselves again.
+Servers remembered from last time do not count: their addresses may be unchanged, but other clients cannot find them
+until they announce themselves again.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ _PAUSE_S = 0.05
 
 
 async def wait_for_servers(client: Client, count: int, deadline_s: float, complain: Callable[[], None]) -> None:
-    """Return when that many servers are announced and have answered over their transport; GridError if they do not in time.
+    """Wait until `count` servers are announced and have answered over their transport; GridError if that takes too
+    long.
 
-    complain: called again and again meanwhile; whatever it raises ends the wait.
+    complain: called repeatedly meanwhile; it may raise to end the wait.
     """
     client.start()
     clock = client.runtime.clock

@@ -1,8 +1,8 @@
-"""Reading a file with the servers that are known already, and with all of them where those do not do.
+"""Reads a file from the servers known already, and from all servers if those do not suffice.
 
-A read begins with the servers that the introducers announced last time. Nothing unproven is ever delivered, so that a
-list which is out of date costs time only: what fails, or has delivered nothing when the introducers have announced
-other servers, goes on with all of them where it stopped.
+A read begins with the servers that the introducers announced last time. Nothing unverified is ever delivered, so an
+outdated list costs only time: a read that fails, or has delivered nothing when the introducers announce other servers,
+continues with all servers where it stopped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from grid.runtime import Tasks
 from grid.sinks import CountingSink
 
 IMPATIENCE_S = 0.5
-"""How long a read may go on with remembered servers before the introducers are asked."""
+"""Seconds that a read may use remembered servers before the introducers are asked."""
 
 
 async def read_file(
@@ -33,7 +33,7 @@ async def read_file(
     length: int | None = None,
     observer: Observer = ignore_events,
 ) -> GetResult:
-    """ImmutableFile.read, with whatever servers the client knows or can find; the same errors."""
+    """ImmutableFile.read, with all servers that the client knows or can find; raises the same errors."""
     if isinstance(cap, LitCap):
         return await open_immutable(cap, client.grid_to_read([], observer)).read(sink, offset, length)
     remembered = client.remembered_servers()
@@ -59,7 +59,7 @@ async def read_file(
 
 
 class _OvertakenError(Exception):
-    """Other servers were found before any of the remembered ones had given anything."""
+    """Other servers were found before any remembered one delivered anything."""
 
 
 async def _unless_overtaken(
@@ -74,7 +74,7 @@ async def _unless_overtaken(
             overtaken.append(True)
             task.cancel()
 
-    # Whatever the introducers say of themselves is of no interest while the read goes on.
+    # The introducers' errors do not matter while the read makes progress.
     tasks = Tasks()
     tasks.start(overtake())
     try:
@@ -88,6 +88,6 @@ async def _unless_overtaken(
 
 
 def _has_others(servers: list[StorageServer], remembered: list[StorageServer]) -> bool:
-    """Whether there are clients of servers that were not remembered, or are elsewhere now."""
+    """Whether any server is new or has moved since it was remembered."""
     known = {id(server) for server in remembered}
     return any(id(server) not in known for server in servers)

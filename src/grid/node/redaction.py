@@ -1,4 +1,4 @@
-"""Text that may be shown: without capabilities, furls and private keys. Pure."""
+"""Removes capabilities, FURLs and private keys from text. Pure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 
 _SECRETS = re.compile(r"(?:URI(?::|%3[Aa])|pb(?:\+tor)?://|priv-v0-)[^\s'\"()<>,]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
-"""What moves the cursor, ends the line, or shows what follows in another order than it is written."""
+"""Characters that move the cursor, end the line, or reorder the text after them."""
 
 
 def redact(text: str) -> str:
-    """The text with the rest of every capability, furl and private key replaced by dots."""
+    """Replace the rest of every capability, FURL and private key with dots."""
     return _SECRETS.sub(lambda match: f"{match[0][:4].rstrip(':%/')}:...", text)
 
 
 def one_line(text: str) -> str:
-    """The text on one line, without control characters and without secrets."""
+    """The text on one line, without control characters and secrets."""
     return redact(_CONTROL.sub(" ", text)).strip()

@@ -1,8 +1,7 @@
-"""Which process runs a node: the file `running.process`, as 1.20 has it.
+"""Records which process runs a node, in 1.20's file `running.process`.
 
-It holds the pid, a space, and the time at which that process was created; both must fit a living process, for pids are
-used again. The file is read and written under a lock on `running.process.lock`, the same that 1.20 takes.
-[spec cli 4.2]
+It holds the pid, a space, and the creation time of that process; both must match a living process, because pids are
+reused. The file is accessed under a lock on `running.process.lock`, as in 1.20. [spec cli 4.2]
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from grid.node.files import PUBLIC_MODE, read_text, write_atomically
 
 FILE_NAME = "running.process"
 _SAME_S = 1.5
-"""Clocks that are set while a process runs move its creation time a little; no pid returns within this time."""
+"""Tolerance in seconds: setting the clock shifts the creation time of a running process; no pid is reused this fast."""
 
 
 _SOON_S = 1.0
-"""Seconds of work that need no explanation."""
+"""Seconds of waiting that need no explanation."""
 
 
 def _nothing(line: str) -> None:
@@ -37,7 +36,7 @@ def _nothing(line: str) -> None:
 
 @frozen
 class RunningProcess:
-    """A process: its pid, and when it was created, in Unix time."""
+    """A process: its pid, and its creation in Unix time."""
 
     pid: int
     created_at: float
@@ -55,7 +54,7 @@ class RunningProcess:
 
 
 def find_running(directory: Path) -> RunningProcess | None:
-    """The living process that runs the node there, if any."""
+    """The living process that runs the node, or None."""
     try:
         text = read_text(directory / FILE_NAME) or ""
     except ConfigError:
@@ -66,7 +65,7 @@ def find_running(directory: Path) -> RunningProcess | None:
 
 @contextmanager
 def claim(directory: Path) -> Iterator[RunningProcess]:
-    """Be the process that runs the node while the block runs; ConfigError if another one does."""
+    """Register this process as the node's while the block runs; ConfigError if another one is registered."""
     with _locked(directory):
         other = find_running(directory)
         if other is not None:
@@ -84,16 +83,16 @@ def claim(directory: Path) -> Iterator[RunningProcess]:
 def stop(
     directory: Path, *, patience_s: float = 20.0, say: Callable[[str], None] = _nothing, at_once: bool = False
 ) -> bool:
-    """End the process that runs the node there: SIGTERM, then SIGKILL; False if none runs. GridError if it stays.
+    """Stop the process of the node with SIGTERM, then SIGKILL; False if none runs. GridError if it stays.
 
-    say: called with what takes long. at_once: cut off what would otherwise be allowed to finish.
+    say: called with a message about long waits. at_once: interrupt work that would otherwise be allowed to finish.
     """
     process = find_running(directory)
     if process is None:
         return False
     _send(process, signal.SIGTERM)
     if at_once:
-        # The second signal: a process that has not yet seen the first would take both for one if they came together.
+        # Pause before the second signal: a process that has not seen the first yet would take both for one.
         _wait(process, _SOON_S)
         _send(process, signal.SIGINT)
     elif not _wait(process, min(_SOON_S, patience_s)):
@@ -108,7 +107,7 @@ def stop(
 
 
 def _wait(process: RunningProcess, seconds: float) -> bool:
-    """Whether it ended within that time."""
+    """Whether it ended within this time."""
     deadline = time.monotonic() + seconds
     while process.is_alive():
         if time.monotonic() >= deadline:
@@ -118,7 +117,7 @@ def _wait(process: RunningProcess, seconds: float) -> bool:
 
 
 def ask_to_stop(directory: Path) -> RunningProcess | None:
-    """Send SIGTERM to the process that runs the node there, and return it; None if none runs."""
+    """Send SIGTERM to the node's process and return it; None if none runs."""
     process = find_running(directory)
     if process is not None:
         _send(process, signal.SIGTERM)
@@ -127,7 +126,7 @@ def ask_to_stop(directory: Path) -> RunningProcess | None:
 
 def _send(process: RunningProcess, number: signal.Signals) -> None:
     try:
-        # is_alive() just before: a pid that was used again is never signaled.
+        # Check is_alive() just before, so a reused pid is never signaled.
         if process.is_alive():
             os.kill(process.pid, number)
     except ProcessLookupError:
@@ -165,13 +164,13 @@ def _locked(directory: Path) -> Iterator[None]:
 
 
 STOP_S = 25.0
-"""To end connections and close files. The process gives itself less than that, and then ends as it is."""
+"""Seconds to close connections and files. The process allows itself less, and then ends as it is."""
 
 
 def patience_s(directory: Path) -> float:
-    """Seconds after which the process of the node there can be taken to hang: what its web gateway lets requests take, and more."""
+    """Seconds after which the node's process counts as hung: the drain time of its web gateway, and a reserve."""
     try:
         return STOP_S + open_directory(directory).settings.web_drain_s
     except (ConfigError, OSError):
-        # Its configuration was changed, or its directory removed, since it started.
+        # Since its start, the configuration was changed or the directory removed.
         return STOP_S

@@ -1,4 +1,4 @@
-"""The S3 door of a node directory: put together, listening, and closed down in order, beside the web gateway."""
+"""The S3 door of a node directory: assembled, listening, and shut down in order, beside the web gateway."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ async def running_s3_door(
     reactor: Any,  # noqa: ANN401
     say: Callable[[str], None],
 ) -> AsyncIterator[Door | None]:
-    """Serve the node's S3 door while the context lasts, if it is to have one. ConfigError.
+    """Serve the node's S3 door, if configured, while the context lasts. ConfigError.
 
-    services: of the web gateway, whose grid and limits the door shares. connection_limit: on the connections of this process.
+    services: of the web gateway, whose grid and limits the door shares. connection_limit: on the connections of this
+    process.
     """
     settings = directory.settings.s3
     if settings.port is None:
@@ -82,7 +83,7 @@ async def running_s3_door(
 
 
 def _users(keys: KeyFile) -> list[DoorUser]:
-    """The access keys, and which buckets they open."""
+    """The access keys and the buckets that they open."""
     found = []
     for account in keys.accounts().values():
         buckets = ", ".join(sorted(account.buckets)) or "no bucket by name"
@@ -92,7 +93,7 @@ def _users(keys: KeyFile) -> list[DoorUser]:
 
 
 def certificate_options(file: Path, key_file: Path) -> CertificateOptions:
-    """The certificate, what vouches for it, and its key; ConfigError."""
+    """The certificate with its chain and key; ConfigError."""
     try:
         blocks = [part + _END for part in file.read_bytes().split(_END)[:-1]]
         first, *chain = [crypto.load_certificate(crypto.FILETYPE_PEM, block) for block in blocks]

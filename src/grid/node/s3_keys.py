@@ -1,6 +1,6 @@
-"""The access keys of a node's S3 door, in the file `private/s3-keys.json`, which only its owner can read.
+"""The access keys of a node's S3 door, in the private file `private/s3-keys.json`.
 
-A running door reads the file again when it has changed: a key that is removed opens nothing from then on.
+A running door reloads the file when it changes, so a removed key opens nothing from then on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _log = Logger("grid.s3")
 
 
 def read_keys(private: Path) -> dict[str, Account]:
-    """The accounts by their access keys; ConfigError for a file that is none, or that others can read."""
+    """The accounts by access key; ConfigError for a file that is invalid or readable by others."""
     file = private / NAME
     text = read_text(file)
     if text is None:
@@ -37,7 +37,7 @@ def read_keys(private: Path) -> dict[str, Account]:
 
 @contextmanager
 def changing_keys(private: Path) -> Iterator[dict[str, Account]]:
-    """The accounts, which are written back when the context ends well; others wait meanwhile. ConfigError, OSError."""
+    """Lock and read the accounts, and write them back if the context ends without an error. ConfigError, OSError."""
     make_private_directory(private)
     descriptor = os.open(private, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -52,13 +52,13 @@ def changing_keys(private: Path) -> Iterator[dict[str, Account]]:
 
 
 def new_pair() -> tuple[str, str]:
-    """An access key and a secret of the forms that S3 has."""
+    """A new access key and secret in S3's forms."""
     letters = string.ascii_uppercase + string.digits
     return f"GK{''.join(secrets.choice(letters) for _ in range(18))}", secrets.token_hex(32)
 
 
 class KeyFile:
-    """The keys as a running door finds them."""
+    """The keys of a running door."""
 
     def __init__(self, private: Path) -> None:
         """ConfigError if the file cannot be used now."""
@@ -69,11 +69,11 @@ class KeyFile:
         self._accounts = read_keys(private)
 
     def find(self, access_key: str) -> Account | None:
-        """The account of an access key; none at all while the file cannot be read."""
+        """The account of an access key; None while the file cannot be read."""
         return self.accounts().get(access_key)
 
     def accounts(self) -> Mapping[str, Account]:
-        """All accounts by their access keys; none while the file cannot be read."""
+        """All accounts by access key; empty while the file cannot be read."""
         mark = self._look()
         if mark != self._mark:
             self._mark = mark

@@ -1,7 +1,7 @@
-"""What runs in a node's process: an introducer, or a client that may store shares as well.
+"""The services of a node's process: an introducer, or a client that may also store shares.
 
-Each runs until its task is cancelled, and then closes down in order: nothing new comes in, uploads in progress are
-given up, connections end.
+Each runs until its task is cancelled, and then shuts down in order: it accepts nothing new, aborts uploads in progress,
+and closes connections.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ if TYPE_CHECKING:
 VERSION = f"grid/{__version__}"
 
 _DISK_THREADS = 8
-"""Waits for a disk that may be in progress at once: the shares of one upload are then synced together."""
+"""Disk operations that may wait in parallel, so the shares of one upload are synced together."""
 
 Say = Callable[[str], None]
 
 
 async def run_node(directory: NodeDirectory, runtime: Runtime, reactor: Any, say: Say) -> None:  # noqa: ANN401
-    """Run the node of the directory until this is cancelled; ConfigError if it cannot start.
+    """Run the node of the directory until cancelled; ConfigError if it cannot start.
 
-    say: called with one line when the node is ready, the same that 1.20 logs, and with others about what it does.
+    say: called with one line when the node is ready, the same as 1.20's, and with others about its work.
     """
     stores = directory.kind is not NodeKind.INTRODUCER and directory.settings.storage.enabled
     most = MAX_STORAGE_CONNECTIONS if stores else MAX_CONNECTIONS
@@ -102,7 +102,7 @@ async def _run_storage(
     reactor: Any,  # noqa: ANN401
     say: Say,
 ) -> None:
-    # Only a node that stores pays for the imports of a store.
+    # Only a storage node pays for these imports.
     from grid.node.shared_http import SharedHttp
     from grid.node.storage_node import LocalStorage, identify_node, make_service, server_settings
     from grid.storage.upkeep.housekeeping import Housekeeping
@@ -122,7 +122,7 @@ async def _run_storage(
         settings = server_settings(directory)
         housekeeping = Housekeeping(service, settings.expire, runtime.clock)
         closing.push_async_callback(housekeeping.stop)
-        # Stopped first of all, so that nothing new comes in while the uploads in progress are given up.
+        # Stopped first, so nothing new arrives while uploads in progress are aborted.
         closing.push_async_callback(stop_tub, tub)
         memory = ServerMemory(runtime.clock, return_freed_memory)
         share_memory(tub, memory)
@@ -167,7 +167,7 @@ async def _serve_web(
     say: Say,
     storage: StorageView | None = None,
 ) -> None:
-    """Serve the node's web gateway, if it is to have one, until `closing` closes."""
+    """Serve the node's web gateway, if configured, until `closing` closes."""
     settings = client.directory.settings
     if settings.web_port is None:
         if settings.s3.port is not None:
@@ -181,7 +181,7 @@ async def _serve_web(
                 "set web.port under [node], too"
             )
         return
-    # Only a gateway pays for the imports of one.
+    # Only a gateway pays for this import.
     from grid.node.gateway import running_gateway
 
     listening = await closing.enter_async_context(
@@ -203,7 +203,7 @@ async def _serve_web(
 
 
 def _node_id(tub: Any) -> bytes:  # noqa: ANN401
-    """The 20 bytes that a Tub's certificate gives."""
+    """The 20-byte id derived from a Tub's certificate."""
     return base32.decode(str(tub.tubID))
 
 
@@ -214,9 +214,9 @@ def _start_introducers(
     announcement: SignedAnnouncement,
     say: Say,
 ) -> list[IntroducerClient]:
-    """Publish at every introducer, and say how the first attempt to reach each one ended.
+    """Publish at every introducer, and report how the first attempt to reach each one ended.
 
-    What they announce is of no interest to a node that only stores.
+    A node that only stores ignores what they announce.
     """
     started: list[IntroducerClient] = []
     for petname, furl in read_introducers(directory).items():
@@ -237,5 +237,5 @@ def _start_introducers(
 
 
 def _forever() -> Deferred[None]:
-    """Never fires; ends with CancelledError when the task that waits for it is cancelled."""
+    """A Deferred that never fires; cancelling the waiting task ends it with CancelledError."""
     return Deferred()

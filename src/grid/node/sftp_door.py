@@ -1,4 +1,4 @@
-"""The SFTP door of a node directory: its host key, its accounts, listening, and closed down in order, beside the web gateway."""
+"""The SFTP door of a node directory: its host key, accounts, listening and shutdown, beside the web gateway."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _log = Logger("grid.sftp")
 
 
 class AccountFile:
-    """The accounts as a running door finds them; read again when the file has changed."""
+    """The accounts of a running door, reloaded when the file changes."""
 
     def __init__(self, path: Path) -> None:
         """ConfigError if the file cannot be used now."""
@@ -40,15 +40,15 @@ class AccountFile:
 
     @property
     def is_exposed(self) -> bool:
-        """Whether others can read the capabilities in it: neither the file nor its directory keeps them away."""
+        """Whether others can read the capabilities in it: neither the file's mode nor its directory's prevents that."""
         return bool(self._path.stat().st_mode & 0o044 and self._path.parent.stat().st_mode & 0o011)
 
     def find(self, name: str, key: bytes) -> Account | None:
-        """The account of a name and a public key; none at all while the file cannot be read."""
+        """The account of this name and public key; None while the file cannot be read."""
         return self.accounts().get((name, key))
 
     def accounts(self) -> Accounts:
-        """All accounts; none while the file cannot be read."""
+        """All accounts; empty while the file cannot be read."""
         mark = self._look()
         if mark != self._mark:
             self._mark = mark
@@ -68,7 +68,7 @@ class AccountFile:
 
 
 def read_accounts(path: Path) -> Accounts:
-    """The accounts in the file; ConfigError if there is none, or if it cannot be used."""
+    """Read the accounts file; ConfigError if it is missing or invalid."""
     text = read_text(path)
     if text is None:
         raise ConfigError(f"{path}: no such file; it has one line for each account: NAME KEY-TYPE KEY CAPABILITY")
@@ -84,7 +84,7 @@ def read_accounts(path: Path) -> Accounts:
 
 
 def read_host_key(public: Path, private: Path) -> Key:
-    """The key by which clients know the door; ConfigError."""
+    """The host key by which clients recognize the door; ConfigError."""
     found: list[Key] = []
     for path in (private, public):
         text = read_text(path)
@@ -116,7 +116,8 @@ async def running_sftp_door(
 ) -> AsyncIterator[Door]:
     """Serve the node's SFTP door while the context lasts. ConfigError.
 
-    services: of the web gateway, whose grid and limits the door shares. connection_limit: on the connections of this process.
+    services: of the web gateway, whose grid and limits the door shares. connection_limit: on the connections of this
+    process.
     """
     settings = directory.settings.sftp
     assert settings.port is not None
@@ -156,7 +157,7 @@ async def running_sftp_door(
 
 
 def _users(door: Door, accounts: AccountFile) -> list[DoorUser]:
-    """The names of accounts, and whether they may change what they see."""
+    """The names of the accounts, and whether each may write."""
     found = []
     for account in accounts.accounts().values():
         access = "reads and writes" if account.root.authority == "write" else "reads only"

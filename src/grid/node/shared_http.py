@@ -1,6 +1,6 @@
-"""The HTTP side of a storage node: on the port and with the certificate of its Tub. [spec wire 12, 13]
+"""The HTTP side of a storage node, on the port and with the certificate of its Tub. [spec wire 12, 13]
 
-Where `[storage] plaintext_reads` asks for it, shares can also be read in the clear, at a port of their own.
+If `[storage] plaintext_reads` is set, shares can also be read unencrypted at a separate port.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from grid.wire.locators import Furl
 
 
 class SharedHttp:
-    """The store over HTTP, unless the configuration leaves Foolscap alone on its port."""
+    """The store over HTTP, unless the configuration reserves the port for Foolscap."""
 
     def __init__(
         self, directory: NodeDirectory, server: StorageServer, memory: ServerMemory, connection_limit: ConnectionLimit
     ) -> None:
-        """Nobody is let in before `open_to`; ConfigError if the certificate cannot be used."""
+        """Refuses everybody until `open_to`; ConfigError if the certificate cannot be used."""
         settings = directory.settings.storage
         self._where = f"{directory.config_file}: section [storage], key plaintext_reads"
         self._plain_endpoint = settings.plaintext_reads
@@ -47,7 +47,7 @@ class SharedHttp:
         return SharedEndpoint(endpoint, context, self._offer.connections, self._clock, self._connection_limit)
 
     async def listen_in_the_clear(self, reactor: Any) -> None:  # noqa: ANN401
-        """Listen for readers in the clear, if the configuration asks for it; ConfigError if that is not possible."""
+        """Listen for unencrypted readers, if configured; ConfigError if that is impossible."""
         if self._offer is None or self._plain_endpoint is None:
             return
         from twisted.internet.endpoints import serverFromString
@@ -61,20 +61,20 @@ class SharedHttp:
         try:
             listening = await endpoint.listen(PlainFactory(self._offer.plain_connections, self._connection_limit))
             self._plain_port = deepen_backlog(listening)
-        except (CannotListenError, OSError, OverflowError) as error:  # Overflow: there is no such port.
+        except (CannotListenError, OSError, OverflowError) as error:  # OverflowError: the port number is out of range.
             raise ConfigError(f"{self._where}: cannot listen: {error}") from None
 
     def plain_hints(self, furl: Furl) -> tuple[str, ...]:
-        """Where readers in the clear are served: on each of the FURL's TCP hosts."""
+        """The addresses for unencrypted readers: each TCP host of the FURL."""
         if self._plain_port is None:
             return ()
         port = self._plain_port.getHost().port
-        # The port is after the last colon also where the host is an IPv6 address in brackets.
+        # The port follows the last colon, even if the host is an IPv6 address in brackets.
         hosts = [hint.rpartition(":")[0] for hint in furl.hints if hint.startswith("tcp:")]
         return tuple(f"{host}:{port}" for host in hosts)
 
     def open_to(self, furl: Furl) -> tuple[str, ...]:
-        """Let those in who know the FURL, and the NURLs to announce to them."""
+        """Admit clients that know the FURL, and return the NURLs to announce."""
         if self._offer is None:
             return ()
         self._offer.open_to(furl.swissnum)
@@ -82,7 +82,7 @@ class SharedHttp:
         return tuple(nurl.to_string() for nurl in nurls_of(furl, spki_hash))
 
     async def close(self) -> None:
-        """Close all connections now, and the port of its own."""
+        """Close all connections now, and the separate port."""
         if self._plain_port is not None:
             await self._plain_port.stopListening()
             self._plain_port = None

@@ -1,4 +1,4 @@
-"""The storage server of a node directory: its store, its settings and its identity, put together."""
+"""The storage server of a node directory: assembles its store, settings and identity."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from grid.storage.upkeep.housekeeping import Housekeeping
 
 
 def identify_node(directory: NodeDirectory, key: VerifyingKey, node_id: bytes) -> tuple[str, ServerIdentity]:
-    """The permutation seed as it is announced, and who the node is. node_id: the 20 bytes of its certificate."""
+    """The permutation seed as announced, and the node's identity. node_id: the 20 bytes of its certificate."""
     text = permutation_seed_text(directory, key, node_id, has_shares=_has_shares(directory.storage_path))
     identity = ServerIdentity(
         server_id=server_id_of(key),
@@ -42,7 +42,7 @@ def make_service(
 ) -> StorageService:
     """The storage server over the node's disk, not started yet. ConfigError.
 
-    io: threads that wait for the disk. open_files: how many share files it may have open at once.
+    io: threads for blocking disk operations. open_files: the number of share files that may be open at once.
     """
     path = directory.storage_path
     try:
@@ -55,7 +55,7 @@ def make_service(
 
 
 def server_settings(directory: NodeDirectory) -> StorageSettings:
-    """What the configuration says of the store."""
+    """The configured settings of the store."""
     written = directory.settings.storage
     expire = written.expire
     return StorageSettings(
@@ -75,7 +75,7 @@ def server_settings(directory: NodeDirectory) -> StorageSettings:
 
 
 def _has_shares(base: Path) -> bool:
-    """Whether a share was ever finished here."""
+    """Whether a share was ever completed here."""
     try:
         return any(name != "incoming" for name in os.listdir(base / "shares"))
     except FileNotFoundError:
@@ -86,9 +86,9 @@ _KEYS = {"certificate", "signature"}
 
 
 def read_certificates(directory: NodeDirectory) -> tuple[Mapping[str, str], ...]:
-    """Those in the files that [grid_manager_certificates] names; none unless `[storage] grid_management` is on.
+    """Certificates from the files in [grid_manager_certificates]; none unless `[storage] grid_management` is on.
 
-    ConfigError naming the key whose file cannot be used. Paths are relative to the node's directory.
+    ConfigError, which names the key of an unusable file. Paths are relative to the node's directory.
     """
     if not directory.settings.storage.grid_management:
         return ()
@@ -116,18 +116,18 @@ _DAY_S = 86400
 
 @define(eq=False)
 class LocalStorage:
-    """The server, as a gateway's StorageView."""
+    """The server in the form of a gateway's StorageView."""
 
     _service: StorageService
     _housekeeping: Housekeeping
     _settings: StorageSettings
 
     def counters(self) -> Mapping[str, int]:
-        """How often it was asked for what."""
+        """Counts of requests by kind."""
         return {f"storage_server.{name}": count for name, count in self._service.meter.counts.items()}
 
     async def statistics(self) -> dict[str, float | int | None]:
-        """Latencies, room, and what is stored. What cannot be known is left out; PeerError if the disk fails."""
+        """Latencies, free space, and stored shares. Unknown values are left out; PeerError if the disk fails."""
         space, available = await self._service.space()
         found: dict[str, float | int | None] = {
             "allocated": self._service.reserved_size,
@@ -148,7 +148,7 @@ class LocalStorage:
         return {f"storage_server.{name}": value for name, value in found.items()}
 
     async def crawlers(self) -> dict[str, Any]:
-        """The walks over all shares: where they are, what they found."""
+        """The progress and results of the crawlers over all shares."""
         return {
             "bucket-counter": self._housekeeping.bucket_status(),
             "lease-checker": await self._housekeeping.lease_status(),
@@ -156,12 +156,12 @@ class LocalStorage:
         }
 
     def counting(self) -> dict[str, Any]:
-        """How far the count of storage indexes is."""
+        """The progress of counting storage indexes."""
         return self._housekeeping.bucket_progress()
 
     @property
     def expiry(self) -> str:
-        """When leases end."""
+        """Say when leases expire."""
         expire = self._settings.expire
         kinds = [kind for kind, on in (("immutable", expire.immutable), ("mutable", expire.mutable)) if on]
         if not expire.enabled or not kinds:

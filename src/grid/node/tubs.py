@@ -1,4 +1,4 @@
-"""Foolscap's ends of connections as a node's configuration wants them."""
+"""Foolscap Tubs as a node's configuration requires them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ DEFAULT_DISCONNECT_S = 600
 
 
 def client_tub(settings: NodeSettings) -> Any:  # noqa: ANN401 - foolscap has no types
-    """A Tub with a throw-away certificate, for connections from here; ConfigError if none may be made."""
+    """A Tub with a temporary certificate for outgoing connections; ConfigError if none is permitted."""
     require_plain_tcp(settings)
     return _start(settings, None)
 
 
 def node_tub(directory: NodeDirectory) -> Any:  # noqa: ANN401
-    """The node's own Tub, with the certificate that it keeps; it does not listen yet. ConfigError."""
+    """The node's own Tub with its permanent certificate; it does not listen yet. ConfigError."""
     require_plain_tcp(directory.settings)
     make_private_directory(directory.private)
     tub = _start(directory.settings, node_certificate(directory.private / "node.pem"))
@@ -38,10 +38,10 @@ async def listen_as_configured(
     reactor: Any,  # noqa: ANN401 - as are reactors
     share_port: Callable[[Any], Any],
 ) -> tuple[str, ...]:
-    """Let the Tub listen where the configuration says, and know its location, which is returned. ConfigError if it cannot.
+    """Let the Tub listen as configured, and return its location. ConfigError if it cannot.
 
-    What is registered right after this is there before the first connection is served. share_port: makes of an
-    endpoint one whose connections hold permits, and where another protocol may listen as well.
+    Objects registered right after this exist before the first connection is served. share_port: wraps an endpoint in
+    one whose connections hold permits, and on which another protocol may listen as well.
     """
     from twisted.internet.endpoints import serverFromString
 

@@ -1,7 +1,7 @@
-"""Where a web gateway listens, what it may be called, and the URL that it has. [spec webapi 1.1, 12]
+"""Where a web gateway listens, the host names it accepts, and its URL. [spec webapi 1.1, 12]
 
-Of this machine alone unless an interface is named. What asks by a name that is not the gateway's own is refused: the page of
-a stranger can make its own name lead here, and would then be taken for ours. An address is nobody's to redirect.
+It listens on this machine only, unless an interface is named. Requests for other host names are refused: a foreign page
+can make its own name resolve to this address, and would then look like one of ours. IP addresses cannot be redirected.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from grid.node.quantities import parse_hosts
 
 
 class PortInUseError(ConfigError):
-    """Something listens on the port already."""
+    """Something already listens on the port."""
 
     def __init__(self, port: int, cure: str) -> None:
         super().__init__(f"Port {port} is already in use; {cure}")
@@ -29,13 +29,13 @@ class PortInUseError(ConfigError):
 DEFAULT_PORT = "tcp:3456:interface=127.0.0.1"
 
 _LOOPBACK = {"tcp:": "127.0.0.1", "ssl:": "127.0.0.1", "tcp4:": "127.0.0.1", "tcp6:": r"\:\:1"}
-"""What each kind of endpoint listens on unless it says so itself."""
+"""The default interface of each kind of endpoint."""
 
 
 def place_to_listen(text: str) -> str:
-    """An endpoint's description, with an interface if it can have one.
+    """An endpoint's description, with an interface if its kind has one.
 
-    text: such a description, or the number of a port alone.
+    text: such a description, or just a port number.
     """
     text = text.strip()
     if text.isascii() and text.isdigit():
@@ -47,11 +47,11 @@ def place_to_listen(text: str) -> str:
 
 
 def allowed_hosts(description: str, settings: NodeSettings) -> AllowedHosts | None:
-    """What a gateway that listens there may be called; None for anything.
+    """The Host names that a gateway which listens there accepts; None for any.
 
-    On loopback its names only; elsewhere every IP address, the names of this machine and those in tub.location; and on
-    both what `[node] web.allowed_hosts` has. A socket in the file system, which no browser opens, is called anything
-    unless that key has names.
+    On loopback, its local names; elsewhere every IP address, the names of this machine and those in tub.location; in
+    both cases also `[node] web.allowed_hosts`. A Unix socket, which no browser opens, accepts any name unless that key
+    lists some.
     """
     given = settings.web_hosts
     if "*" in given or (description.startswith("unix:") and not given):
@@ -64,9 +64,9 @@ def allowed_hosts(description: str, settings: NodeSettings) -> AllowedHosts | No
 
 
 def url_of(description: str, address: Any) -> str | None:  # noqa: ANN401 - Twisted's
-    """The URL of what listens there, as this machine reaches it; None for a socket in the file system.
+    """The URL at which this machine reaches the endpoint; None for a Unix socket.
 
-    address: what it is bound to.
+    address: the address to which it is bound.
     """
     number = getattr(address, "port", None)
     if number is None:
@@ -74,14 +74,14 @@ def url_of(description: str, address: Any) -> str | None:  # noqa: ANN401 - Twis
     scheme = "https" if description.startswith("ssl:") else "http"
     bound = ip_address(address.host.partition("%")[0])
     if bound.is_unspecified:
-        # Every interface is one of this machine: the one that nobody else can be on.
+        # It listens on every interface; use loopback, which no other machine can take over.
         return f"{scheme}://[::1]:{number}/" if bound.version == 6 else f"{scheme}://127.0.0.1:{number}/"
     host = f"[{quote(address.host, safe=':')}]" if bound.version == 6 else address.host
     return f"{scheme}://{host}:{number}/"
 
 
 def _interface(description: str) -> str | None:
-    """What follows `interface=` in a description, without the escapes."""
+    """The value of `interface=` in a description, unescaped."""
     fields = description.replace("\\\\", "\0").replace("\\:", "\1").split(":")
     found = [field.partition("=")[2] for field in fields if field.startswith("interface=")]
     return found[-1].replace("\1", ":").replace("\0", "\\") if found else None
@@ -95,14 +95,14 @@ def _is_loopback(interface: str) -> bool:
 
 
 def _own_names() -> Iterator[str]:
-    """As this machine itself has them, without a question to anybody; the short one also as it is found without DNS."""
+    """The machine's names as it knows them itself, without a DNS query, including the short name's local form."""
     name = socket.gethostname().lower()
     short = name.partition(".")[0]
     yield from (name, short, f"{short}.local")
 
 
 def _located(settings: NodeSettings) -> Iterator[str]:
-    """The hosts of the hints that the node announces."""
+    """The hosts of the location hints that the node announces."""
     for hint in settings.tub_location or ():
         parts = hint.removeprefix("tcp:").rpartition(":")
         try:
