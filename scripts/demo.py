@@ -1,6 +1,6 @@
-"""The demonstration: ten real storage nodes, a file put, seven nodes killed, and the file back again, bit for bit.
+"""Demonstrates the grid: starts ten storage nodes, puts a file, kills seven nodes, and gets the file back unchanged.
 
-Ends with 0 only if every step did what it should. Whatever happens, its processes and files are gone afterwards.
+Exits with 0 only if every step worked. Its processes and files are removed in any event.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ SMALL_SIZE = 1000
 CHUNK = 4 * 2**20
 
 SPEED_SIZE = 10**6
-"""What is smaller takes the time of starting the command, which says nothing of its bytes."""
+"""Smaller files mostly measure the start of the command, not the speed."""
 
 
 class DemoError(Exception):
-    """A step did not do what it should."""
+    """A step did not work."""
 
 
 def main() -> int:
-    """Run the demonstration; 0 if all went well."""
+    """Run the demonstration; 0 on success."""
     signal.signal(signal.SIGTERM, _interrupt)
     place = Path(tempfile.mkdtemp(prefix="grid-demo-"))
     status = 1
@@ -98,7 +98,7 @@ def _grid(*arguments: str, text: str = "") -> str:
 
 
 def _make_file(path: Path, size: int) -> str:
-    """Fill the file with unpredictable bytes, and return their SHA-256."""
+    """Fill the file with random bytes, and return their SHA-256."""
     hasher = hashlib.sha256()
     with path.open("wb") as file:
         for offset in range(0, size, CHUNK):
@@ -123,7 +123,7 @@ def _say(text: str) -> None:
 
 
 def _clean_up(place: Path) -> bool:
-    """Stop every node and remove every file; whether that went well."""
+    """Stop every node and remove every file; return whether that succeeded."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     clean = True

@@ -1,7 +1,7 @@
-"""Install programs that tests drive, from Debian with apt-get: make_debian.py [--optional] PROGRAM[=PACKAGE]...
+"""Install programs that tests need, from Debian with apt-get: make_debian.py [--optional] PROGRAM[=PACKAGE]...
 
-A step that fails is tried again. Nothing is done about programs that are there already. With --optional, a machine that cannot
-install them is no failure: the tests that need them say so and are skipped.
+Failed steps are retried, and installed programs are skipped. With --optional, it succeeds even if nothing can be
+installed: the tests that need the programs say so and are skipped.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from functools import partial
 from steps import attempt, install_packages
 
 SYSTEM = ":/usr/sbin:/sbin"
-"""Where servers are, which is not on everybody's path."""
+"""Directories of servers, which are not on every user's PATH."""
 
 
 def main(arguments: list[str]) -> int:
-    """Exit status 0 if the programs are there in the end, or need not be."""
+    """Exit status 0 if the programs are installed in the end, or are optional."""
     is_optional = arguments[:1] == ["--optional"]
     wanted = [argument.partition("=") for argument in arguments[is_optional:]]
     if not wanted or any(program.startswith("-") for program, _, _ in wanted):
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
 
 
 def is_there(program: str) -> bool:
-    """Whether the program can be run."""
+    """Whether the program is on the path."""
     return bool(shutil.which(program) or shutil.which(program, path=SYSTEM))
 
 

@@ -1,7 +1,7 @@
-"""Write the man pages of all commands to docs/man: make_man.py, or make_man.py --check to see that they are up to date.
+"""Write the man pages of all commands to docs/man: make_man.py, or make_man.py --check to verify that they are current.
 
-The pages are kept in the tree because an installation must not need click-man. They are made from the help of the
-commands, with neither a date nor a version that would change them without need.
+The pages are kept in the tree so that installing does not require click-man. They are generated from the commands'
+help, without a date or version, which would change them needlessly.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ FILES = {
     f"{DEFAULT_DIRECTORY}/private/aliases": "The names of your directories, with their capabilities. Keep it secret, and keep a copy elsewhere.",
     f"{DEFAULT_DIRECTORY}/node.url": "The address of the gateway that this client serves.",
 }
-"""What every page says of a client's files."""
+"""The section on a client's files, in every page."""
 
 
 def main(arguments: list[str]) -> int:
-    """Exit status 0 if the pages are written, or are up to date."""
+    """Exit status 0 if the pages are written, or current."""
     if arguments not in ([], ["--check"]):
         print(__doc__, file=sys.stderr)
         return 2
@@ -53,16 +53,16 @@ def main(arguments: list[str]) -> int:
 
 
 def man_pages() -> dict[str, str]:
-    """Name -> page, of every command that is not hidden."""
+    """The pages by name, of every command that is not hidden."""
     return pages_of(cli, click.Context(cli, info_name="grid"))
 
 
 def pages_of(command: click.Command, context: click.Context) -> dict[str, str]:
-    """The page of this command, and of those below it."""
+    """The pages of this command and its subcommands."""
     pages: dict[str, str] = {}
     if isinstance(command, click.Group):
         below = {name: command.get_command(context, name) for name in command.list_commands(context)}
-        # click-man asks a group for its commands by an attribute that a group of lazy ones leaves empty.
+        # click-man reads a group's commands from an attribute that lazy groups leave empty.
         command.commands.update({name: each for name, each in below.items() if each is not None and not each.hidden})
         for name, each in command.commands.items():
             pages |= pages_of(each, click.Context(each, info_name=name, parent=context))
@@ -72,7 +72,7 @@ def pages_of(command: click.Command, context: click.Context) -> dict[str, str]:
 
 
 def page_of(command: click.Command, context: click.Context) -> str:
-    """One page, in the form that man reads."""
+    """One page in man's format."""
     whole = inspect.cleandoc(command.help or "")
     command.short_help = " ".join(whole.split("\n\n")[0].split()).rstrip(".")
     command.help = "\n\n".join(text for text in (whole, command.epilog) if text)
@@ -86,7 +86,7 @@ def page_of(command: click.Command, context: click.Context) -> str:
 
 
 def _exit_status() -> list[str]:
-    """The section made from the first two columns of docs/exit-codes.md."""
+    """The section on exit statuses, from the first two columns of docs/exit-codes.md."""
     rows = re.findall(
         r"^\| (\d+) \| ([^|]+) \|", (DOCS / "exit-codes.md").read_text().partition("\n## ")[0], re.MULTILINE
     )
@@ -95,12 +95,12 @@ def _exit_status() -> list[str]:
 
 
 def _files() -> list[str]:
-    """The section of what a client directory holds."""
+    """The section on the files of a client directory."""
     return [".SH FILES", *_terms(FILES.items())]
 
 
 def _see_also(context: click.Context) -> list[str]:
-    """The section that names the command above, and the ones of the same group."""
+    """The section that names the parent command and those of the same group."""
     path = context.command_path.split(" ")
     if len(path) == 1:
         names = []
@@ -113,12 +113,12 @@ def _see_also(context: click.Context) -> list[str]:
 
 
 def _terms(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """A list of terms with what each means."""
+    """A list of terms and definitions."""
     return [line for term, meaning in pairs for line in (".TP", f"\\fB{term}\\fP", meaning)]
 
 
 def _safe(line: str) -> str:
-    """The line, not taken for a request of man's language unless click-man wrote one."""
+    """Escape a line that man would take for a request, unless click-man wrote one."""
     is_request = line.startswith(".") and line[1:3].isupper()
     return "\\&" + line if line.startswith((".", "'")) and not is_request else line
 

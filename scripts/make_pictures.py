@@ -1,7 +1,7 @@
-"""Make the picture of a page in README.md, docs/pictures/page.png. Its plot comes from `python -m perf report --publish`.
+"""Make README.md's picture of a page, docs/pictures/page.png. Its plot comes from `python -m perf report --publish`.
 
-Starts a grid of ten storage nodes, stores a small tree, and photographs a directory's page in chromium (scripts/make_debian.py chromium
-installs it). It takes Grid and playwright (`pip install -e .[browser]`).
+Starts a grid of ten storage nodes, stores a small tree, and takes a screenshot of a directory's page in Chromium, which
+`scripts/make_debian.py chromium` installs. Needs Grid and playwright (`pip install -e .[browser]`).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ FILES = {
     "interview.ogg": 5_200_000,
     "recipes.txt": 9_100,
 }
-"""What the photographed grid holds: path and size."""
+"""The contents of the grid: paths and sizes."""
 
 
 def make_page() -> None:
-    """Photograph a directory's page of a real grid, whose processes and files are gone afterwards."""
+    """Take the screenshot, and remove the grid's processes and files."""
     place = Path(tempfile.mkdtemp(prefix="grid-pictures-"))
     node, nodes = str(place / "grid" / "client"), str(place / "grid")
     gateway = None

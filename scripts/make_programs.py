@@ -1,9 +1,9 @@
-"""Install the programs that tests/interop/programs runs on Grid: make_programs.py FOLDER.
+"""Install the programs that tests/interop/programs runs against Grid: make_programs.py FOLDER.
 
-magic-folder and duplicity, pinned by scripts/programs/*.txt, each in a virtual environment of its own below FOLDER; and
-Debian's curl, wget, aria2, apache2-utils and openssh-client, with apt-get where they are absent and this is root. A step
-that fails is tried again. What cannot be installed is named, with the reason, here and in FOLDER/missing.json, by which its
-tests are skipped; nothing else fails for it. Nothing is done that is done already.
+magic-folder and duplicity, pinned by scripts/programs/*.txt, each in its own virtual environment below FOLDER; and
+Debian's curl, wget, aria2, apache2-utils and openssh-client, with apt-get if missing and run as root. Failed steps are
+retried. Whatever cannot be installed is listed with the reason, here and in FOLDER/missing.json, which makes its tests
+skip; everything else continues. Installed programs are skipped.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from steps import attempt, install_packages, run
 
 LOCKS = Path(__file__).resolve().parent / "programs"
 PYTHON_PROGRAMS = ("magic-folder", "duplicity")
-"""Each the name of its lock file, and of its command."""
+"""The names of lock files and commands."""
 
 DEBIAN_PROGRAMS = {"curl": "curl", "wget": "wget", "aria2c": "aria2", "ab": "apache2-utils", "sftp": "openssh-client"}
-"""Command -> package."""
+"""Command to Debian package."""
 
 
 def main(arguments: list[str]) -> int:
-    """Exit status 0 unless it was called wrongly: what is missing is in FOLDER/missing.json."""
+    """Exit status 0 unless the arguments are wrong: FOLDER/missing.json lists what is missing."""
     if len(arguments) != 1:
         print(__doc__, file=sys.stderr)
         return 2
@@ -45,14 +45,14 @@ def main(arguments: list[str]) -> int:
 
 
 def install(folder: Path, name: str) -> None:
-    """A virtual environment with what the program's lock file says, and nothing else; RuntimeError, OSError."""
+    """Install exactly the lock file's packages in a new virtual environment; RuntimeError, OSError."""
     lock, home = LOCKS / f"{name}.txt", folder / name
     mark, digest = home / "installed", hashlib.sha256(lock.read_bytes()).hexdigest()
     if mark.exists() and mark.read_text() == digest:
         return
     shutil.rmtree(home, ignore_errors=True)
     venv.create(home, with_pip=True)
-    # The lock file is complete, and some of what is in it asks for versions that its neighbors do not have.
+    # The lock file is complete, and some of its packages demand versions that others do not have.
     run([home / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps", "--requirement", lock])
     run([home / "bin" / name, "--version"])
     mark.write_text(digest)

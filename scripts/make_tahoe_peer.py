@@ -1,7 +1,7 @@
-"""Install the real Tahoe-LAFS 1.20 from PyPI into a virtual environment of its own: make_tahoe_peer.py FOLDER.
+"""Install Tahoe-LAFS 1.20 from PyPI in its own virtual environment: make_tahoe_peer.py FOLDER.
 
-It is a peer to interoperate with and to be measured against, run as a program only: Grid imports nothing of it.
-A step that fails is tried again. Nothing is done where FOLDER holds a working one already.
+It serves interoperability tests and benchmarks, and is only run as a program: Grid imports nothing of it. Failed steps
+are retried. Does nothing if FOLDER already has a working one.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def main(arguments: list[str]) -> int:
 
 
 def install(folder: Path) -> None:
-    """Make the environment anew; OSError or RuntimeError if that fails, or its tahoe does not run."""
+    """Create the environment anew; OSError or RuntimeError on failure, or if its tahoe does not run."""
     shutil.rmtree(folder, ignore_errors=True)
     venv.create(folder, with_pip=True)
-    # pkg_resources, which some of its dependencies still import, left setuptools with version 81.
+    # Some dependencies still import pkg_resources, which setuptools 81 removed.
     packages = [f"tahoe-lafs=={VERSION}", "setuptools<81"]
     run([folder / "bin" / "python", "-m", "pip", "install", "--quiet", *packages])
     if not works(folder):
@@ -48,7 +48,7 @@ def install(folder: Path) -> None:
 
 
 def works(folder: Path) -> bool:
-    """Whether the folder's tahoe says that it is the version wanted."""
+    """Whether the folder's tahoe reports the expected version."""
     tahoe = folder / "bin" / "tahoe"
     if not tahoe.exists():
         return False

@@ -11,7 +11,7 @@ BEGIN, END = "<!-- rooms -->\n", "<!-- end of rooms -->\n"
 
 
 def table() -> str:
-    """The table in Markdown: every package of Grid and of its benchmarks, in order of path."""
+    """The table in Markdown: every package of Grid and of its benchmarks, sorted by path."""
     rows = ["| Package | What it owns |", "|---|---|"]
     for top in (ROOT / "src" / "grid", ROOT / "perf"):
         for init in sorted(top.rglob("__init__.py")):
@@ -23,7 +23,7 @@ def table() -> str:
 
 
 def with_table(page: str) -> str:
-    """The page with the table as it is now."""
+    """The page with a current table."""
     before, rest = page.split(BEGIN)
     _, after = rest.split(END)
     return f"{before}{BEGIN}{table()}{END}{after}"

@@ -1,9 +1,9 @@
-"""What the documentation site has besides docs/: mkdocs calls this file's functions.
+"""Pages of the documentation site besides docs/: mkdocs calls the functions of this file.
 
-Documents that stand elsewhere in the tree (ARCHITECTURE.md, deploy/README.md, ...) become pages, the commands' help and the
-docstrings of every package become the reference, and decision records get into the navigation. Links between documents are written for a
-reader of the tree; here those that lead to no page of the site become plain text. Mermaid, which draws the diagrams, is fetched with
-npm at a pinned version and becomes a file of the site, so that a reader needs no network.
+Documents elsewhere in the tree (ARCHITECTURE.md, deploy/README.md, ...) become pages, the commands' help and the
+packages' docstrings become the reference, and decision records are added to the navigation. Links in documents are
+written for readers of the tree; those that lead to no page of the site become plain text. Mermaid, which draws the
+diagrams, is fetched with npm at a pinned version and served by the site itself, so readers need no other host.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ ELSEWHERE = {
     "CONTRIBUTING.md": "contributing.md",
     "perf/README.md": "measuring.md",
 }
-"""Document -> its page."""
+"""Document to page."""
 
 MERMAID = "mermaid@11.4.1"
 MERMAID_FILE = "package/dist/mermaid.min.js"
 MERMAID_SHA256 = "a43bc1afd446f9c4cc66ac5dd45d02e8d65e26fc5344ec0ef787f88d6ddb6f9e"
 MERMAID_PAGE = "assets/mermaid.min.js"
-"""Its address in the site. The theme loads Mermaid from elsewhere only if no script of the page has."""
+"""Its address in the site. The theme loads Mermaid from elsewhere unless a script of the page has done so."""
 
 _LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)")
 _FENCE = re.compile(r"^(```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put the pages made here into the navigation."""
+    """Add the generated pages to the navigation."""
     records = sorted(path.name for path in (ROOT / "docs" / "decisions").glob("0*.md"))
     nav: list[Any] = config.nav or []
     nav[1]["Using Grid"].insert(-1, "running-nodes.md")
@@ -70,7 +70,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def packages() -> list[str]:
-    """Every package and top module of Grid that has something public to say."""
+    """Every package and top-level module of Grid with a public interface."""
     found = (
         path.stem
         for path in (ROOT / "src" / "grid").iterdir()
@@ -93,7 +93,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def mermaid(kept: Path) -> bytes:
-    """The script that draws diagrams, fetched if the file does not have it; PluginError if it cannot be had."""
+    """The script that draws diagrams, downloaded unless cached in the file; PluginError if it is unavailable."""
     if not kept.exists() or hashlib.sha256(kept.read_bytes()).hexdigest() != MERMAID_SHA256:
         with tempfile.TemporaryDirectory() as folder:
             command = ["npm", "pack", MERMAID, "--silent", "--pack-destination", folder]
@@ -112,7 +112,7 @@ def mermaid(kept: Path) -> bytes:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Make the links of a document lead where its reader in the site can follow."""
+    """Adapt the links of a document to the site."""
     uri = page.file.src_uri
     source = {target: path for path, target in ELSEWHERE.items()}.get(uri, f"docs/{uri}")
     parts = _FENCE.split(markdown)
@@ -122,7 +122,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def relink(match: re.Match[str], source: str, uri: str, files: Files) -> str:
-    """One link of the document `source` (from the tree's root), shown at `uri` of the site."""
+    """Adapt one link of the document `source` (from the tree's root), shown at `uri` of the site."""
     text, link, anchor = match[1], match[2], match[3] or ""
     path = posixpath.normpath(posixpath.join(posixpath.dirname(source), link))
     target = ELSEWHERE.get(path) or ("README.md" if path == "README.md" else path.removeprefix("docs/"))
@@ -146,7 +146,7 @@ def command_page() -> str:
 
 
 def walk(group: click.Group, context: click.Context) -> list[tuple[click.Context, click.Command]]:
-    """Every visible command below the group, each once, with its context."""
+    """Every visible command below the group, once, with its context."""
     found: list[tuple[click.Context, click.Command]] = []
     for name in group.list_commands(context):
         command = group.get_command(context, name)

@@ -1,4 +1,4 @@
-"""Steps that need the network: tried a few times, and sorted by why they failed.
+"""Steps that need the network: retried a few times, with their failures classified.
 
 The scripts beside this file import it. It decides nothing about what is installed.
 """
@@ -19,16 +19,16 @@ from pathlib import Path
 ATTEMPTS = 3
 PAUSE_S = 10.0
 APT_LOCK = Path(tempfile.gettempdir()) / f"grid-apt-{os.geteuid()}.lock"
-"""Held while apt-get runs: a second one at the same time would fail at once."""
+"""Held while apt-get runs, because a concurrent one would fail at once."""
 
 APT_OPTIONS = ["-q", "-o", "DPkg::Lock::Timeout=300"]
 """Wait for programs that do not know our lock, such as unattended upgrades."""
 
 
 def attempt(name: str, step: Callable[[], None], pause: Callable[[float], None] = time.sleep) -> str:
-    """Carry out a step, which raises if it fails, at most ATTEMPTS times; why it failed, "" if it did not.
+    """Run a step, which raises on failure, at most ATTEMPTS times; return the reason of a failure, or "".
 
-    A step that raises PermissionError is not tried again.
+    A step that raises PermissionError is not retried.
     """
     why = ""
     for number in range(ATTEMPTS):
@@ -47,7 +47,7 @@ def attempt(name: str, step: Callable[[], None], pause: Callable[[float], None] 
 
 
 def install_packages(packages: Sequence[str]) -> None:
-    """Install Debian packages; PermissionError if this is not root or there is no apt-get, RuntimeError."""
+    """Install Debian packages; PermissionError if this is not root or has no apt-get, RuntimeError."""
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise PermissionError(f"it takes root and apt-get to install {' '.join(packages)}")
     with one_at_a_time(APT_LOCK):
@@ -57,14 +57,14 @@ def install_packages(packages: Sequence[str]) -> None:
 
 @contextmanager
 def one_at_a_time(path: Path) -> Iterator[None]:
-    """Wait until no other process is inside with this file; the file is made, and stays."""
+    """Hold the lock file, creating it if necessary; it is never removed."""
     with path.open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def run(command: Sequence[str | Path]) -> None:
-    """Run a command; RuntimeError with the last line of what it printed, unless it succeeds."""
+    """Run a command; on failure, RuntimeError with the last line of its output."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     environment.pop("PIP_CONSTRAINT", None)
     done = subprocess.run(

@@ -1,1 +1,1 @@
-"""The S3 door: buckets and objects of a grid over the protocol of Amazon's S3, for programs that speak it."""
+"""The S3 door: serves a grid's directories as buckets and objects over Amazon's S3 protocol."""

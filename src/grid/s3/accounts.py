@@ -1,6 +1,7 @@
-"""Access keys and what each of them opens: the file that holds them, as bytes and as values. Pure.
+"""Access keys and what they open, and the file format that holds them. Pure.
 
-The file has secrets in it: a signature cannot be checked without. It is its owner's alone, and nothing here is logged.
+The file contains secrets, because checking a signature requires them. It is private to its owner, and nothing here is
+logged.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ _ADDRESS = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+")
 
 @frozen(kw_only=True)
 class Account:
-    """An access key. buckets: directories by the names of buckets. home: a directory whose directories are buckets too, and
-    in which buckets can be made. A key that may only read has capabilities that do.
+    """An access key. buckets: directories by bucket name.
+
+    home: a directory whose subdirectories are buckets too, and in which buckets can be created. The capabilities of a
+    read-only key permit only reading.
     """
 
     access_key: str
@@ -34,18 +37,18 @@ class Account:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether nothing can be changed with it."""
+        """Whether the key permits no changes."""
         caps = [*self.buckets.values(), *([self.home] if self.home else [])]
         return all(cap.authority != "write" for cap in caps)
 
 
 def is_bucket_name(name: str) -> bool:
-    """Whether S3 has buckets of that name."""
+    """Whether S3 permits a bucket of this name."""
     return bool(_BUCKET.fullmatch(name)) and ".." not in name and not _ADDRESS.fullmatch(name)
 
 
 def parse_accounts(text: str, file: str) -> dict[str, Account]:
-    """The accounts in a file's text, by their access keys; ConfigError, which names the file."""
+    """Parse the file's text into accounts by access key; ConfigError, which names the file."""
     try:
         found = [_account(each) for each in json.loads(text)["keys"]]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, CapError):

@@ -1,6 +1,6 @@
-"""Who sent a request: the claim in its header or its address, and the proof of it. Pure.
+"""Authenticates requests: the claim in a header or presigned URL, and its proof. Pure.
 
-Owns how far clocks may differ, how long a presigned address lasts, and what has to be signed.
+Owns how far clocks may differ, how long a presigned URL lasts, and what must be signed.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ STREAMING = frozenset(
         "STREAMING-UNSIGNED-PAYLOAD-TRAILER",
     }
 )
-"""Bodies that come in chunks of their own, each of which may be signed."""
+"""Payload hashes that announce aws-chunked bodies, with or without signed chunks."""
 
 
 @frozen(kw_only=True)
 class Claim:
-    """What a request says of its sender. moment: as it is signed. expires_s: of a presigned address.
+    """What a request says about its sender. moment: the time as signed. expires_s: of a presigned URL.
 
-    payload: the hash of the body, or what stands for it.
+    payload: the hash of the body, or a placeholder.
     """
 
     access_key: str
@@ -50,7 +50,7 @@ class Claim:
 
 
 def parse_claim(head: RequestHead) -> Claim:
-    """The claim of a request; S3Fault if there is none, or one that says nothing."""
+    """Parse a request's claim; S3Fault if it has none or it is malformed."""
     authorization = head.header("authorization")
     if head.parameter("X-Amz-Signature") is not None or head.parameter("X-Amz-Algorithm") is not None:
         if authorization is not None:
@@ -62,7 +62,7 @@ def parse_claim(head: RequestHead) -> Claim:
 
 
 def verify_claim(head: RequestHead, claim: Claim, secret: str, now: float) -> bytes:
-    """The signing key, once the signature is proven to be the secret's, and in time; S3Fault. now: Unix time."""
+    """Return the signing key if the signature is valid and in time; S3Fault otherwise. now: Unix time."""
     key = signing_key(secret, claim.scope)
     right = sign(key, request_text(head, claim.moment, claim.scope, claim.signed, claim.payload))
     if not is_equal(right, claim.signature):
@@ -140,11 +140,11 @@ def _claim(
 
 
 def _require_signed(head: RequestHead, signed: frozenset[str]) -> None:
-    """AccessDenied if a header that changes what the request means could have been added by somebody else."""
+    """Raise AccessDenied if an unsigned header could change the request's meaning: anybody could have added it."""
     if "host" not in signed:
         raise S3Fault("AccessDenied", "The header host is not signed.")
     unsigned = {name for name, _ in head.headers if name.startswith("x-amz-")} - signed
-    # Its value is in what is signed, whether the header is or not.
+    # Its value is part of what is signed, whether or not the header is listed.
     unsigned.discard("x-amz-content-sha256")
     if unsigned:
         raise S3Fault("AccessDenied", f"The header {min(unsigned)[:100]} is not signed.")

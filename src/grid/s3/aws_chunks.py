@@ -1,7 +1,7 @@
-"""Bodies in aws-chunked encoding: chunks that may be signed, and fields behind them. Pure.
+"""Decodes aws-chunked bodies: chunks that may be signed, followed by trailers. Pure.
 
-Owns the bounds on what is kept: one line at a time. Bytes are handed on before their signature is known; the
-caller stores nothing before `finish` has returned.
+Owns the bound on buffering: one line at a time. Bytes are passed on before their signature is known, so the caller must
+not keep anything before `finish` has returned.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class AwsChunks:
     """Decodes one body."""
 
     def __init__(self, size: int, signer: ChunkSigner | None, seed: str, has_trailer: bool) -> None:
-        """size: bytes that are to come decoded. signer: None for chunks that are not signed. seed: the request's."""
+        """size: decoded bytes expected. signer: None for unsigned chunks. seed: the request's signature."""
         self._left = size
         self._signer = signer
         self._previous = seed
@@ -41,7 +41,7 @@ class AwsChunks:
         self._trailer_lines = bytearray()
 
     def decode(self, data: bytes) -> Iterator[bytes]:
-        """What more of the body holds; S3Fault."""
+        """Decode more of the body; S3Fault."""
         start = 0
         while start < len(data):
             if self._state == "data":
@@ -66,7 +66,7 @@ class AwsChunks:
                 self._take_line(line)
 
     def finish(self) -> None:
-        """That was all; S3Fault unless it was all of the body, and signed."""
+        """Check that the body is complete and its signatures are valid; S3Fault."""
         if self._state == "trailer" and not self._has_trailer:
             self._state = "end"
         if self._state == "trailer" and self._signer is None and not self._line:

@@ -1,9 +1,10 @@
-"""A bucket: objects by their keys in a tree of directories. Finding, linking and removing them.
+"""A bucket: finds, links and removes objects in a tree of directories by their keys.
 
-Owns where an object is when a directory has its name, and that no change loses another's: each is decided by the contents
-that are replaced. Directories that become empty stay: another gateway may be storing something in one.
+Owns where an object is stored if a directory has its name, and that concurrent changes are never lost: each change is
+decided on the contents that it replaces. Empty directories stay, because another gateway may be storing something in
+one.
 
-Cost: finding: a read of each directory on the way. Linking: the same but for the last, which is published.
+Cost: finding: a read of each directory on the path. Linking: the same except for the last, which is published.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ class _Outcome:
 
 @define(eq=False)
 class Bucket:
-    """One bucket, open for what the capability of its directory permits."""
+    """One bucket, with the permissions of its directory's capability."""
 
     name: str
     root: DirectoryCap = field(repr=False)
     directories: Directories
 
     async def find(self, key: str) -> StoredObject | None:
-        """The object of that key; None if there is none. The errors of a listing."""
+        """The object of this key, or None. Raises the errors of a listing."""
         path = path_of(key)
         parent = await self._walk(path.directories)
         if parent is None:
@@ -49,9 +50,9 @@ class Bucket:
     async def link(
         self, key: str, target: KnownCap, describe: Callable[[StoredObject | None], dict[str, object]]
     ) -> StoredObject | None:
-        """Lead the key to a file, durably; the object that was there.
+        """Link the key to a file, durably, and return the object that was there.
 
-        describe: the link's metadata, by the object that is there now; what it raises refuses the change.
+        describe: computes the link's metadata from the current object; it may raise to refuse the change.
         """
         path = path_of(key)
         parent = await self._make(path.directories)
@@ -69,7 +70,7 @@ class Bucket:
         return outcome.before
 
     async def change(self, key: str, describe: Callable[[StoredObject], dict[str, object]]) -> None:
-        """Change the metadata of an object. NoSuchKey."""
+        """Change an object's metadata. NoSuchKey."""
         path = path_of(key)
         parent = await self._walk(path.directories)
         if parent is None:
@@ -86,7 +87,7 @@ class Bucket:
         await self.directories.change(parent, decide)
 
     async def remove(self, key: str, permit: Callable[[StoredObject | None], None] = lambda found: None) -> None:
-        """Remove the object of that key, if there is one. permit: what it raises refuses the change."""
+        """Remove the object of this key, if any. permit: may raise to refuse the change."""
         self.require_writable()
         path = path_of(key)
         parent = await self._walk(path.directories)
@@ -104,12 +105,12 @@ class Bucket:
         await self.directories.change(parent, decide)
 
     def require_writable(self) -> None:
-        """AccessDenied unless the key permits changes."""
+        """Raise AccessDenied unless the access key permits changes."""
         if self.root.authority != "write":
             raise S3Fault("AccessDenied", "This access key may only read that bucket.")
 
     async def _walk(self, names: Sequence[str]) -> DirectoryCap | None:
-        """The directory at the end of a way; None if there is none."""
+        """The directory at the end of a path, or None."""
         found = self.root
         for name in names:
             child = (await self.directories.read(found)).get(name)
@@ -119,7 +120,7 @@ class Bucket:
         return found
 
     async def _make(self, names: Sequence[str]) -> DirectoryCap:
-        """The same; directories that are missing are made. A file in the way goes beside."""
+        """The same, creating missing directories. A file in the way moves beside the directory."""
         self.require_writable()
         found = self.root
         for name in names:
@@ -134,7 +135,7 @@ class Bucket:
 
 
 def find_object(look: Look, path: KeyPath) -> StoredObject | None:
-    """The object of a path, in its directory: under its own name, or beside the directory that has it."""
+    """Look up an object in its directory: under its own name, or beside the directory of that name."""
     here = look(path.name)
     return object_of(look(path.beside) if here is None or _is_directory(here) else here)
 

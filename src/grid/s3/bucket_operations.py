@@ -1,4 +1,4 @@
-"""Operations on buckets: listing them and their objects, making and removing them, and removing many objects."""
+"""Operations on buckets: list, create and delete them, list their objects, and delete many objects."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DELETED_AT_ONCE = 100
 
 
 async def list_buckets(call: Call) -> AnyAnswer:
-    """The buckets of the access key."""
+    """List the access key's buckets."""
     account = call.account
     found = dict.fromkeys(account.buckets, account.created)
     if account.home is not None:
@@ -51,25 +51,25 @@ async def list_buckets(call: Call) -> AnyAnswer:
 
 
 async def head_bucket(call: Call) -> AnyAnswer:
-    """Whether the bucket is there."""
+    """Whether the bucket exists."""
     await call.bucket()
     return Answer(200, "", headers=(("x-amz-bucket-region", call.claim.scope.region),))
 
 
 async def get_location(call: Call) -> AnyAnswer:
-    """Where the bucket is: everywhere, which is called us-east-1, and that is written as nothing."""
+    """The bucket's region: always us-east-1, which S3 writes as an empty value."""
     await call.bucket()
     return Answer(200, XML, document("LocationConstraint"))
 
 
 async def get_versioning(call: Call) -> AnyAnswer:
-    """Whether objects have versions: they never had."""
+    """The state of versioning: never enabled."""
     await call.bucket()
     return Answer(200, XML, document("VersioningConfiguration"))
 
 
 async def create_bucket(call: Call) -> AnyAnswer:
-    """Make a directory where the access key may make buckets."""
+    """Create a directory where the access key may create buckets."""
     account, name, door = call.account, call.bucket_name, call.door
     require_offered(call)
     if (call.header("x-amz-bucket-object-lock-enabled") or "false").lower() != "false":
@@ -98,7 +98,7 @@ async def create_bucket(call: Call) -> AnyAnswer:
 
 
 async def delete_bucket(call: Call) -> AnyAnswer:
-    """Remove an empty bucket that the access key could have made."""
+    """Delete an empty bucket that the access key could have created."""
     account, name, door = call.account, call.bucket_name, call.door
     bucket = await call.bucket()
     home = account.home
@@ -121,25 +121,25 @@ async def delete_bucket(call: Call) -> AnyAnswer:
 
 @frozen
 class Encoding:
-    """How keys are written in a listing. is_url: as in addresses, so that any key can be."""
+    """How a listing encodes keys. is_url: percent-encoded, which can express any key."""
 
     is_url: bool
 
     @classmethod
     def of(cls, call: Call) -> Encoding:
-        """As the request wants it; InvalidArgument."""
+        """As the request asks; InvalidArgument."""
         given = call.parameter("encoding-type")
         if given not in (None, "", "url"):
             raise S3Fault("InvalidArgument", "The only encoding-type is url.")
         return cls(given == "url")
 
     def text(self, name: str, value: str) -> str:
-        """An element with a key in it."""
+        """An element that contains a key."""
         return text(name, quote(value, safe="/*-_.~") if self.is_url else value)
 
 
 async def list_objects(call: Call) -> AnyAnswer:
-    """A page of keys, as version 1 has it."""
+    """A page of keys in the format of version 1."""
     encoding, marker = Encoding.of(call), call.parameter("marker") or ""
     query, page = await _page(call, marker, bool(marker))
     said = [encoding.text("Marker", marker)]
@@ -149,7 +149,7 @@ async def list_objects(call: Call) -> AnyAnswer:
 
 
 async def list_objects_2(call: Call) -> AnyAnswer:
-    """A page of keys, as version 2 has it."""
+    """A page of keys in the format of version 2."""
     encoding, token = Encoding.of(call), call.parameter("continuation-token")
     start_after = call.parameter("start-after") or ""
     query, page = await _page(call, _after(token) if token else start_after, bool(token))
@@ -164,7 +164,7 @@ async def list_objects_2(call: Call) -> AnyAnswer:
 
 
 async def list_versions(call: Call) -> AnyAnswer:
-    """A page of keys with their versions: each has the one that is called null."""
+    """A page of keys with versions: each key has the single version `null`."""
     encoding, marker = Encoding.of(call), call.parameter("key-marker") or ""
     query, page = await _page(call, marker, bool(marker))
     said = [encoding.text("KeyMarker", marker), text("VersionIdMarker", call.parameter("version-id-marker") or "")]
@@ -236,7 +236,7 @@ async def _content(call: Call, name: str, entry: Entry, encoding: Encoding, behi
         try:
             size = await call.door.services.store.size(found.target)
         except GridError:
-            size = 0  # A file that is lost is listed all the same, so that it can be removed.
+            size = 0  # A lost file is listed anyway, so that it can be deleted.
     algorithms = (text("ChecksumAlgorithm", name.upper()) for name in found.info.checksums)
     return element(
         name,
@@ -251,12 +251,12 @@ async def _content(call: Call, name: str, entry: Entry, encoding: Encoding, behi
 
 
 def owner_element(name: str, call: Call) -> str:
-    """An element that says who has something: the access key that asks."""
+    """An element that names an owner: the requesting access key."""
     return element(name, text("ID", call.account.access_key), text("DisplayName", call.account.access_key))
 
 
 async def delete_objects(call: Call) -> AnyAnswer:
-    """Remove up to a thousand objects."""
+    """Delete up to a thousand objects."""
     bucket = await call.bucket()
     bucket.require_writable()
     root = await read_document(call, MAX_DOCUMENT, "Delete")

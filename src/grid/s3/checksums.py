@@ -1,6 +1,6 @@
-"""Checksums that S3 knows of objects: made while bytes pass, and compared with what clients say. Pure.
+"""S3's checksums of objects: computed while bytes pass, and compared with the client's. Pure.
 
-CRC32C and CRC64NVME are awscrt's, which the extra `s3` installs; without it a request that names one is refused.
+CRC32C and CRC64NVME come from awscrt, which the extra `s3` installs; without it, requests that name one are refused.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from grid.ports import Buffer
 from grid.s3.faults import S3Fault
 
 ALGORITHMS = {"crc32": 4, "crc32c": 4, "crc64nvme": 8, "sha1": 20, "sha256": 32}
-"""Names as headers have them, and bytes of each."""
+"""Algorithms by their names in headers, with digest sizes in bytes."""
 
 FULL_OBJECT = frozenset({"crc32", "crc32c", "crc64nvme"})
-"""Those that may be of a whole object in parts."""
+"""Algorithms that can cover a whole multipart object."""
 
 
 _POLYNOMIALS = {"crc32": 0xEDB88320, "crc32c": 0x82F63B78, "crc64nvme": 0x9A6C9329AC4BC9B5}
-"""Of the CRCs, with the lowest bit for the highest power."""
+"""The CRCs' polynomials, bit-reversed."""
 
 
 def named_algorithm(text: str) -> str:
-    """The algorithm that a header names in capitals; InvalidRequest."""
+    """Parse the upper-case name of an algorithm; InvalidRequest."""
     name = text.lower()
     if name not in ALGORITHMS:
         raise S3Fault("InvalidRequest", "The checksum's algorithm is none of those known here.")
@@ -36,7 +36,7 @@ def named_algorithm(text: str) -> str:
 
 
 def stated_checksums(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The checksums that headers or trailers state, by algorithm; InvalidRequest for one that cannot be."""
+    """The checksums in headers or trailers, by algorithm; InvalidRequest for a malformed one."""
     found = {}
     for name, value in fields:
         algorithm = name.removeprefix("x-amz-checksum-")
@@ -51,7 +51,7 @@ def stated_checksums(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def parse_md5(value: str) -> str:
-    """The MD5 in a Content-MD5 header, in hexadecimal; InvalidDigest."""
+    """The MD5 of a Content-MD5 header in hexadecimal; InvalidDigest."""
     if _size(value) != 16:
         raise S3Fault("InvalidDigest", "The value of Content-MD5 is no MD5.")
     return base64.b64decode(value).hex()
@@ -65,9 +65,9 @@ def _size(value: str) -> int:
 
 
 def combine(algorithm: str, parts: Sequence[tuple[bytes, int]]) -> bytes:
-    """The CRC of parts one behind the other, from the CRC and the size of each. algorithm: one of FULL_OBJECT.
+    """The CRC of concatenated parts, computed from each part's CRC and size. algorithm: one of FULL_OBJECT.
 
-    A CRC is a remainder of a polynomial: what follows shifts it, which is a multiplication by a power of x.
+    A CRC is the remainder of a polynomial. Appending data shifts it, which is a multiplication by a power of x.
     """
     polynomial, size = _POLYNOMIALS[algorithm], ALGORITHMS[algorithm]
     shifts: dict[int, int] = {}
@@ -89,7 +89,7 @@ def _product(polynomial: int, bits: int, one: int, other: int) -> int:
 
 
 def _power(polynomial: int, bits: int, exponent: int) -> int:
-    """That power of x."""
+    """Compute that power of x."""
     power, square = 1 << bits - 1, 1 << bits - 2
     while exponent:
         if exponent & 1:
@@ -108,11 +108,11 @@ class _Crc:
         self._value = 0
 
     def update(self, data: Buffer) -> None:
-        """More bytes."""
+        """Add bytes."""
         self._value = self._advance(data, self._value)
 
     def digest(self) -> bytes:
-        """The CRC of all of them."""
+        """The CRC of all bytes."""
         return self._value.to_bytes(self._size, "big")
 
 
@@ -133,15 +133,15 @@ def _hasher(algorithm: str) -> Any:  # noqa: ANN401
 
 
 class Digests:
-    """The MD5 of bytes that pass, and other checksums of them. One call at a time, on any thread."""
+    """The MD5 of passing bytes, and further checksums. Calls must not overlap; any thread may make them."""
 
     def __init__(self, algorithms: Iterable[str]) -> None:
-        """S3Fault for an algorithm that is not installed."""
+        """S3Fault if an algorithm is not installed."""
         self._md5 = hashlib.md5(usedforsecurity=False)
         self._others = {name: _hasher(name) for name in algorithms}
 
     def update(self, data: Buffer) -> None:
-        """More bytes, in order."""
+        """Add bytes, in order."""
         self._md5.update(data)
         for other in self._others.values():
             other.update(data)
@@ -153,11 +153,11 @@ class Digests:
 
     @property
     def checksums(self) -> dict[str, str]:
-        """Of all bytes, in base64, by algorithm."""
+        """Of all bytes, in base64 and by algorithm."""
         return {name: base64.b64encode(other.digest()).decode() for name, other in self._others.items()}
 
     def require(self, md5: str | None, stated: Mapping[str, str]) -> None:
-        """BadDigest unless they are what was stated."""
+        """Raise BadDigest unless the checksums match the stated ones."""
         if md5 is not None and md5 != self.md5:
             raise S3Fault("BadDigest", "The body does not have the MD5 in Content-MD5.")
         found = self.checksums

@@ -1,4 +1,4 @@
-"""Conditions of requests: If-Match and its kin, of reads, of puts and of copies. Pure."""
+"""Conditional headers such as If-Match, of reads, puts and copies. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Header = Callable[[str], str | None]
 
 @frozen
 class Conditions:
-    """What has to hold of an object. The four headers, as they came."""
+    """The conditions of a request: its four headers, as received."""
 
     match: str | None = None
     none_match: str | None = None
@@ -24,7 +24,7 @@ class Conditions:
 
     @classmethod
     def of(cls, header: Header, prefix: str = "") -> Conditions:
-        """The conditions in the headers whose names begin with the prefix."""
+        """The conditions from the headers with this prefix."""
         return cls(
             match=header(f"{prefix}if-match"),
             none_match=header(f"{prefix}if-none-match"),
@@ -33,7 +33,7 @@ class Conditions:
         )
 
     def judge(self, found: StoredObject) -> bool:
-        """Whether the object is to be sent; False if the client has it. PreconditionFailed. [RFC 9110 13.2.2]"""
+        """Whether to send the object; False if the client has it. PreconditionFailed. [RFC 9110 13.2.2]"""
         modified = int(found.info.modified)
         if self.match is not None:
             _require(_names(self.match, found.info.etag))
@@ -45,11 +45,11 @@ class Conditions:
         return since is None or modified > since
 
     def require(self, found: StoredObject) -> None:
-        """PreconditionFailed unless the object is to be sent: of the source of a copy."""
+        """Raise PreconditionFailed unless the source of a copy may be read."""
         _require(self.judge(found))
 
     def require_put(self, found: StoredObject | None) -> None:
-        """S3Fault unless an object may be stored where this one is, or none is."""
+        """Raise S3Fault unless the conditions permit replacing this object, or creating one if it is None."""
         if self.none_match is not None:
             if self.none_match.strip() != "*":
                 raise S3Fault("NotImplemented", "If-None-Match of a put takes * only.")

@@ -1,4 +1,4 @@
-"""Copies: another link to a file, so that no byte of it moves."""
+"""Copies objects by linking the same file again, so no contents move."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from grid.s3.times import iso_time
 
 
 async def copy_object(call: Call) -> AnyAnswer:
-    """Link a file under another key too; no byte of it moves."""
+    """Link a file under another key."""
     bucket = await call.bucket()
     bucket.require_writable()
     source_name, source_key = copy_source(call)
@@ -42,7 +42,7 @@ async def copy_object(call: Call) -> AnyAnswer:
 
 
 def copy_source(call: Call) -> tuple[str, str]:
-    """Bucket and key that a copy is made of; S3Fault."""
+    """The bucket and key of a copy's source; S3Fault."""
     given = (call.header("x-amz-copy-source") or "").encode("utf-8", "surrogateescape")
     path, _, version = given.partition(b"?")
     if version not in (b"", b"versionId=null"):
@@ -57,7 +57,7 @@ def copy_source(call: Call) -> tuple[str, str]:
 
 
 async def source_of(call: Call, bucket_name: str, key: str) -> StoredObject:
-    """The object that is copied; NoSuchKey, PreconditionFailed."""
+    """The source object of a copy; NoSuchKey, PreconditionFailed."""
     bucket = await call.door.bucket(call.account, bucket_name)
     found = await bucket.find(key)
     if found is None:

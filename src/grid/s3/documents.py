@@ -1,6 +1,6 @@
-"""The XML of S3: documents written, and those of clients read within bounds. Pure.
+"""Writes S3's XML documents, and parses those of clients within bounds. Pure.
 
-A document of a client has no DTD, so that no entity can be declared in it: expat tells of one before it reads it.
+A client's document must not have a DTD, which could declare entities; expat reports one before processing it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 XML = "application/xml"
 
 MAX_DOCUMENT = 4 * 2**20
-"""Bytes of a client's document: that of 10,000 parts has two million at most."""
+"""Bytes of a client's document; one that lists 10,000 parts has at most two million."""
 
 MAX_DEPTH = 8
 MAX_ELEMENTS = 100_000
@@ -27,18 +27,18 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f\ufffe\uffff]")
 
 
 def text(name: str, value: object) -> str:
-    """An element with text in it. Characters that XML cannot hold become references, as with S3."""
+    """An element with text. Characters that XML cannot contain become references, as in S3."""
     content = escape(str(value))
     return f"<{name}>{_CONTROL.sub(lambda found: f'&#x{ord(found[0]):x};', content)}</{name}>"
 
 
 def flag(name: str, value: bool) -> str:
-    """An element that says true or false."""
+    """An element with a boolean."""
     return f"<{name}>{'true' if value else 'false'}</{name}>"
 
 
 def element(name: str, *content: str) -> str:
-    """An element with others in it."""
+    """An element with child elements."""
     return f"<{name}>{''.join(content)}</{name}>"
 
 
@@ -51,18 +51,18 @@ def document(name: str, *content: str, namespace: bool = True) -> bytes:
 
 @define(eq=False)
 class Element:
-    """An element of a client's document: its name without a namespace, its own text, and the elements in it."""
+    """An element of a client's document: its name without a namespace, its text, and its child elements."""
 
     name: str
     text: str = ""
     inside: list[Element] = field(factory=list)
 
     def all(self, name: str) -> Iterator[Element]:
-        """The elements of that name directly in it."""
+        """The direct children of this name."""
         return (each for each in self.inside if each.name == name)
 
     def get(self, name: str) -> str | None:
-        """The text of the first element of that name in it."""
+        """The text of the first direct child of this name."""
         return next((each.text for each in self.all(name)), None)
 
 
@@ -98,7 +98,7 @@ def _refuse(*_: object) -> None:
 
 
 def parse_document(data: bytes, name: str) -> Element:
-    """The root of a document, which has that name; MalformedXML."""
+    """Parse a document whose root has this name; MalformedXML."""
     if len(data) > MAX_DOCUMENT:
         raise S3Fault("MalformedXML")
     reader = _Reader()

@@ -1,4 +1,4 @@
-"""What all requests of an S3 door share, and one request as its operations see it."""
+"""State shared by all requests of an S3 door, and one request as its operations see it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FindAccount = Callable[[str], Account | None]
 
 @define(eq=False)
 class Door:
-    """One door. domain: below which names of hosts are buckets; "" for none. find_account: by access key."""
+    """One door. domain: the host name whose subdomains are buckets; "" for none. find_account: by access key."""
 
     services: Services
     find_account: FindAccount = field(repr=False)
@@ -53,9 +53,9 @@ class Door:
 
 @define(kw_only=True, eq=False)
 class Call:
-    """One request whose sender is known. key: "" for a request on a bucket; bucket_name: "" for one on none.
+    """An authenticated request. key: "" if it concerns a bucket. bucket_name: "" if it concerns none.
 
-    signing_key: of the chunks of its body.
+    signing_key: for the chunks of its body.
     """
 
     door: Door
@@ -81,7 +81,7 @@ class Call:
         return await self.door.bucket(self.account, self.bucket_name)
 
     def number(self, name: str, usual: int, most: int, least: int = 0) -> int:
-        """A parameter that is a whole number, and no more than `most`; InvalidArgument."""
+        """A whole-number parameter of at most `most`; InvalidArgument."""
         text = self.parameter(name)
         if text is None or text == "":
             return usual

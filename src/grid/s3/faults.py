@@ -1,6 +1,6 @@
-"""Errors as a client of the S3 door sees them: a code of S3's, its status, and a line. Pure.
+"""Errors as clients of the S3 door see them: S3's code, its status, and a line of text. Pure.
 
-Owns the table of codes, and which of them an error of the engines becomes. Never a capability or a secret.
+Owns the table of codes and the mapping from the engines' errors. A message never contains a capability or a secret.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _CODES: dict[str, tuple[int, str]] = {
 
 
 class S3Fault(HttpFault):
-    """A request that is refused. code: as S3 calls the reason."""
+    """A refused request. code: S3's name for the reason."""
 
     def __init__(self, code: str, message: str = "", *, headers: tuple[tuple[str, str], ...] = ()) -> None:
         self.status, usual = _CODES[code]
@@ -63,7 +63,7 @@ class S3Fault(HttpFault):
 
 
 def not_implemented(what: str) -> S3Fault:
-    """The refusal of something that S3 has and this door does not."""
+    """The fault for a feature of S3 that this door does not have."""
     return S3Fault("NotImplemented", f"Grid does not offer {what}.")
 
 
@@ -80,7 +80,7 @@ _BY_STATUS = {
 
 
 def s3_fault(error: GridError) -> S3Fault:
-    """The fault that a client sees for an error of the engines."""
+    """Translate an error of the engines into the fault that a client sees."""
     if isinstance(error, S3Fault):
         return error
     if isinstance(error, NotWriteableError):

@@ -1,6 +1,6 @@
-"""Parts made into one object: which are wanted, what the object is made of, its ETag and its checksums. Pure.
+"""Joins uploaded parts to one object: selects the parts, and computes contents, ETag and checksums. Pure.
 
-The object is a sequence: a table of its parts, each of which stays the file that it is. [spec extents 3]
+The object is a sequence: a table of its parts, each of which remains its own file. [spec extents 3]
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from grid.s3.faults import S3Fault
 from grid.s3.object_info import MAX_PARTS, StoredObject
 
 LEAST_PART = 5 * 2**20
-"""Bytes of each part but the last, as with S3."""
+"""The least size in bytes of each part but the last, as in S3."""
 
 
 @frozen(kw_only=True)
@@ -34,7 +34,7 @@ class WantedPart:
 
 
 def parse_wanted(root: Element) -> list[WantedPart]:
-    """The parts that a client's document names; MalformedXML, InvalidPart, InvalidPartOrder."""
+    """The parts named by a client's document; MalformedXML, InvalidPart, InvalidPartOrder."""
     wanted = [_wanted(each) for each in root.all("Part")]
     if not 0 < len(wanted) <= MAX_PARTS:
         raise S3Fault("MalformedXML", f"An object has between 1 and {MAX_PARTS} parts.")
@@ -52,7 +52,7 @@ def _wanted(part: Element) -> WantedPart:
 
 
 def choose_parts(wanted: Sequence[WantedPart], present: Mapping[int, StoredObject]) -> list[StoredObject]:
-    """The parts that the object is made of; InvalidPart, EntityTooSmall."""
+    """Select the object's parts; InvalidPart, EntityTooSmall."""
     chosen = []
     for each in wanted:
         part = present.get(each.number)
@@ -67,7 +67,7 @@ def choose_parts(wanted: Sequence[WantedPart], present: Mapping[int, StoredObjec
 
 
 def joined_etag(etags: Sequence[str]) -> str:
-    """The ETag of an object in parts; InvalidPart for one of a part that none can have."""
+    """The ETag of a multipart object; InvalidPart if a part's ETag is impossible."""
     try:
         whole = b"".join(bytes.fromhex(etag.partition("-")[0]) for etag in etags)
     except ValueError:
@@ -76,7 +76,7 @@ def joined_etag(etags: Sequence[str]) -> str:
 
 
 def joined_checksum(algorithm: str, checksum_type: str, parts: Sequence[StoredObject]) -> str:
-    """The checksum of the whole, from those of its parts; InvalidPart if one has none. Slow for many parts."""
+    """The checksum of the whole object, from those of its parts; InvalidPart if one is missing. Slow for many parts."""
     found = [part.info.checksums.get(algorithm) for part in parts]
     raw = [base64.b64decode(each) for each in found if each is not None]
     if len(raw) != len(parts):
@@ -90,7 +90,7 @@ def joined_checksum(algorithm: str, checksum_type: str, parts: Sequence[StoredOb
 
 
 def runs_of(sizes: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Sizes in order as runs: each with how many follow each other."""
+    """Run-length encode the sizes: pairs of a size and how often it repeats."""
     runs: list[tuple[int, int]] = []
     for size in sizes:
         if runs and runs[-1][0] == size:
@@ -115,7 +115,10 @@ def pieces_of(target: KnownCap, start: int, stop: int, table: Table | None) -> l
 
 
 def single_file(pieces: Sequence[Part]) -> KnownCap | None:
-    """The one file that the pieces are, all of it; None if it takes a sequence. InvalidRequest for too many pieces."""
+    """The file that equals all pieces together, if there is one; None if a sequence is needed.
+
+    InvalidRequest for too many pieces.
+    """
     if not pieces:
         return LitCap(data=b"")
     if len(pieces) > MAX_SEQUENCE_PARTS:

@@ -1,10 +1,10 @@
-"""Keys of a bucket in their order, page by page.
+"""Lists the keys of a bucket in order, page by page.
 
-Keys are in the order of their bytes, as S3 has them: a directory stands among its neighbours with a slash behind its name.
-A directory that holds no object is a common prefix all the same, as it is a directory to everybody else.
+Keys are sorted by their bytes, as in S3: a directory sorts as if its name ended with a slash. A directory without any
+object is listed as a common prefix, because it is a directory to everybody else.
 
-Cost: a read of each directory that a page touches, and of those above it. A long directory that a page has read is kept for
-the next pages of the same listing, for a while and within a bound: its entries as bytes, of which a page unpacks its own.
+Cost: a read of each directory that a page touches, and of those above it. A long directory is kept, for a limited time
+and within a bound, for the next pages of the same listing; it is kept packed, and each page unpacks its own entries.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from grid.s3.names import name_of, segment_of
 from grid.s3.object_info import StoredObject, object_of
 
 MOST_DIRECTORIES = 2000
-"""Directories that are read for one page; the next page goes on there."""
+"""Directories read for one page; the next page continues from there."""
 
 LONG = 1000
 """Entries from which a directory is kept for the next page, and sorted on the pool."""
 
 KEPT_BYTES = 96 * 2**20
-"""Memory that kept directories take: of 100,000 usual objects, 52 MiB."""
+"""Memory for kept directories: 100,000 typical objects take 52 MiB."""
 
 KEPT_S = 60.0
 
 
 @frozen
 class Entry:
-    """An object, or a common prefix of several, which is none itself."""
+    """An object, or a common prefix of several keys."""
 
     key: str
     found: StoredObject | None
@@ -47,7 +47,7 @@ class Entry:
 
 @frozen
 class Page:
-    """Entries in order. next: after which key the next page begins; None if there is no more."""
+    """Entries in order. next: the key after which the next page begins; None at the end."""
 
     entries: list[Entry]
     next: str | None
@@ -55,7 +55,7 @@ class Page:
 
 @frozen(kw_only=True)
 class Query:
-    """What is listed. after: keys behind this one only. is_continued: an earlier page has just been sent."""
+    """What to list. after: only keys greater than this one. is_continued: an earlier page was just sent."""
 
     prefix: str = ""
     delimiter: str = ""
@@ -66,9 +66,9 @@ class Query:
 
 @frozen(eq=False)
 class _Entries:
-    """A directory in the order of its keys. names: segments, with a slash behind those of directories.
+    """A directory sorted by key. names: segments, with a trailing slash for directories.
 
-    children: as they are, or as `_pack` has them. memory: bytes that all of it takes, if it is to be kept.
+    children: values, or bytes made by `_pack`. memory: total bytes, if it is to be kept.
     """
 
     names: Sequence[str]
@@ -76,12 +76,12 @@ class _Entries:
     memory: int = 0
 
     def child(self, index: int) -> Child:
-        """The child of a name."""
+        """The child at this index."""
         child = self.children[index]
         return _unpack(child) if isinstance(child, bytes) else child
 
     def first(self, path: str, bound: str) -> int:
-        """The index from which there may be keys that are `bound` or behind it. path: of the directory."""
+        """The index of the first entry that may lead to keys >= `bound`. path: of the directory."""
         if not bound.startswith(path):
             return 0
         head, slash, _ = bound[len(path) :].partition("/")
@@ -89,7 +89,7 @@ class _Entries:
 
 
 class _TooFarError(Exception):
-    """As many directories were read as one page may take. place: where the next one goes on."""
+    """A page has read as many directories as it may. place: where the next page continues."""
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -104,7 +104,7 @@ class Lister:
     _kept: OrderedDict[DirectoryCap, tuple[float, _Entries]] = field(factory=OrderedDict)
 
     async def page(self, root: DirectoryCap, query: Query) -> Page:
-        """A page; the errors of reading directories."""
+        """List one page; raises the errors of reading directories."""
         entries: list[Entry] = []
         last = query.after
         if not query.most:
@@ -124,7 +124,7 @@ class Lister:
         return Page(entries, None)
 
     async def entries(self, cap: DirectoryCap, is_continued: bool) -> _Entries:
-        """The entries of a directory in order; of a page that continues another, as that one may have seen them."""
+        """A directory's entries in order. A continued listing gets them as the earlier page saw them, if still kept."""
         now = self._runtime.clock.now()
         while self._kept and now - next(iter(self._kept.values()))[0] >= KEPT_S:
             self._kept.popitem(last=False)
@@ -144,7 +144,7 @@ class Lister:
 
 @define(eq=False)
 class _Walk:
-    """One page's way through the tree."""
+    """The walk through the tree for one page."""
 
     _lister: Lister
     _query: Query
@@ -153,11 +153,13 @@ class _Walk:
     async def below(
         self, cap: DirectoryCap, path: str, above: tuple[DirectoryCap, ...]
     ) -> AsyncIterator[tuple[str, StoredObject | None]]:
-        """The keys below a directory that may be in the page, in order; directories that are common prefixes, with None."""
+        """Yield the keys below a directory that may be in the page, in order; None stands for directories that are
+        common prefixes.
+        """
         query = self._query
         self._read += 1
         if self._read > MOST_DIRECTORIES:
-            # Before all keys in it, and behind everything before it: a slash follows the dot.
+            # Less than all keys inside, and greater than everything before: a slash sorts after the dot.
             raise _TooFarError(f"{path[:-1]}.\U0010ffff")
         entries = await self._lister.entries(cap, query.is_continued)
         for index, key in self._chosen(entries, path):
@@ -172,7 +174,7 @@ class _Walk:
                     yield found_below
 
     def _chosen(self, entries: _Entries, path: str) -> Iterator[tuple[int, str]]:
-        """Which entries are in the page, or lead to some that may be; and their keys."""
+        """Yield the entries that are in the page or may lead to such, with their keys."""
         prefix, after = self._query.prefix, self._query.after
         for index in range(max(entries.first(path, after), entries.first(path, prefix)), len(entries.names)):
             shown = entries.names[index]
@@ -202,7 +204,7 @@ def _in_order(children: Children) -> _Entries:
 
 
 def _packed(children: Children) -> _Entries:
-    """The same as bytes: half a KiB an object, where values take up to three."""
+    """The same as bytes: half a KiB per object, where values take up to three."""
     entries = _in_order(children)
     names = entries.names
     packed = [_pack(entries.child(index)) for index in range(len(names))]

@@ -1,7 +1,7 @@
-"""Keys of objects as paths in directories, and back. Pure.
+"""Maps keys of objects to paths in directories, and back. Pure.
 
-A key's segments between slashes are names, one for one, but where a directory could not hold them, or people would be
-surprised: those begin with `%`. Two keys never have one path. (docs/s3.md has the table)
+A key's segments between slashes are names, one for one, except where a directory could not hold them or people would be
+surprised: those begin with `%`. Two keys never have the same path. (docs/s3.md has the table)
 
     a/b.txt      directory `a`, in it `b.txt`
     a//b, a/     the empty segment is `%`
@@ -22,12 +22,12 @@ from grid.s3.faults import S3Fault
 
 MAX_KEY = 1024
 RESERVED = "%!"
-"""How names begin that are the door's own, and no key's."""
+"""The start of names that belong to the door and to no key."""
 
 BESIDE = "%="
 
 UPLOADS = "%!uploads"
-"""The directory of uploads in parts that are not complete."""
+"""The directory of incomplete multipart uploads."""
 
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f]+")
 _UNESCAPED = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
@@ -35,7 +35,10 @@ _UNESCAPED = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012
 
 @frozen
 class KeyPath:
-    """Where an object is. directories: names on the way. name: its own, if no directory has it; beside: otherwise."""
+    """An object's place. directories: names on the path. name: used unless a directory has it.
+
+    beside: used otherwise.
+    """
 
     directories: tuple[str, ...]
     name: str
@@ -43,7 +46,7 @@ class KeyPath:
 
 
 def path_of(key: str) -> KeyPath:
-    """The path of a key; S3Fault if it is none, or too long."""
+    """The path of a key; S3Fault if it is invalid or too long."""
     try:
         size = len(key.encode("utf-8"))
     except UnicodeEncodeError:
@@ -57,7 +60,7 @@ def path_of(key: str) -> KeyPath:
 
 
 def name_of(segment: str) -> str:
-    """The name of a segment of a key in its directory."""
+    """The name, in its directory, of a key's segment."""
     if (
         _PLAIN.fullmatch(segment)
         and segment not in (".", "..")
@@ -69,15 +72,15 @@ def name_of(segment: str) -> str:
 
 
 def beside_of(name: str) -> str:
-    """Where the object is whose name a directory has."""
+    """The name of an object whose own name a directory has."""
     found = segment_of(name)
     return f"{BESIDE}{_escape(name if found is None else found[0])}"
 
 
 def segment_of(name: str) -> tuple[str, bool] | None:
-    """The segment that a name in a directory stands for, and whether it is an object beside a directory.
+    """The segment for a name in a directory, and whether the name is that of an object beside a directory.
 
-    None for a name that no key has: the door's own, and those that begin with % for other reasons.
+    None for names that belong to no key: the door's own, and others that begin with % for other reasons.
     """
     if not name.startswith("%"):
         return (name, False) if name_of(name) == name and "/" not in name else None

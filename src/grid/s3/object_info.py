@@ -1,6 +1,7 @@
-"""What the door keeps of an object beside its bytes: in the metadata of the link that leads to it. Pure.
+"""The door's information about an object, stored in the metadata of its link. Pure.
 
-It says of which file it is: a link that another program has led elsewhere, and whose metadata it kept, says nothing.
+It identifies the file that it describes. If another program changes the link's target but keeps its metadata, the
+information is ignored.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from grid.directory.pack import Child
 from grid.s3.checksums import ALGORITHMS
 
 FIELD = "s3"
-"""The key in a link's metadata."""
+"""Its key in a link's metadata."""
 
 KEPT_HEADERS = (
     "cache-control",
@@ -31,20 +32,20 @@ KEPT_HEADERS = (
 Texts = Mapping[str, str]
 
 MAX_PARTS = 10_000
-"""Of one object, as with S3."""
+"""Parts of one object, as in S3."""
 
 MOST_RUNS = 200
-"""Runs of parts of equal size that are kept: clients send all parts but the last alike."""
+"""Runs of equally sized parts kept: clients usually send all parts but the last with one size."""
 
 _ETAG = re.compile(r"[0-9a-f]{32}(?:-[0-9]{1,5})?")
 
 
 @frozen(kw_only=True)
 class ObjectInfo:
-    """etag: without quotes. modified: Unix time. nonce: of the put, which tells it from others with equal bytes.
+    """etag: without quotes. modified: Unix time. nonce: distinguishes this put from others of equal bytes.
 
-    headers, user: as clients gave them, names in lower case. checksums: by algorithm. parts: of an object that came in parts,
-    how many bytes each has, as runs of equal ones: the bytes, and how many such parts follow each other.
+    headers, user: as clients sent them, names in lower case. checksums: by algorithm. parts: sizes of the parts of a
+    multipart object, run-length encoded as (bytes, count).
     """
 
     etag: str
@@ -59,11 +60,11 @@ class ObjectInfo:
 
     @property
     def part_count(self) -> int:
-        """In how many parts the object came; 0 if that is not known, or it came whole."""
+        """The number of parts of a multipart object; 0 if it is not one or this is unknown."""
         return sum(count for _, count in self.parts)
 
     def part(self, number: int) -> tuple[int, int]:
-        """Where that part begins and ends, counted from 1; (0, 0) if there is none."""
+        """The start and end of a part, counted from 1; (0, 0) if it does not exist."""
         start, left = 0, number - 1
         for size, count in self.parts:
             if left < count:
@@ -72,7 +73,7 @@ class ObjectInfo:
         return 0, 0
 
     def to_metadata(self, target: KnownCap, others: Metadata) -> dict[str, object]:
-        """A link's metadata with this in it. others: what it has besides."""
+        """Merge this into a link's metadata. others: the rest of it."""
         said: dict[str, object] = {"of": print_of(target), "etag": self.etag, "modified": self.modified}
         said |= {
             name: value
@@ -92,7 +93,7 @@ class ObjectInfo:
 
 @frozen
 class StoredObject:
-    """An object that is there: the link to it, and what is known of it."""
+    """An existing object: its link, and what is known of it."""
 
     target: KnownCap = field(repr=False)
     info: ObjectInfo
@@ -105,7 +106,7 @@ class StoredObject:
 
 
 def object_of(child: Child | None) -> StoredObject | None:
-    """The object that a link leads to; None if it is no file that can be read."""
+    """The object that a link leads to; None if it is not a readable file."""
     if child is None or isinstance(child.target, UnknownChild):
         return None
     metadata = child.metadata or {}
@@ -135,7 +136,9 @@ def _size(target: KnownCap) -> int | None:
 
 
 def _parts(value: object, size: int | None) -> tuple[tuple[int, int], ...]:
-    """Runs of parts that are those of a file; none otherwise, since anybody who can change the link can write some."""
+    """Parse runs of parts; empty if they do not match the file's size, since anybody who can change the link can write
+    them.
+    """
     if not isinstance(value, list | tuple) or len(value) > MOST_RUNS:
         return ()
     runs = []
@@ -151,7 +154,7 @@ def _parts(value: object, size: int | None) -> tuple[tuple[int, int], ...]:
 
 
 def print_of(target: KnownCap) -> str:
-    """What tells a file from others, and does not read it."""
+    """An identifier of the file that does not grant reading it."""
     return sha256(b"grid_s3_object_v1+" + target.read_cap().to_string().encode()).hexdigest()[:32]
 
 
@@ -166,7 +169,7 @@ def _text(value: object) -> str:
 
 
 def texts_in(value: object) -> dict[str, str]:
-    """The texts in an object of metadata that can be headers, by name."""
+    """The strings of a metadata object that are valid header values, by name."""
     if not isinstance(value, Mapping):
         return {}
     return {str(name): text for name, text in value.items() if isinstance(text, str) and text.isprintable()}

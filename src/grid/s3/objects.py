@@ -1,4 +1,4 @@
-"""Operations on one object: put, get, head and delete."""
+"""Operations on a single object: put, get, head and delete."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _REFUSED = {
     "x-amz-website-redirect-location": "websites",
     "x-amz-write-offset-bytes": "appending to objects",
 }
-"""Headers that ask for what this door does not do; ignoring one would be a lie."""
+"""Headers that request features this door lacks; ignoring them would be wrong."""
 
 
 async def put_object(call: Call) -> AnyAnswer:
-    """Store an object, durably."""
+    """Store an object durably."""
     bucket = await call.bucket()
     bucket.require_writable()
     info = described(call)
@@ -64,12 +64,12 @@ async def put_object(call: Call) -> AnyAnswer:
 
 
 async def store_payload(call: Call, payload: Payload) -> KnownCap:
-    """A new file of what the request brings, proven and durable."""
+    """Store the request's payload as a new file, verified and durable."""
     return await store_file(call, payload.size, payload.chunks())
 
 
 async def store_file(call: Call, size: int, chunks: AsyncIterator[bytes]) -> KnownCap:
-    """A new file of these bytes, durable."""
+    """Store these bytes as a new file, durably."""
     services = call.door.services
     body = Arriving(size=size, chunks=chunks)
     with services.history.upload(size=size) as operation:
@@ -80,7 +80,7 @@ async def store_file(call: Call, size: int, chunks: AsyncIterator[bytes]) -> Kno
 
 
 async def link_object(bucket: Bucket, key: str, target: KnownCap, info: ObjectInfo, conditions: Conditions) -> None:
-    """Lead the key to the file, if the conditions hold of what it leads to now."""
+    """Link the key to the file, if the conditions hold for its current object."""
     metadata = info.to_metadata(target, {})
     pack_metadata(metadata)
 
@@ -93,7 +93,7 @@ async def link_object(bucket: Bucket, key: str, target: KnownCap, info: ObjectIn
 
 
 def described(call: Call) -> ObjectInfo:
-    """What the headers of a request say of a new object; S3Fault for what cannot be kept."""
+    """The information on a new object from a request's headers; S3Fault for what cannot be stored."""
     require_offered(call)
     headers = {name: value for name in KEPT_HEADERS if (value := call.header(name)) is not None}
     if "content-encoding" in headers:
@@ -124,7 +124,7 @@ def described(call: Call) -> ObjectInfo:
 
 
 def require_offered(call: Call) -> None:
-    """NotImplemented for a header whose meaning this door would have to ignore."""
+    """Raise NotImplemented for a header that this door would have to ignore."""
     for name, what in _REFUSED.items():
         if call.header(name) is not None:
             raise not_implemented(what)
@@ -137,7 +137,7 @@ def require_offered(call: Call) -> None:
 
 
 async def get_object(call: Call) -> AnyAnswer:
-    """An object, or part of it."""
+    """Send an object or part of it."""
     bucket = await call.bucket()
     found = await bucket.find(call.key)
     if found is None:
@@ -166,7 +166,7 @@ async def get_object(call: Call) -> AnyAnswer:
 
 
 async def read_object(call: Call, target: KnownCap, sink: Sink, start: int, length: int) -> None:
-    """Write bytes of a file to the sink; Forbidden for one that may not be shown, and the errors of a read."""
+    """Write bytes of a file to the sink; Forbidden for a blacklisted file, and the errors of a read."""
     services = call.door.services
     services.require_allowed(target)
     if isinstance(target, LitCap):
@@ -178,7 +178,7 @@ async def read_object(call: Call, target: KnownCap, sink: Sink, start: int, leng
 
 
 def _range(call: Call, info: ObjectInfo, size: int) -> tuple[ByteRange | None, bool]:
-    """The bytes that are asked for, None for all; and whether they were asked for as a part."""
+    """The requested bytes, None for all; and whether they were requested by part number."""
     number = call.number("partNumber", 0, 10_001, least=1)
     if number:
         if call.header("range") is not None:
@@ -198,7 +198,7 @@ def _identity(info: ObjectInfo) -> Headers:
 
 
 def object_headers(call: Call, info: ObjectInfo) -> Headers:
-    """The headers of an object, which parameters may replace."""
+    """An object's headers, some of which parameters may override."""
     named = {name.title(): value for name, value in info.headers.items() if name in KEPT_HEADERS[:4] + ("expires",)}
     for name in KEPT_HEADERS:
         if name != "content-type" and (value := _replaced(call, name)) is not None:
@@ -209,7 +209,7 @@ def object_headers(call: Call, info: ObjectInfo) -> Headers:
 
 
 def _replaced(call: Call, name: str) -> str | None:
-    """What a parameter has an answer's header be; InvalidArgument."""
+    """A parameter's override for an answer's header; InvalidArgument."""
     value = call.parameter(f"response-{name}")
     if value is not None and not value.isprintable():
         raise S3Fault("InvalidArgument", f"response-{name} is not the text of a header.")
@@ -223,7 +223,7 @@ def checksum_headers(info: ObjectInfo) -> Headers:
 
 
 async def get_attributes(call: Call) -> AnyAnswer:
-    """What the header x-amz-object-attributes asks for of an object."""
+    """The attributes listed in x-amz-object-attributes."""
     found = await (await call.bucket()).find(call.key)
     if found is None:
         raise S3Fault("NoSuchKey")
@@ -245,7 +245,7 @@ async def get_attributes(call: Call) -> AnyAnswer:
 
 
 async def delete_object(call: Call) -> AnyAnswer:
-    """Remove an object; none is there afterwards, whether one was before or not."""
+    """Delete an object; succeeds even if there is none."""
     bucket = await call.bucket()
     match = call.header("if-match")
 

@@ -1,7 +1,7 @@
-"""Which operation a request asks for: by its method, whether it names a bucket and a key, and the parameters that choose.
+"""Selects the operation of a request by method, bucket, key and parameters.
 
-Owns the table of what is offered. Whatever S3 has beside it answers NotImplemented, so that no client takes an answer to one
-question for the answer to another.
+Owns the table of supported operations. Everything else of S3 gets NotImplemented, so no client mistakes the answer to
+one request for the answer to another.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ CHOOSING = frozenset(
         "select-type", "session", "tagging", "torrent", "uploadId", "uploads", "versioning", "versions", "website",
     }
 )  # fmt: skip
-"""Parameters that choose among operations."""
+"""Parameters that select an operation."""
 
 
 @frozen
 class Operation:
-    """What is done with a request. name: as S3 calls it, and as it is counted."""
+    """An operation. name: S3's, also used in metrics."""
 
     name: str
     run: Callable[[Call], Awaitable[AnyAnswer]]
@@ -80,7 +80,7 @@ _COPY = {
 
 
 def choose_operation(head: RequestHead, level: Level) -> Operation:
-    """What the request asks for; NotImplemented, MethodNotAllowed."""
+    """Select the operation; NotImplemented, MethodNotAllowed."""
     choosing = frozenset(name for name, _ in head.query) & CHOOSING
     found = _TABLE.get((level, head.method, choosing))
     if found is None:

@@ -1,6 +1,6 @@
-"""The body of a request as the bytes it stands for: decoded, hashed, and proven before anybody stores them.
+"""The payload of a request: decoded, hashed and verified before it is stored.
 
-Cost: memory: what the request's body may have waiting. CPU: MD5 and what checksums the client names, on the pool.
+Cost: memory: what the request's body may buffer. CPU: MD5 and the client's checksums, on the pool.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from grid.s3.faults import S3Fault
 from grid.s3.signature import UNSIGNED, ChunkSigner
 
 MAX_PUT = 5 * 2**30
-"""Bytes that one request may store, as with S3."""
+"""Bytes that one request may store, as in S3."""
 
 SMALL = 2**15
-"""Bytes that are hashed at once where they are."""
+"""Bytes hashed directly rather than on the pool."""
 
 
 class Payload:
-    """The bytes that a request brings. size: how many they are."""
+    """The bytes of a request's payload. size: their number."""
 
     def __init__(
         self, call: Call, most: int = MAX_PUT, algorithms: Iterable[str] = (), *, own_checksums: bool = True
     ) -> None:
-        """S3Fault if the request does not say what it brings, or too much of it.
+        """S3Fault if the request does not declare its payload, or declares too much.
 
-        algorithms: of checksums to make anyway. own_checksums: whether the checksums in the headers are of these bytes.
+        algorithms: of additional checksums. own_checksums: whether the checksums in the headers cover these bytes.
         """
         self._call = call
         self._cpu: CpuPool = call.door.services.store.runtime.cpu
@@ -49,16 +49,16 @@ class Payload:
 
     @property
     def md5(self) -> str:
-        """Of all bytes, in hexadecimal, once they have come."""
+        """Of all bytes, in hexadecimal, once they have arrived."""
         return self._digests.md5
 
     @property
     def checksums(self) -> dict[str, str]:
-        """That the client named, of all bytes, once they have come."""
+        """The checksums that the client named, once all bytes have arrived."""
         return {name: value for name, value in self._digests.checksums.items() if name in self._wanted}
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The bytes; S3Fault behind the last of them if they are not what the request says."""
+        """Yield the bytes; S3Fault after the last one if they do not match the request."""
         count = 0
         async for raw in self._call.body.chunks():
             for piece in (raw,) if self._decoder is None else self._decoder.decode(raw):
@@ -79,7 +79,7 @@ class Payload:
         self._require()
 
     async def read(self) -> bytes:
-        """All of them."""
+        """Read the whole payload."""
         return b"".join([piece async for piece in self.chunks()])
 
     def _require(self) -> None:
@@ -90,7 +90,7 @@ class Payload:
 
 
 async def read_document(call: Call, most: int, name: str, *, own_checksums: bool = True) -> Element:
-    """The document that a request brings; MalformedXML unless its root has that name."""
+    """Read a document whose root has this name; MalformedXML."""
     data = await Payload(call, most, own_checksums=own_checksums).read()
     if len(data) <= SMALL:
         return parse_document(data, name)
@@ -98,7 +98,7 @@ async def read_document(call: Call, most: int, name: str, *, own_checksums: bool
 
 
 def _trailing(call: Call) -> set[str]:
-    """The checksums that are to follow the body."""
+    """The checksums announced for the trailers."""
     names = (call.header("x-amz-trailer") or "").lower().split(",")
     found = {name.strip().removeprefix("x-amz-checksum-") for name in names if name.strip()}
     return {named_algorithm(name) for name in found}

@@ -1,7 +1,7 @@
-"""HTTP connections of the S3 door: the gateway's framing and limits, and requests that prove who sent them.
+"""HTTP connections of the S3 door: the gateway's framing and limits, with authenticated requests.
 
-Nothing is read of a body before its sender is known. What is logged of a request is its operation, never an address, which
-may be signed, or a key.
+Bodies are read only after authentication. The log names a request's operation, never its URL, which may be signed, or a
+key.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _log = Logger("grid.s3")
 
 
 class _AnswerHeaders(HttpHeaders):
-    """Headers of an answer, whose names that are S3's stay in lower case: clients take users' metadata from them."""
+    """Headers of an answer. S3's keep their lower case, because clients derive users' metadata from them."""
 
     def getAllRawHeaders(self) -> Iterator[tuple[bytes, Sequence[bytes]]]:
         """Names and values."""
@@ -106,7 +106,7 @@ class S3Request(GatewayRequest):
         return Answer(fault.status, XML, document("Error", *said, namespace=False), fault.headers)
 
     def _head(self) -> RequestHead:
-        """The request as it is signed; InvalidURI, InvalidRequest."""
+        """The request in the form that is signed; InvalidURI, InvalidRequest."""
         _, target = split_target(self.uri)
         path, _, query = target.partition(b"?")
         pairs = [pair.partition(b"=") for pair in query.split(b"&") if pair]
@@ -127,7 +127,7 @@ class S3Request(GatewayRequest):
         )
 
     def _named(self, head: RequestHead) -> tuple[str, str]:
-        """The bucket and the key that the request is for; "" for none."""
+        """The bucket and key of the request; "" for none."""
         try:
             path = unquote_to_bytes(head.path.encode("utf-8", "surrogateescape")).decode("utf-8").removeprefix("/")
         except UnicodeDecodeError:
@@ -141,7 +141,7 @@ class S3Request(GatewayRequest):
 
 
 def _require_owner(head: RequestHead, account: Account) -> None:
-    """AccessDenied if the client expects somebody else to own a bucket: here that is the access key."""
+    """Raise AccessDenied if the client expects another bucket owner than the access key."""
     for name in ("x-amz-expected-bucket-owner", "x-amz-source-expected-bucket-owner"):
         if head.header(name) not in (None, account.access_key):
             raise S3Fault("AccessDenied", f"The owner of a bucket is the access key, which {name} does not name.")

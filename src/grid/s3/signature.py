@@ -1,7 +1,6 @@
-"""Signature version 4: what a client signs, and the signature of it by a secret. Pure.
+"""Signature version 4: the canonical form of a request, and its signature. Pure.
 
-Owns the canonical form of a request, which both ends make alike, and the comparison, which takes the same time however
-much of a signature is right.
+Owns the canonical form, which client and server compute alike, and a constant-time comparison.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ Pairs = Sequence[tuple[str, str]]
 
 @frozen(kw_only=True)
 class RequestHead:
-    """What a request says before its body. path: as it came, encoded. query: names and values, decoded.
+    """A request before its body. path: as received, encoded. query: decoded names and values.
 
-    headers: names in lower case and values, in the order in which they came.
+    headers: lower-case names and values, in the order received.
     """
 
     method: str
@@ -46,7 +45,7 @@ class RequestHead:
 
 @frozen(kw_only=True)
 class Scope:
-    """What a signing key is for. day: eight digits."""
+    """The scope of a signing key. day: eight digits."""
 
     day: str
     region: str
@@ -57,7 +56,7 @@ class Scope:
 
 
 def signing_key(secret: str, scope: Scope) -> bytes:
-    """The key that the secret gives for a day, a region and a service."""
+    """Derive the key for a day, a region and a service from the secret."""
     key = f"AWS4{secret}".encode()
     for part in (scope.day, scope.region, scope.service, "aws4_request"):
         key = hmac.digest(key, part.encode(), "sha256")
@@ -65,23 +64,23 @@ def signing_key(secret: str, scope: Scope) -> bytes:
 
 
 def sign(key: bytes, text: str) -> str:
-    """The signature of a text, in hexadecimal."""
+    """Sign a text; the signature in hexadecimal."""
     return hmac.digest(key, text.encode("utf-8", "surrogateescape"), "sha256").hex()
 
 
 def is_equal(one: str, other: str) -> bool:
-    """Whether two signatures are the same, in time that does not tell how much of them is."""
+    """Compare two signatures in constant time."""
     return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
 
 
 def request_text(head: RequestHead, moment: str, scope: Scope, signed: Collection[str], payload: str) -> str:
-    """What the signature of a request signs. payload: the hash of its body, or what stands for it."""
+    """The text that a request's signature covers. payload: the hash of its body, or a placeholder."""
     digest = hashlib.sha256(canonical_request(head, signed, payload).encode("utf-8", "surrogateescape")).hexdigest()
     return f"{ALGORITHM}\n{moment}\n{scope}\n{digest}"
 
 
 def canonical_request(head: RequestHead, signed: Collection[str], payload: str) -> str:
-    """The request in the one form in which both ends write it."""
+    """The request in canonical form."""
     pairs = sorted((encode(name), encode(value)) for name, value in head.query if name != "X-Amz-Signature")
     query = "&".join(f"{name}={value}" for name, value in pairs)
     names = sorted(signed)
@@ -94,13 +93,13 @@ def canonical_request(head: RequestHead, signed: Collection[str], payload: str) 
 
 
 def encode(text: str) -> str:
-    """A parameter as it is signed."""
+    """Encode a parameter for the canonical form."""
     return quote(text.encode("utf-8", "surrogateescape"), safe="-_.~")
 
 
 @frozen
 class ChunkSigner:
-    """Signatures of the chunks of one body, each of which signs the one before it."""
+    """Signs the chunks of one body, each over the signature of the one before."""
 
     key: bytes = field(repr=False)
     moment: str
@@ -113,6 +112,6 @@ class ChunkSigner:
         )
 
     def trailer(self, previous: str, lines: bytes) -> str:
-        """The signature of the fields behind the last chunk."""
+        """The signature of the trailers."""
         digest = hashlib.sha256(lines).hexdigest()
         return sign(self.key, f"AWS4-HMAC-SHA256-TRAILER\n{self.moment}\n{self.scope}\n{previous}\n{digest}")

@@ -1,4 +1,4 @@
-"""The tags of objects: what may be one, and the operations on them."""
+"""Tags of objects: their limits, and the operations on them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def _set_tags(call: Call, tags: Mapping[str, str]) -> None:
 
 
 def check_tags(pairs: list[tuple[str, str]]) -> dict[str, str]:
-    """The tags; InvalidTag for too many, or one that is too long."""
+    """Validate the tags; InvalidTag if there are too many or one is too long."""
     if len(pairs) > MAX_TAGS or len({key for key, _ in pairs}) != len(pairs):
         raise S3Fault("InvalidTag", "An object has at most 10 tags, each with a key of its own.")
     if any(not 0 < len(key) <= 128 or len(value) > 256 or not (key + value).isprintable() for key, value in pairs):

@@ -1,4 +1,4 @@
-"""Moments as S3 writes them. Pure."""
+"""Times in S3's format. Pure."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ _LATEST = 253402300799.0
 
 
 def iso_time(seconds: float) -> str:
-    """A Unix time, to the millisecond."""
+    """Format a Unix time with milliseconds."""
     moment = datetime.fromtimestamp(min(max(seconds, 0.0), _LATEST), UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"

@@ -1,4 +1,4 @@
-"""The lists of uploads that are not complete, and of the parts of one."""
+"""Lists incomplete multipart uploads and their parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_PAGE = 1000
 
 
 async def list_parts(call: Call) -> AnyAnswer:
-    """A page of the parts of an upload."""
+    """A page of an upload's parts."""
     bucket, upload = await named_upload(call, writes=False)
     after, most = call.number("part-number-marker", 0, MAX_PARTS), call.number("max-parts", MAX_PAGE, MAX_PAGE)
     left = [(number, part) for number, part in (await Uploads(bucket).parts(upload)).items() if number > after]
@@ -51,7 +51,7 @@ async def list_parts(call: Call) -> AnyAnswer:
 
 
 async def list_uploads(call: Call) -> AnyAnswer:
-    """A page of the uploads of a bucket that are not complete."""
+    """A page of a bucket's incomplete uploads."""
     encoding, most = Encoding.of(call), call.number("max-uploads", MAX_PAGE, MAX_PAGE)
     prefix, delimiter = call.parameter("prefix") or "", call.parameter("delimiter") or ""
     key_after, id_after = call.parameter("key-marker") or "", call.parameter("upload-id-marker") or ""

@@ -1,4 +1,4 @@
-"""Operations on uploads in parts: begin, part, copied part, complete and abort."""
+"""Operations on multipart uploads: create, upload part, copy part, complete and abort."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PLAIN_ETAG = re.compile(r"[0-9a-f]{32}")
 
 
 async def create_upload(call: Call) -> AnyAnswer:
-    """Begin an upload."""
+    """Create an upload."""
     bucket = await call.bucket()
     bucket.require_writable()
     info = described(call)
@@ -65,7 +65,7 @@ async def create_upload(call: Call) -> AnyAnswer:
 
 
 def _checksum_of(call: Call) -> tuple[str, str]:
-    """The algorithm of an upload's checksums and whether they are of the whole; InvalidRequest."""
+    """The checksum algorithm of an upload, and whether it covers the whole object; InvalidRequest."""
     named, kind = call.header("x-amz-checksum-algorithm"), call.header("x-amz-checksum-type")
     if named is None:
         if kind is not None:
@@ -83,7 +83,7 @@ def _checksum_of(call: Call) -> tuple[str, str]:
 
 
 async def put_part(call: Call) -> AnyAnswer:
-    """Store a part, durably."""
+    """Store a part durably."""
     number = _part_number(call)
     bucket, upload = await named_upload(call)
     payload = Payload(call, algorithms=[upload.algorithm] if upload.algorithm else [])
@@ -94,7 +94,7 @@ async def put_part(call: Call) -> AnyAnswer:
 
 
 async def copy_part(call: Call) -> AnyAnswer:
-    """Make a part of bytes that are in the grid; none of them moves, unless the upload's checksum is of them."""
+    """Make a part of bytes already on the grid. No contents move, unless the upload's checksum must be computed."""
     number = _part_number(call)
     bucket, upload = await named_upload(call)
     source = await source_of(call, *copy_source(call))
@@ -126,14 +126,14 @@ async def copy_part(call: Call) -> AnyAnswer:
 
 
 class _DigestSink:
-    """Makes the checksums of bytes that are read."""
+    """A sink that computes checksums."""
 
     def __init__(self, call: Call, algorithm: str) -> None:
         self.found = Digests([algorithm])
         self._cpu = call.door.services.store.runtime.cpu
 
     async def write(self, data: Buffer) -> None:
-        """More of them."""
+        """Add bytes."""
         if data:
             await self._cpu.run(self.found.update, data)
 
@@ -143,7 +143,7 @@ def _part_info(call: Call, etag: str, checksums: Mapping[str, str]) -> ObjectInf
 
 
 def _copied_range(call: Call, size: int) -> tuple[int, int]:
-    """The bytes start .. stop that are copied; InvalidArgument, InvalidRange."""
+    """The range start .. stop to copy; InvalidArgument, InvalidRange."""
     given = call.header("x-amz-copy-source-range")
     if given is None:
         return 0, size
@@ -161,7 +161,7 @@ async def _pieces(call: Call, target: KnownCap, start: int, stop: int) -> list[P
 
 
 async def _file_of(call: Call, pieces: Sequence[Part]) -> KnownCap:
-    """A file of these bytes; what is stored is their table."""
+    """A file of these bytes, for which only a table is stored."""
     only = single_file(pieces)
     if only is not None:
         return only
@@ -176,7 +176,7 @@ async def _file_of(call: Call, pieces: Sequence[Part]) -> KnownCap:
 
 
 async def complete_upload(call: Call) -> AnyAnswer:
-    """Make the parts an object; none of their bytes moves."""
+    """Join the parts to an object; no contents move."""
     bucket = await call.bucket()
     bucket.require_writable()
     conditions = Conditions.of(call.header)
@@ -184,7 +184,7 @@ async def complete_upload(call: Call) -> AnyAnswer:
     etag, uploads = joined_etag([each.etag for each in wanted]), Uploads(bucket)
     upload = await uploads.find(_upload_id(call), call.key)
     if upload is None:
-        # The client may not have got the answer to what it asks for again.
+        # The client may repeat the request because it missed the answer.
         found = await bucket.find(call.key)
         if found is None or found.info.nonce != _upload_id(call) or found.info.etag != etag:
             raise S3Fault("NoSuchUpload")
@@ -204,7 +204,7 @@ async def complete_upload(call: Call) -> AnyAnswer:
 async def _joined_info(
     call: Call, upload: Upload, parts: Sequence[StoredObject], wanted: Sequence[WantedPart]
 ) -> ObjectInfo:
-    """What is kept of the object; BadDigest, InvalidRequest if it is not what the request says."""
+    """The object's information; BadDigest or InvalidRequest if it does not match the request."""
     sizes = [part.size or 0 for part in parts]
     said_size = call.header("x-amz-mp-object-size")
     if said_size is not None and said_size != str(sum(sizes)):
@@ -245,14 +245,14 @@ def _completed(call: Call, info: ObjectInfo) -> Answer:
 
 
 async def abort_upload(call: Call) -> AnyAnswer:
-    """Forget an upload and its parts."""
+    """Discard an upload and its parts."""
     bucket, upload = await named_upload(call)
     await Uploads(bucket).remove(upload)
     return Answer(204, "")
 
 
 def checksum_texts(info: ObjectInfo) -> list[str]:
-    """Elements with the checksums of an object or a part."""
+    """Elements with the checksums of an object or part."""
     return [text(f"Checksum{name.upper()}", value) for name, value in info.checksums.items()]
 
 
@@ -268,7 +268,7 @@ def _upload_id(call: Call) -> str:
 
 
 async def named_upload(call: Call, *, writes: bool = True) -> tuple[Bucket, Upload]:
-    """The upload that a request names, in its bucket; NoSuchUpload, AccessDenied."""
+    """The upload that a request names, and its bucket; NoSuchUpload, AccessDenied."""
     bucket = await call.bucket()
     if writes:
         bucket.require_writable()

@@ -1,7 +1,7 @@
-"""Uploads in parts that are not complete: where they are kept, what each was begun with, and its parts.
+"""Incomplete multipart uploads: where they are stored, how each was begun, and its parts.
 
-An upload is a directory in the bucket's own directory of uploads; each part is a file in it, under its number. All gateways
-see the same uploads, and an upload survives every restart. Nothing of it is an object before it is complete.
+An upload is a directory in the bucket's own directory of uploads; each part is a file in it, named by its number. All
+gateways see the same uploads, and an upload survives restarts. Nothing of it is an object before it is complete.
 
 Cost: a part: reads of two directories, and a share of one publish.
 """
@@ -25,7 +25,7 @@ from grid.s3.names import UPLOADS
 from grid.s3.object_info import MAX_PARTS, ObjectInfo, StoredObject, object_of, texts_in
 
 FIELD = "s3-upload"
-"""The key in the metadata of the link to an upload."""
+"""Its key in the metadata of an upload's link."""
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _NUMBER = re.compile(r"[0-9]{5}")
@@ -33,7 +33,7 @@ _NUMBER = re.compile(r"[0-9]{5}")
 
 @frozen(kw_only=True)
 class Upload:
-    """An upload. root: its directory. info: what the object will have besides its bytes. algorithm: "" for no checksum."""
+    """An upload. root: its directory. info: of the future object. algorithm: "" for no checksum."""
 
     upload_id: str
     key: str
@@ -43,7 +43,7 @@ class Upload:
     checksum_type: str = ""
 
     def to_metadata(self) -> dict[str, object]:
-        """The metadata of the link to it."""
+        """The metadata of its link."""
         info = self.info
         said = {
             "key": self.key,
@@ -58,7 +58,7 @@ class Upload:
 
 
 def _upload_of(upload_id: str, child: Child | None) -> Upload | None:
-    """The upload to which a link leads; None if it leads to none."""
+    """The upload that a link leads to, or None."""
     if child is None or not isinstance(child.target, DirectoryCap) or not _ID.fullmatch(upload_id):
         return None
     said = (child.metadata or {}).get(FIELD)
@@ -90,32 +90,32 @@ class Uploads:
         self._directories = bucket.directories
 
     async def begin(self, upload: Upload) -> None:
-        """Keep an upload that begins now; FormatError for too much metadata."""
+        """Record a new upload; FormatError for too much metadata."""
         metadata = upload.to_metadata()
         pack_metadata(metadata)
         place = await self._directories.make(self._bucket.root, UPLOADS)
         await self._set(place, upload.upload_id, upload.root, metadata)
 
     async def all(self) -> list[Upload]:
-        """All of them, in the order of their keys and of the times at which they began, which begin their names."""
+        """All uploads, sorted by key and then by start time, with which their names begin."""
         place = await self._place()
         children: Children = {} if place is None else await self._directories.read(place)
         found = [upload for name, child in children.items() if (upload := _upload_of(name, child)) is not None]
         return sorted(found, key=lambda upload: (upload.key, upload.upload_id))
 
     async def find(self, upload_id: str, key: str) -> Upload | None:
-        """The upload of that name, which is for that key; None if there is none."""
+        """The upload of this name, if it is for this key; None otherwise."""
         place = await self._place()
         child = None if place is None else (await self._directories.read(place)).get(upload_id)
         found = _upload_of(upload_id, child)
         return found if found is not None and found.key == key else None
 
     async def add(self, upload: Upload, number: int, target: KnownCap, info: ObjectInfo) -> None:
-        """Keep a part, in place of one with the same number."""
+        """Record a part, replacing one with the same number."""
         await self._set(upload.root, f"{number:05}", target, info.to_metadata(target, {}))
 
     async def parts(self, upload: Upload) -> dict[int, StoredObject]:
-        """The parts by their numbers, in order."""
+        """The parts by number, in order."""
         children = await self._directories.read(upload.root)
         found = {}
         for name in sorted(children):
@@ -125,7 +125,7 @@ class Uploads:
         return found
 
     async def remove(self, upload: Upload) -> None:
-        """Forget an upload; nobody minds if it is gone."""
+        """Remove an upload; succeeds even if it is gone."""
         place = await self._place()
         if place is None:
             return

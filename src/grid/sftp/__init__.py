@@ -1,1 +1,1 @@
-"""The SFTP door: files and directories of a grid for sftp, scp, sshfs and other programs that speak SFTP."""
+"""The SFTP door: serves a grid's files and directories to sftp, scp, sshfs and other SFTP clients."""

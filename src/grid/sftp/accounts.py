@@ -1,7 +1,7 @@
-"""Accounts: names, public keys and root directories, in the file that 1.20 calls `accounts.file`. Pure. [spec cli 6.3]
+"""Accounts in 1.20's `accounts.file`: names, public keys and root directories. Pure. [spec cli 6.3]
 
-One account a line: `NAME KEY-TYPE KEY [COMMENT...] CAPABILITY`. A name may have several lines, each with a key and a root
-of its own. The file holds capabilities: no error quotes a line.
+One account per line: `NAME KEY-TYPE KEY [COMMENT...] CAPABILITY`. A name may have several lines, each with its own key
+and root. The file contains capabilities, so no error quotes a line.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from grid.errors import ConfigError
 MAX_ACCOUNTS = 10_000
 
 KEY_TYPES = frozenset({"ssh-ed25519", "ssh-rsa", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"})
-"""Of the keys that an account may have; the signatures of RSA are made with SHA-2."""
+"""Key types that accounts may have; RSA signatures must use SHA-2."""
 
 
 @frozen(kw_only=True)
 class Account:
-    """One way in. key: the public key as SSH sends it. root: what the client sees as `/`."""
+    """One account and key. key: the public key in SSH's encoding. root: the directory that the client sees as `/`."""
 
     name: str
     key: bytes = field(repr=False)
@@ -31,11 +31,11 @@ class Account:
 
 
 Accounts = Mapping[tuple[str, bytes], Account]
-"""By name and key."""
+"""Accounts by name and key."""
 
 
 def parse_accounts(text: str, file: str) -> Accounts:
-    """The accounts in a file's text; ConfigError, which names the file and the line."""
+    """Parse the file's text; ConfigError, which names the file and the line."""
     found: dict[tuple[str, bytes], Account] = {}
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split()

@@ -1,7 +1,7 @@
-"""Attributes of files and directories: as links' metadata, as SFTP sends them, and as `ls -l` shows them. Pure.
+"""Attributes of files and directories: in links' metadata, in SFTP packets, and as `ls -l` shows them. Pure.
 
-A link's metadata keeps `mtime` and `atime` (seconds since 1970) and `mode` (the permission bits, a number). Nothing here
-grants anything: what a client may do, its capability says. Metadata of other writers may hold anything.
+A link's metadata stores `mtime` and `atime` (seconds since 1970) and `mode` (the permission bits as a number). None of
+them grants anything: permissions come from capabilities alone. Metadata from other writers may contain anything.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from grid.caps import DirectoryCap, KnownCap
 from grid.directory.metadata import Metadata, seconds_in
 
 Wire = Mapping[str, int]
-"""Attributes in a request: `size`, `uid`, `gid`, `permissions`, `atime`, `mtime`; those that it names."""
+"""Attributes in a request: those given of `size`, `uid`, `gid`, `permissions`, `atime`, `mtime`."""
 
 _LAST_SECOND = 2**32 - 1
 
 
 @frozen(kw_only=True)
 class Facts:
-    """The attributes of a file or a directory. size: None if nobody knows without asking servers."""
+    """The attributes of a file or directory. size: None if only the servers know."""
 
     is_directory: bool
     size: int | None
@@ -32,13 +32,13 @@ class Facts:
     atime: int
 
     def to_wire(self) -> dict[str, int]:
-        """As SFTP sends it."""
+        """The attributes as SFTP sends them."""
         kind = stat.S_IFDIR if self.is_directory else stat.S_IFREG
         found = {"permissions": kind | self.mode, "uid": 0, "gid": 0, "atime": self.atime, "mtime": self.mtime}
         return found if self.size is None else found | {"size": self.size}
 
     def long_name(self, name: str) -> str:
-        """As `ls -l` has it."""
+        """The line that `ls -l` would print."""
         kind = stat.S_IFDIR if self.is_directory else stat.S_IFREG
         when = datetime.fromtimestamp(self.mtime, UTC).strftime("%b %d  %Y")
         size = "?" if self.size is None else str(self.size)
@@ -46,7 +46,7 @@ class Facts:
 
 
 def facts_of(target: KnownCap | None, metadata: Metadata, size: int | None) -> Facts:
-    """The facts of a link. target: None for a file that is not stored yet. size: of a file; None if it is not known."""
+    """The attributes of a link. target: None for a file not stored yet. size: of a file; None if unknown."""
     is_directory = isinstance(target, DirectoryCap)
     if target is None or target.authority == "write":
         usual = 0o777 if is_directory else 0o666
@@ -71,7 +71,7 @@ def facts_of(target: KnownCap | None, metadata: Metadata, size: int | None) -> F
 
 
 def changed_metadata(before: Metadata, wire: Wire) -> dict[str, object]:
-    """The metadata of a link after a client has set these attributes; owners and sizes are not kept."""
+    """A link's metadata after a client has set these attributes; owners and sizes are not stored."""
     after = {name: value for name, value in before.items() if name != "tahoe"}
     if "permissions" in wire:
         after["mode"] = wire["permissions"] & 0o777

@@ -1,4 +1,7 @@
-"""The calls that Conch makes on a session: paths are bytes, and each result is a Deferred. Each call is a counted task of the door."""
+"""The session interface that Conch calls: paths are bytes, and each result is a Deferred.
+
+Each call is a counted task of the door.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ class SessionCalls:
     def run_in_turn(
         self, name: str, raws: Sequence[bytes], work: Callable[[], Awaitable[T]], *, is_change: bool = True
     ) -> Deferred[T]:
-        """Run it after the earlier requests on these paths that it must follow."""
+        """Run the work after the earlier requests on these paths that it must follow."""
 
         async def take_turn() -> T:
             return await self._turns.run([parse_path(raw) for raw in raws], work, is_change=is_change)
@@ -45,7 +48,7 @@ class SessionCalls:
         return self.run(name, take_turn())
 
     def run(self, name: str, work: Coroutine[Any, Any, T], received: int = 0) -> Deferred[T]:
-        """Run it as a task of the door, and count it."""
+        """Run the work as a task of the door, and count it."""
         door = self._session.door
         clock = door.services.store.runtime.clock
         began_at = clock.now()
@@ -69,11 +72,11 @@ class SessionCalls:
         return result
 
     def gotVersion(self, version: int, extensions: object) -> dict[bytes, bytes]:
-        """What is offered."""
+        """The extensions offered."""
         return EXTENSIONS
 
     def openFile(self, filename: bytes, flags: int, attrs: Wire) -> Deferred[FileCalls]:
-        """A file."""
+        """Open a file."""
 
         async def open_file() -> FileCalls:
             return FileCalls(self, await self._session.open(filename, flags, attrs))
@@ -81,7 +84,7 @@ class SessionCalls:
         return self.run_in_turn("open", [filename], open_file, is_change=bool(flags & (WRITE | APPEND)))
 
     def openDirectory(self, path: bytes) -> Deferred[Listing]:
-        """A directory's entries."""
+        """List a directory."""
         return self.run_in_turn("opendir", [path], partial(self._session.list, path), is_change=False)
 
     def getAttrs(self, path: bytes, followLinks: object) -> Deferred[Facts]:
@@ -89,38 +92,38 @@ class SessionCalls:
         return self.run_in_turn("stat", [path], partial(self._session.facts, path), is_change=False)
 
     def setAttrs(self, path: bytes, attrs: Wire) -> Deferred[None]:
-        """Set it."""
+        """Set attributes of a path."""
         return self.run_in_turn("setstat", [path], partial(self._session.set_attributes, path, attrs))
 
     def removeFile(self, filename: bytes) -> Deferred[None]:
-        """Unlink."""
+        """Unlink a file."""
         return self.run_in_turn("remove", [filename], partial(self._session.remove, filename))
 
     def renameFile(self, oldpath: bytes, newpath: bytes, *, overwrite: bool = False) -> Deferred[None]:
-        """Move."""
+        """Move or rename a path."""
         rename = partial(self._session.rename, oldpath, newpath, overwrite=overwrite)
         return self.run_in_turn("rename", [oldpath, newpath], rename)
 
     def makeDirectory(self, path: bytes, attrs: Wire) -> Deferred[None]:
-        """Make a directory."""
+        """Create a directory."""
         return self.run_in_turn("mkdir", [path], partial(self._session.make_directory, path, attrs))
 
     def removeDirectory(self, path: bytes) -> Deferred[None]:
-        """Remove one."""
+        """Remove a directory."""
         return self.run_in_turn("rmdir", [path], partial(self._session.remove_directory, path))
 
     def readLink(self, path: bytes) -> bytes:
-        """Refused."""
+        """Refuse: there are no symbolic links."""
         raise SftpFault(FAILURE, "not a symbolic link")
 
     def makeLink(self, linkPath: bytes, targetPath: bytes) -> None:
-        """Refused."""
+        """Refuse: there are no symbolic links."""
         raise SftpFault(
             UNSUPPORTED, "directories of a grid hold no symbolic links; copy the file, or link its capability"
         )
 
     def realPath(self, path: bytes) -> bytes:
-        """The path without dots."""
+        """The normalized path."""
         return show_path(parse_path(path))
 
 
@@ -133,7 +136,7 @@ class FileCalls:
     _answered: Deferred[None] = field(init=False, factory=lambda: succeed(None))
 
     def readChunk(self, offset: int, length: int) -> Deferred[bytes]:
-        """Bytes of it."""
+        """Read bytes."""
 
         async def read() -> bytes:
             return bytes(await self.opened.read(offset, min(length, MAX_READ)))
@@ -141,7 +144,7 @@ class FileCalls:
         return self._calls.run("read", read())
 
     def writeChunk(self, offset: int, data: bytes) -> Deferred[None]:
-        """Put bytes there. Answers come in the order of the writes: scp cuts a file where the first of them is missing."""
+        """Write bytes. Writes are answered in order, because scp truncates a file at the first missing answer."""
         before, answer = self._answered, Deferred[None]()
         self._answered = answered = Deferred[None]()
 
@@ -156,17 +159,17 @@ class FileCalls:
         return answer
 
     def getAttrs(self) -> Deferred[Facts]:
-        """Its attributes."""
+        """The file's attributes."""
         return self._calls.run("fstat", self.opened.facts())
 
     def setAttrs(self, attrs: Wire) -> Deferred[None]:
-        """Set that."""
+        """Set the file's attributes."""
         return self._calls.run("fsetstat", self.opened.set_attributes(attrs))
 
     def sync(self) -> Deferred[None]:
-        """Have it stored."""
+        """Store what was written."""
         return self._calls.run("fsync", self.opened.sync())
 
     def close(self) -> Deferred[None]:
-        """Have it stored, and forget it."""
+        """Store what was written, and close the file."""
         return self._calls.run("close", self.opened.close())

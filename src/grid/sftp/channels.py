@@ -1,6 +1,7 @@
-"""The sessions of a connection: channels that SFTP is spoken on, and nothing else; no shell, no commands, no forwarding.
+"""SSH channels for SFTP sessions; no shells, commands or forwarding.
 
-Owns how much a client may send before its requests are done, and what it does not take.
+Owns flow control: how much a client may send before its requests are processed, and how much unread output it may
+leave.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ LEAST_PACKET = 2**10
 
 
 class SftpChannel(SSHChannel):
-    """A session. Gives the client room to send in only while its requests are done as fast."""
+    """One session's channel. It grants the client window only as fast as its requests are processed."""
 
     name = b"session"
     _log = SILENT
@@ -40,7 +41,7 @@ class SftpChannel(SSHChannel):
         self.is_held = False
 
     def requestReceived(self, requestType: bytes, data: bytes) -> bool:
-        """The subsystem of SFTP, once; nothing else."""
+        """Accept one request for the SFTP subsystem; refuse anything else."""
         if requestType != b"subsystem" or self._protocol is not None or data[4:] != b"sftp":
             return False
         self._protocol = SftpProtocol(self._session)
@@ -48,15 +49,15 @@ class SftpChannel(SSHChannel):
         return True
 
     def dataReceived(self, data: bytes) -> None:
-        """Bytes of requests; before there is a protocol for them, none of them are kept."""
+        """Take bytes of requests, and drop them before there is a protocol for them."""
         if self._protocol is not None:
             self._protocol.dataReceived(data)
 
     def extReceived(self, dataType: int, data: bytes) -> None:
-        """Nothing is expected there."""
+        """Ignore extended data, which no client should send."""
 
     def addWindowBytes(self, data: int) -> None:
-        """The client takes more."""
+        """Note that the client accepts more bytes."""
         before = len(self.buf)
         super().addWindowBytes(data)
         if self._protocol is not None:
@@ -64,16 +65,16 @@ class SftpChannel(SSHChannel):
 
     @property
     def is_paused(self) -> bool:
-        """Whether the client does not take what the connection sends."""
+        """Whether the client is not accepting what the connection sends."""
         return bool(self.conn.transport.is_paused)
 
     def resume(self) -> None:
-        """The client takes it again."""
+        """Resume sending: the client accepts data again."""
         if self._protocol is not None:
             self._protocol.go_on(0)
 
     def widen(self) -> int:
-        """How many bytes more the client may send at once from now on, because there is room for that."""
+        """Enlarge the client's window if there is room; return the additional bytes."""
         more = LARGEST_WINDOW - self.localWindowSize
         if self._load.window_bytes + more > MOST_WINDOWS:
             return 0
@@ -82,27 +83,27 @@ class SftpChannel(SSHChannel):
         return more
 
     def eofReceived(self) -> None:
-        """The client sends no more."""
+        """Note that the client sends no more requests."""
         if self._protocol is None:
             self.loseConnection()
         else:
             self._protocol.end()
 
     def finish(self) -> None:
-        """End well."""
+        """Close the channel successfully."""
         if not self.closing:
             self.conn.sendRequest(self, b"exit-status", struct.pack(">L", 0))
             self.loseConnection()
 
     def closed(self) -> None:
-        """It is over."""
+        """Clean up after the channel."""
         self._load.sessions -= 1
         self._load.window_bytes -= self.localWindowSize
         if self._protocol is not None:
             self._protocol.connectionLost()
 
     def set_held(self, is_held: bool) -> None:
-        """Whether the client is to send no more for now."""
+        """Set whether the client must pause sending."""
         was_held, self.is_held = self.is_held, is_held
         if was_held and not is_held and self.localWindowLeft < self.localWindowSize // 2:
             self.conn.adjustWindow(self, self.localWindowSize - self.localWindowLeft)
@@ -114,7 +115,7 @@ class SftpConnection(SSHConnection):
     _log = SILENT
 
     def adjustWindow(self, channel: SftpChannel, bytesToAdd: int) -> None:
-        """Give room, unless the channel's requests are not done; then when they are."""
+        """Grant window, or defer it until the channel's requests are processed."""
         if not channel.is_held:
             super().adjustWindow(channel, bytesToAdd + channel.widen())
 
@@ -122,14 +123,14 @@ class SftpConnection(SSHConnection):
 @implementer(IConchUser)
 @define(eq=False)
 class User:
-    """An account that is connected."""
+    """A connected account."""
 
     _door: Door
     _account: Account
     conn: Any = None
 
     def lookupChannel(self, channelType: bytes, windowSize: int, maxPacket: int, data: bytes) -> SftpChannel:
-        """A new session; ConchError."""
+        """Open a new session; ConchError."""
         if channelType != b"session":
             raise ConchError(OPEN_UNKNOWN_CHANNEL_TYPE, "only sessions of SFTP")
         is_full = len(self.conn.channels) >= MAX_SESSIONS or self._door.load.sessions >= MOST_SESSIONS
@@ -138,8 +139,8 @@ class User:
         return SftpChannel(self._door, self._account, remoteWindow=windowSize, remoteMaxPacket=maxPacket, data=data)
 
     def lookupSubsystem(self, subsystem: bytes, data: bytes) -> None:
-        """The channel finds it."""
+        """Return nothing: the channel handles subsystems itself."""
 
     def gotGlobalRequest(self, requestType: bytes, data: bytes) -> bool:
-        """Nothing is forwarded."""
+        """Refuse all forwarding."""
         return False

@@ -1,4 +1,4 @@
-"""What all sessions of an SFTP door share, and the limits on them."""
+"""State shared by all sessions of an SFTP door, and their limits."""
 
 from __future__ import annotations
 
@@ -18,39 +18,42 @@ from grid.sftp.scratch import PieceRoom
 
 MAX_CONNECTIONS_OF_ACCOUNT = 64
 MAX_SESSIONS = 4
-"""Of one connection."""
+"""Sessions of one connection."""
 
 MOST_SESSIONS = 256
-"""Of all connections."""
+"""Sessions of all connections."""
 
 MAX_HANDLES = 256
-"""Files that a session may have open."""
+"""Files that one session may have open."""
 
 MOST_HANDLES = 1024
 """Files that all sessions may have open."""
 
 MAX_LISTINGS = 16
-"""Directories that it may be listing."""
+"""Directories that one session may be listing."""
 
 MOST_LISTED = 200_000
 """Entries of directories that all sessions are listing."""
 
 MOST_BYTES = 2**25
-"""Bytes of requests and answers in all sessions, from which on each goes on with one at a time. An answer counts until its client takes it."""
+"""Bytes of requests and answers in all sessions beyond which each processes one request at a time.
+
+An answer counts until its client has taken it.
+"""
 
 LEAST_WINDOW = 2**18
 LARGEST_WINDOW = 2**20
-"""Bytes that a session may send before its requests are looked at: at first, and while there is room for it."""
+"""Bytes that a session may send ahead of processing: initially, and while there is room."""
 
 MOST_WINDOWS = 2**26
-"""Bytes that all sessions may send, from which on none gets more than the least."""
+"""Bytes that all sessions may send ahead; beyond it, each gets only the least window."""
 
 FindAccount = Callable[[str, bytes], Account | None]
 
 
 @define(eq=False)
 class Load:
-    """What all sessions of a door have now: sessions, open files, entries in listings, requests, bytes of these, and of windows."""
+    """Current totals of a door: sessions, open files, listed entries, requests, their bytes, and window bytes."""
 
     sessions: int = 0
     handles: int = 0
@@ -82,7 +85,7 @@ class Door:
         return self.services.store.runtime.clock.unix_time()
 
     async def read(self, target: KnownCap, sink: Sink, start: int, length: int) -> None:
-        """Write bytes of a file to the sink; Forbidden for one that may not be shown, and the errors of a read."""
+        """Write bytes of a file to the sink; Forbidden for a blacklisted file, and the errors of a read."""
         services = self.services
         services.require_allowed(target)
         if isinstance(target, LitCap):
@@ -96,6 +99,6 @@ class Door:
                 await services.store.read(target, sink, start, length)
 
     def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel all running tasks."""
         self.tasks.cancel()
         self.directories.close()

@@ -1,10 +1,11 @@
-"""Files that are being written: kept aside until they are closed, and then there as a whole.
+"""Files being written: buffered until they are closed, and then stored as a whole.
 
-An immutable file is stored anew, with what is left of its old contents, and its link changed in one publish: others see the
-old file or the new one. Of a mutable file, what was written is replaced in place. A draft that nobody closes leaves nothing.
+An immutable file is stored anew, including what remains of its old contents, and its link changes in one publish:
+others see either the old file or the new one. In a mutable file, only the written parts are replaced. A draft that is
+never closed leaves nothing behind.
 
-All handles of one path in a session share its draft: who reads there sees what was written. Requests take turns in the order in which
-they came, so that a read finds what the writes before it wrote, answered or not.
+All handles of one path in a session share its draft, so each reads what the others wrote. Requests are processed in the
+order of their arrival, so a read sees all earlier writes, answered or not.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ from grid.sftp.scratch import OldContents, Scratch
 from grid.sftp.tree import Tree
 
 MAX_FILE = 2**40
-"""Bytes."""
+"""Bytes of the largest file."""
 
 
 @define(kw_only=True, eq=False)
 class Draft:
-    """One path's. path: None when it was removed meanwhile. target: what the path led to, None for nothing.
+    """The draft of one path. path: None once it was removed. target: what the path led to, or None.
 
-    wire: attributes that the client has set. is_changed: whether contents are to be stored.
+    wire: attributes set by the client. is_changed: whether there are contents to store.
     """
 
     door: Door
@@ -67,12 +68,12 @@ class Draft:
 
     @property
     def facts(self) -> Facts:
-        """As they would be if it were closed now."""
+        """The attributes that the file would have if closed now."""
         metadata = changed_metadata(self.metadata, {"mtime": int(self.door.now()), **self.wire})
         return facts_of(self.target, metadata, self._scratch.size)
 
     async def write(self, offset: int | None, data: bytes) -> None:
-        """Put the bytes there; None: at the end. The errors of `Scratch.write`."""
+        """Write bytes; offset None: at the end. Raises the errors of `Scratch.write`."""
         async with self._turn.one():
             where = self._scratch.size if offset is None else offset
             if where + len(data) > MAX_FILE:
@@ -81,20 +82,20 @@ class Draft:
             await self._scratch.write(where, data)
 
     async def read(self, offset: int, length: int) -> Buffer:
-        """Bytes as the writes before this left them; fewer at the end."""
+        """Read bytes as the earlier writes left them; fewer at the end."""
         async with self._turn.one():
             fitting = max(0, min(length, self._scratch.size - offset))
-            # It looks at once where the bytes are; later writes may go on while they are fetched.
+            # It determines at once where the bytes are, so later writes may continue while they are fetched.
             reading = Deferred.fromCoroutine(self._scratch.read_at(offset, fitting))
         return await reading
 
     async def settled_facts(self) -> Facts:
-        """The facts after the writes before this."""
+        """The attributes after all earlier writes."""
         async with self._turn.one():
             return self.facts
 
     async def set_attributes(self, wire: Wire) -> None:
-        """Note them for when the file is stored; a size takes effect at once."""
+        """Record attributes for when the file is stored; a size takes effect at once."""
         async with self._turn.one():
             size = wire.get("size")
             if size is not None:
@@ -109,25 +110,25 @@ class Draft:
                 self._is_described = False
 
     async def store(self) -> None:
-        """Have it stored, durably, and its link lead to it; nothing if nothing was changed. The errors of the engines."""
+        """Store and link the file durably; does nothing if it is unchanged. Raises the engines' errors."""
         async with self._turn.one():
             await self._store()
 
     async def stored_before(self, rename: Callable[[], Awaitable[None]]) -> None:
-        """Have it stored, and renamed before it is stored again: what is not there yet cannot be moved."""
+        """Store the file if necessary, then rename it: a path that does not exist yet cannot be moved."""
         async with self._turn.one():
             await self._store()
             await rename()
 
     async def remove(self, unlink: Callable[[Path], Awaitable[None]]) -> None:
-        """Have it unlinked if it was ever stored, and store it nowhere from now on. After an error it is as before."""
+        """Unlink the file if it was ever stored, and never store it again. On an error, nothing changes."""
         async with self._turn.one():
             if self.path is not None and self.target is not None:
                 await unlink(self.path)
             self.path = None
 
     async def forget_path(self) -> None:
-        """Store it nowhere from now on."""
+        """Never store it again."""
         async with self._turn.one():
             self.path = None
 
@@ -153,7 +154,7 @@ class Draft:
         self.is_changed, self._is_described = False, True
 
     def discard(self) -> None:
-        """Forget it."""
+        """Discard the draft."""
         self._scratch.close()
         if self._old is not None:
             self._old.close()
@@ -168,7 +169,7 @@ class Draft:
         return cap
 
     async def _replace(self, target: KnownCap) -> None:
-        """Replace what was written of a mutable file; all of it if it was cut, has a hole, or is no MDMF file."""
+        """Replace the written parts of a mutable file; all of it if it was truncated, has a hole, or is not MDMF."""
         services = self.door.services
         services.require_allowed(target)
         file = services.store.open_mutable(target)

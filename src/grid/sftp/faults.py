@@ -1,6 +1,6 @@
-"""Errors as clients see them: a status of SFTP's third version and one line. Pure.
+"""Errors as clients see them: a status of SFTP version 3 and one line. Pure.
 
-Owns the table from errors to statuses. Never a traceback, a capability or an address.
+Owns the mapping from errors to statuses. A message never contains a traceback, a capability or an address.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ UNSUPPORTED = 8
 
 
 class SftpFault(GridError):
-    """A request that is refused: the status, and the line that says why."""
+    """A refused request: the status, and the line that says why."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -22,7 +22,7 @@ class SftpFault(GridError):
 
 
 def sftp_fault(error: GridError) -> SftpFault:
-    """The fault that a client gets for an error."""
+    """Translate an error into the fault that a client sees."""
     if isinstance(error, SftpFault):
         return error
     status = FAILURE

@@ -1,4 +1,4 @@
-"""Files that a client has open: one that is only read, and one that is being written."""
+"""Files that a client has open: for reading only, or being written."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from grid.sftp.faults import PERMISSION_DENIED, SftpFault
 from grid.sftp.read_ahead import ReadAhead
 
 READ, WRITE, APPEND, CREATE, TRUNCATE, EXCLUSIVE = 1, 2, 4, 8, 16, 32
-"""How a file is opened."""
+"""Flags for opening a file."""
 
 
 class OpenFile(Protocol):
-    """A file that a client has open."""
+    """An open file."""
 
     async def read(self, offset: int, length: int) -> Buffer:
-        """Bytes of it; none behind its end."""
+        """Read bytes; none beyond the end."""
 
     async def write(self, offset: int, data: bytes) -> None:
-        """Put bytes there."""
+        """Write bytes."""
 
     async def facts(self) -> Facts:
         """Its attributes."""
 
     async def set_attributes(self, wire: Wire) -> None:
-        """Change that."""
+        """Set its attributes."""
 
     async def sync(self) -> None:
-        """Have what was written stored."""
+        """Store what was written."""
 
     async def close(self) -> None:
-        """Have what was written stored, and forget the file."""
+        """Store what was written, and close the file."""
 
     def abandon(self) -> None:
-        """Forget the file, and what was written if nobody else has it open."""
+        """Close the file without storing; discard what was written unless another handle has it open."""
 
 
 @define(eq=False, kw_only=True)
 class ReadHandle:
-    """A file that is only read. closed: called once when it is closed."""
+    """A file open for reading only. closed: called once, when it is closed."""
 
     door: Door
     child: Child
@@ -64,30 +64,30 @@ class ReadHandle:
         )
 
     async def read(self, offset: int, length: int) -> Buffer:
-        """Bytes of it."""
+        """Read bytes."""
         return await self._ahead.read(offset, length)
 
     async def write(self, offset: int, data: bytes) -> None:
-        """Refused."""
+        """Refuse: the file is open for reading only."""
         raise SftpFault(PERMISSION_DENIED, "the file was opened to be read")
 
     async def facts(self) -> Facts:
-        """As it was opened."""
+        """The attributes when it was opened."""
         return facts_of(self.target, self.child.metadata, self.size)
 
     async def set_attributes(self, wire: Wire) -> None:
-        """Refused."""
+        """Refuse: the file is open for reading only."""
         raise SftpFault(PERMISSION_DENIED, "the file was opened to be read")
 
     async def sync(self) -> None:
-        """Nothing was written."""
+        """Do nothing: nothing was written."""
 
     async def close(self) -> None:
-        """Forget it."""
+        """Close the file."""
         self.abandon()
 
     def abandon(self) -> None:
-        """The same."""
+        """Close the file."""
         if not self._is_closed:
             self._is_closed = True
             self.closed()
@@ -96,7 +96,7 @@ class ReadHandle:
 
 @define(eq=False, kw_only=True)
 class DraftHandle:
-    """A file that is being written. closed: called once when it is closed, if it counted as open. drop: called in any case."""
+    """A file being written. closed: called once when it is closed, if it counted as open. drop: called in any case."""
 
     draft: Draft
     flags: int
@@ -105,31 +105,31 @@ class DraftHandle:
     _is_closed: bool = field(init=False, default=False)
 
     async def read(self, offset: int, length: int) -> Buffer:
-        """Bytes as they were written."""
+        """Read bytes as written so far."""
         if not self.flags & READ:
             raise SftpFault(PERMISSION_DENIED, "the file was opened to be written")
         return await self.draft.read(offset, length)
 
     async def write(self, offset: int, data: bytes) -> None:
-        """Put bytes there, or at the end of a file opened to append."""
+        """Write bytes, at the end if the file was opened for appending."""
         if not self.flags & (WRITE | APPEND):
             raise SftpFault(PERMISSION_DENIED, "the file was opened to be read")
         await self.draft.write(None if self.flags & APPEND else offset, data)
 
     async def facts(self) -> Facts:
-        """As they would be if it were closed now."""
+        """The attributes that the file would have if closed now."""
         return await self.draft.settled_facts()
 
     async def set_attributes(self, wire: Wire) -> None:
-        """Note them."""
+        """Record attributes for when the file is stored."""
         await self.draft.set_attributes(wire)
 
     async def sync(self) -> None:
-        """Have it stored."""
+        """Store what was written."""
         await self.draft.store()
 
     async def close(self) -> None:
-        """Have it stored, and forget it; also if that fails."""
+        """Store what was written, and close the file even if that fails."""
         try:
             if self.flags & (WRITE | APPEND):
                 await self.draft.store()
@@ -137,12 +137,12 @@ class DraftHandle:
             self.abandon()
 
     def abandon(self) -> None:
-        """Forget it."""
+        """Close the file without storing."""
         if not self._is_closed:
             self.closed()
             self.forget()
 
     def forget(self) -> None:
-        """The same, of one that does not count as open."""
+        """Close a handle that does not count as open."""
         self._is_closed = True
         self.drop(self.draft)

@@ -1,8 +1,8 @@
-"""The order of requests that concern the same paths. Pure.
+"""Orders requests on the same paths. Pure.
 
-Clients send requests without waiting for answers: sshfs asks for the attributes of a file right after it asked to create it.
-Requests on unrelated paths run side by side; a change waits for all earlier requests on its paths, and other requests
-wait for earlier changes only.
+Clients send requests without waiting for answers: sshfs asks for the attributes of a file right after requesting its
+creation. Requests on unrelated paths run in parallel. A change waits for all earlier requests on its paths; any other
+request waits only for earlier changes.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ T = TypeVar("T")
 
 @define(eq=False)
 class _Turn:
-    """One request that has not ended. ended: fired for each request that waits for it."""
+    """A request in progress. ended: fired for each request that waits for it."""
 
     paths: Sequence[Path]
     is_change: bool
     ended: list[Deferred[None]] = field(factory=list)
 
     def must_wait_for(self, other: _Turn) -> bool:
-        """Whether the two cannot run side by side."""
+        """Whether the two requests must not run in parallel."""
         return (self.is_change or other.is_change) and any(
             one[: len(two)] == two[: len(one)] for one in self.paths for two in other.paths
         )
@@ -35,14 +35,14 @@ class _Turn:
 
 @define(eq=False)
 class PathTurns:
-    """The turns of one session's requests."""
+    """The order of one session's requests."""
 
     _turns: list[_Turn] = field(init=False, factory=list)
 
     async def run(self, paths: Sequence[Path], work: Callable[[], Awaitable[T]], *, is_change: bool) -> T:
-        """Do the work once all earlier requests that it must follow have ended, however they ended.
+        """Run the work once all earlier requests that it must follow have ended, successfully or not.
 
-        The order is that of the calls: this must be reached before anything is waited for.
+        The order is that of the calls, so callers must not await anything before this.
         """
         turn = _Turn(paths, is_change)
         earlier = [other for other in self._turns if turn.must_wait_for(other)]

@@ -1,6 +1,6 @@
-"""Paths of requests as names in directories. Pure.
+"""Parses request paths into names in directories. Pure.
 
-Every path is absolute or begins at the root; `.` and `..` are resolved here, and nothing leads above the root.
+All paths are relative to the root; `.` and `..` are resolved here, and nothing leads above the root.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ MAX_PATH = 16384
 MAX_DEPTH = 256
 
 Path = tuple[str, ...]
-"""Names from the root on; () for the root."""
+"""Names from the root; () for the root itself."""
 
 
 def parse_path(raw: bytes) -> Path:
-    """The names of a path; SftpFault if it is none."""
+    """Parse a path; SftpFault if it is invalid."""
     if len(raw) > MAX_PATH:
         raise SftpFault(BAD_MESSAGE, f"a path has at most {MAX_PATH} bytes")
     try:
@@ -41,7 +41,10 @@ def parse_path(raw: bytes) -> Path:
 
 
 def can_be_named(name: str) -> bool:
-    """Whether a path leads to an entry of that name. Clients would take other names for paths, or refuse the whole directory."""
+    """Whether a path can name such an entry.
+
+    Clients would misread other names as paths, or reject the whole directory.
+    """
     return name not in ("", ".", "..") and "/" not in name and "\0" not in name
 
 

@@ -1,7 +1,7 @@
-"""The packets of one session: requests as they come, and their answers, within bounds.
+"""The packets of one session: requests and answers, within bounds.
 
-Conch reads and writes the packets; this owns how much is under way. A client that sends faster than its requests are done, or does
-not take its answers, gets no more room to send in. Packets that cannot be requests end the session.
+Conch parses and writes the packets; this owns how much is in progress. A client that sends faster than its requests are
+processed, or does not read its answers, is not granted more window. Invalid packets end the session.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from grid.sftp.session import MAX_READ, Listing, Session
 
 MAX_PACKET = 2**18 + 2**10
 MAX_REQUESTS = 128
-"""Under way in a session."""
+"""Requests in progress in one session."""
 
 MAX_BYTES = 2**21
-"""Bytes of the requests and the answers under way."""
+"""Bytes of the requests and answers in progress."""
 
 T = TypeVar("T")
 
 _log = Logger("grid.sftp")
 SILENT = Logger("grid.sftp", observer=LogPublisher())
-"""For Conch, which logs the bytes of requests and names of handles."""
+"""For Conch, which would log the bytes of requests and the names of handles."""
 
 
 class SftpProtocol(FileTransferServer):
-    """One session's. transport: its channel."""
+    """The protocol of one session. transport: its channel."""
 
     _log = SILENT
     transport: Any
@@ -73,7 +73,7 @@ class SftpProtocol(FileTransferServer):
 
     @property
     def is_held(self) -> bool:
-        """Whether the client has to wait."""
+        """Whether the client must wait."""
         return (
             self.transport.is_paused
             or len(self._under_way) >= MAX_REQUESTS
@@ -82,27 +82,27 @@ class SftpProtocol(FileTransferServer):
         )
 
     def go_on(self, sent: int) -> None:
-        """The client takes more. sent: bytes that went from the session's buffer to the connection's."""
+        """Continue: the client accepts more. sent: bytes moved from the session's buffer to the connection's."""
         if not self._session.is_lost:
             self._weigh(sent)
             self.drain()
 
     def drain(self) -> None:
-        """Begin what can begin now."""
+        """Start every request that may start now."""
         if self._is_draining:
             return
         self._is_draining = True
         try:
             while not self.is_held and not self._session.is_lost and self._next():
                 pass
-        except Exception:  # Conch's parsing raises whatever it meets.
+        except Exception:  # Conch's parsing may raise anything.
             self._give_up()
         finally:
             self._is_draining = False
         self._settle()
 
     def _settle(self) -> None:
-        """Say whether the client has to wait, and end when all that it asked for is done."""
+        """Update whether the client must wait, and end once all requests are done."""
         if self._session.is_lost:
             return
         self.transport.set_held(self.is_held)
@@ -110,7 +110,7 @@ class SftpProtocol(FileTransferServer):
             self.transport.finish()
 
     def end(self) -> None:
-        """The client sends no more: end when everything is done."""
+        """End once all requests are done, because the client sends no more."""
         self._is_ending = True
         self.drain()
 
@@ -126,7 +126,7 @@ class SftpProtocol(FileTransferServer):
         self.drain()
 
     def connectionLost(self, reason: object = None) -> None:
-        """Forget everything that is open, and what was written and not closed."""
+        """Close everything, discarding what was written but not closed."""
         if self._session.is_lost:
             return
         self._session.is_lost = True
@@ -141,7 +141,7 @@ class SftpProtocol(FileTransferServer):
             listing.close()
 
     def _next(self) -> bool:
-        """Begin the next request; whether there was one."""
+        """Start the next request; return whether there was one."""
         arrived = self._arrived
         if len(arrived) < 4:
             return False
@@ -174,7 +174,9 @@ class SftpProtocol(FileTransferServer):
         self.transport.loseConnection()
 
     def _weigh(self, sent: int) -> None:
-        """Count the bytes that the client has not taken: in the session's buffer, and, while it is full, in the connection's."""
+        """Count the bytes that the client has not taken: in the session's buffer and, while that is full, in the
+        connection's.
+        """
         self._sent = self._sent + sent if self.transport.is_paused else 0
         untaken = self._sent + len(self.transport.buf)
         self._count(untaken - self._untaken)
@@ -200,7 +202,7 @@ class SftpProtocol(FileTransferServer):
         self.sendPacket(FXP_HANDLE, requestId + NS(handle))
 
     def packet_CLOSE(self, data: bytes) -> None:
-        """The handle is gone at once, whatever becomes of the file."""
+        """Release the handle at once, whatever happens to the file."""
         request_id = data[:4]
         handle, _ = getNS(data[4:])
         listing = self.openDirs.pop(handle, None)
@@ -215,7 +217,7 @@ class SftpProtocol(FileTransferServer):
         self._answer(file.close(), self._cbStatus, request_id)
 
     def packet_READDIR(self, data: bytes) -> None:
-        """The next entries."""
+        """The next entries of a directory."""
         request_id = data[:4]
         handle, _ = getNS(data[4:])
         listing = self.openDirs.get(handle)
@@ -225,7 +227,7 @@ class SftpProtocol(FileTransferServer):
         self._answer(self.client.run("readdir", listing.more()), self._cbEntries, request_id)
 
     def packet_EXTENDED(self, data: bytes) -> None:
-        """What OpenSSH has beside the standard."""
+        """OpenSSH's extensions."""
         request_id = data[:4]
         name, rest = getNS(data[4:])
         if name == b"posix-rename@openssh.com":

@@ -1,12 +1,14 @@
-"""Reads of one open file, ahead of what its client asks for while it reads in order; nothing goes to the disk.
+"""Reads an open file ahead of a client that reads in order, without using the disk.
 
-A span is a range that is being fetched, or has been: its bytes are given out as they come. Spans of a client that reads in
-order double in size, and the next one begins when the client reaches the last; others are as long as what was asked for.
+A span is a range of the file that is being or has been fetched; its bytes are available as they arrive. While a client
+reads in order, spans double in size, and the next one starts when the client reaches the last. Other spans are as long
+as the request.
 
-All files of a door share its room, and take turns at fetching. Where it is taken, the span that was used longest ago is given up,
-unless somebody reads it.
+All files of a door share its memory and take turns at fetching. When memory runs out, the least recently used span that
+nobody is reading is dropped.
 
-Cost: memory: KEPT_SPANS spans a file, of LARGEST_SPAN bytes at most, and AHEAD_BYTES for all files, beside what is being read.
+Cost: memory: KEPT_SPANS spans per file, of at most LARGEST_SPAN bytes, and AHEAD_BYTES for all files, plus the reads in
+progress.
 """
 
 from __future__ import annotations
@@ -24,24 +26,27 @@ from grid.runtime import Tasks
 FIRST_SPAN = 2**18
 LARGEST_SPAN = 2**23
 FETCHES = 16
-"""At once, of all files of a door: each takes memory for segments while it lasts."""
+"""Fetches in parallel by all files of a door; each takes memory for segments."""
 
 LEAST_SPAN = 2**16
 KEPT_SPANS = 3
 
 SEGMENT_SIZE = 2**20
-"""Of most files: long spans end where a segment does, so that none is fetched twice."""
+"""The usual segment size: long spans end on a segment boundary, so no segment is fetched twice."""
 
 AHEAD_BYTES = 48 * 2**20
 """Bytes of the spans of all files of a door."""
 
 Fetch = Callable[[Sink, int, int], Awaitable[object]]
-"""Write bytes to the sink: an offset, and how many from there."""
+"""Writes bytes to the sink, given an offset and a length."""
 
 
 @define(eq=False)
 class AheadRoom:
-    """The room of all files of a door. taken: bytes. files: how many have spans. fetches: turns at fetching one."""
+    """The memory shared by all files of a door. taken: bytes. files: number with spans.
+
+    fetches: the semaphore for fetching.
+    """
 
     size: int = AHEAD_BYTES
     taken: int = field(init=False, default=0)
@@ -50,11 +55,11 @@ class AheadRoom:
     _spans: dict[_Span, None] = field(init=False, factory=dict)
 
     def fitting(self, wanted: int) -> int:
-        """How long a span may be: what is wanted, or a fair share of the room."""
+        """The size allowed for a span: as wanted, or a fair share of the memory."""
         return min(wanted, max(LEAST_SPAN, self.size // (KEPT_SPANS * max(2, self.files))))
 
     def add(self, span: _Span) -> None:
-        """Make room for one more."""
+        """Add a span, dropping others if necessary."""
         self.taken += span.size
         self._spans[span] = None
         if self.taken > self.size:
@@ -63,19 +68,19 @@ class AheadRoom:
                     each.give_up()
 
     def use(self, span: _Span) -> None:
-        """Give others up before this one."""
+        """Mark the span as recently used."""
         if span in self._spans:
             del self._spans[span]
             self._spans[span] = None
 
     def remove(self, span: _Span) -> None:
-        """Have its room back."""
+        """Release the span's memory."""
         del self._spans[span]
         self.taken -= span.size
 
 
 class _Span:
-    """A range of the file. give_up: has its file forget it. readers: who waits for bytes of it."""
+    """A range of the file. give_up: makes its file forget it. readers: waiting for its bytes."""
 
     def __init__(self, start: int, stop: int, give_up: Callable[[_Span], None]) -> None:
         self.start = start
@@ -88,22 +93,22 @@ class _Span:
         self.tasks = Tasks()
 
     async def write(self, data: Buffer) -> None:
-        """More bytes."""
+        """Take fetched bytes."""
         self._data += data
         self._wake()
 
     def fail(self, error: BaseException) -> None:
-        """Nothing more comes."""
+        """End the span with an error."""
         self._error = self._error or error
         self._wake()
 
     def ended(self, _: object) -> None:
-        """All that there is has come."""
+        """Mark the span as complete."""
         if len(self._data) < self.stop - self.start:
             self.fail(GridError("the file is shorter than it was; open it again"))
 
     async def read(self, start: int, stop: int) -> bytes:
-        """Bytes within the span, once they are here; what ended the fetch."""
+        """Wait for bytes within the span; raises the error that ended the fetch."""
         while len(self._data) < stop - self.start:
             if self._error is not None:
                 raise self._error
@@ -119,15 +124,15 @@ class _Span:
 
     @property
     def has_failed(self) -> bool:
-        """Whether it has ended before its last byte."""
+        """Whether it ended before its last byte."""
         return self._error is not None
 
     def give_up(self) -> None:
-        """Make room for others."""
+        """Drop the span to free its memory."""
         self._give_up(self)
 
     def cancel(self) -> None:
-        """Give the fetch up."""
+        """Cancel the fetch."""
         self.fail(GridError("the file was closed"))
         self.tasks.cancel()
 
@@ -140,7 +145,7 @@ class _Span:
 
 
 class ReadAhead:
-    """One open file of a size that is known."""
+    """One open file of known size."""
 
     def __init__(self, fetch: Fetch, size: int, room: AheadRoom) -> None:
         self._fetch = fetch
@@ -151,7 +156,7 @@ class ReadAhead:
         self._is_closed = False
 
     async def read(self, offset: int, length: int) -> bytes:
-        """Bytes of the file, fewer at its end, none behind it. The errors of a read."""
+        """Read bytes; fewer at the end, none beyond it. Raises the errors of a read."""
         stop = min(offset + length, self._size)
         pieces: list[bytes] = []
         while offset < stop:
@@ -170,7 +175,7 @@ class ReadAhead:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel all fetches."""
         self._is_closed = True
         for span in list(self._spans):
             self._drop(span)
@@ -185,7 +190,7 @@ class ReadAhead:
         return self._begin(offset, FIRST_SPAN if in_order else stop - offset)
 
     def _go_ahead(self, span: _Span) -> None:
-        """Begin the next span if the client has reached the last, in order."""
+        """Start the next span if the client, reading in order, has reached the last."""
         if span is not self._spans[-1] or span.stop >= self._size:
             return
         before = len(self._spans) > 1 and self._spans[-2].stop == span.start

@@ -1,10 +1,11 @@
-"""Contents of a file that is being written: what came, what is left of the old contents, and zeros between.
+"""The contents of a file being written: new bytes, the remaining old contents, and zeros in between.
 
-What comes is appended to a log, in memory while it is little, then in an encrypted file without a name; a map says which part of
-the log is which part of the file. So nothing is encrypted twice with one key stream, and what was written twice takes room twice.
-Old contents are fetched when they are read, or when the file is stored.
+New bytes are appended to a log, first in memory and later in an encrypted anonymous file; a map tells which part of the
+log is which part of the file. So no key stream is ever used twice, but bytes written twice take space twice. Old
+contents are fetched when they are read, or when the file is stored.
 
-One change at a time, which the owner sees to; reads beside it. Cost: memory: BATCH_SIZE and the map. Disk: each byte written.
+The owner ensures that changes do not overlap; reads may run in parallel. Cost: memory: BATCH_SIZE and the map. Disk:
+each byte written.
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ from grid.ports import Buffer, CpuPool
 from grid.runtime import Tasks
 
 MOST_HOLE = 2**30
-"""Bytes that nobody wrote, which a file may get at once."""
+"""The largest hole, in bytes, that one request may create."""
 
 MOST_PIECES = 100_000
-"""Parts of a file that lie apart in its log."""
+"""Pieces of a file that are not adjacent in its log."""
 
 MOST_PIECES_OF_ALL = 250_000
-"""Of all files of a door, from which on each has FEW_PIECES."""
+"""Pieces of all files of a door, beyond which each may have FEW_PIECES."""
 
 FEW_PIECES = 64
 
 PIECE_COST = 128
-"""Bytes of memory that a write takes beside its own."""
+"""Bytes of memory that a write takes in addition to its data."""
 
 SETTLE_SIZE = 2**20
-"""Bytes of old contents that are fetched at once."""
+"""Bytes of old contents fetched at once."""
 
 _OLD = -1
-"""In the place of a position in the log: the old contents have it."""
+"""Stands in for a position in the log: the bytes are in the old contents."""
 
 _START: Callable[[tuple[int, int, int]], int] = itemgetter(0)
 _STOP: Callable[[tuple[int, int, int]], int] = itemgetter(1)
@@ -46,7 +47,7 @@ _STOP: Callable[[tuple[int, int, int]], int] = itemgetter(1)
 
 @frozen
 class OldContents:
-    """What a file had before. fetch: exactly the bytes of an offset and a length."""
+    """A file's previous contents. fetch: returns exactly the bytes of an offset and length."""
 
     size: int
     fetch: Callable[[int, int], Awaitable[Buffer]]
@@ -54,19 +55,19 @@ class OldContents:
 
 @define(eq=False)
 class PieceRoom:
-    """The pieces of all files of a door. taken: how many there are."""
+    """The pieces of all files of a door. taken: their number."""
 
     size: int = MOST_PIECES_OF_ALL
     taken: int = field(init=False, default=0)
 
     @property
     def limit(self) -> int:
-        """How many a file may have."""
+        """How many pieces a file may have."""
         return MOST_PIECES if self.taken < self.size else FEW_PIECES
 
 
 class Scratch:
-    """The contents, also as a source of bytes to store."""
+    """The contents, which also serve as a source to store."""
 
     def __init__(self, folder: SpoolFolder, cpu: CpuPool, room: PieceRoom, old: OldContents | None = None) -> None:
         self._folder = folder
@@ -88,7 +89,7 @@ class Scratch:
 
     @property
     def written(self) -> list[tuple[int, int]]:
-        """The parts that are not as they were, in order: from where to where."""
+        """The changed ranges in order, as (start, stop)."""
         found: list[tuple[int, int]] = []
         for start, stop, position in self._map:
             if position == _OLD:
@@ -100,7 +101,7 @@ class Scratch:
         return found
 
     async def write(self, offset: int, data: bytes) -> None:
-        """Put the bytes there. NoSpaceError; DataTooLargeError for a hole, or a file in too many pieces."""
+        """Write bytes. NoSpaceError; DataTooLargeError for a large hole or too many pieces."""
         self._require_sound()
         if not data:
             return
@@ -123,7 +124,7 @@ class Scratch:
             await self._flush()
 
     def truncate(self, size: int) -> None:
-        """Cut the file there, or add zeros up to there. DataTooLargeError."""
+        """Truncate the file, or extend it with zeros. DataTooLargeError."""
         self._require_sound()
         if size - self._size > MOST_HOLE:
             raise DataTooLargeError(f"a file cannot grow by more than {MOST_HOLE} bytes that nobody wrote")
@@ -136,7 +137,7 @@ class Scratch:
         self._size = size
 
     async def read_at(self, offset: int, length: int) -> Buffer:
-        """Exactly those bytes, as they are when this is called."""
+        """Return exactly these bytes, as they are at the time of the call."""
         self._require_sound()
         pieces: list[Buffer] = []
         for start, stop, position in self._plan(offset, offset + length):
@@ -150,7 +151,7 @@ class Scratch:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def settle(self) -> None:
-        """Fetch what is left of the old contents, so that it is here. The errors of a read; NoSpaceError."""
+        """Fetch the remaining old contents. Raises the errors of a read; NoSpaceError."""
         offset = 0
         while True:
             index = bisect_right(self._map, offset, key=_STOP)
@@ -166,7 +167,7 @@ class Scratch:
             offset = start + len(data)
 
     def close(self) -> None:
-        """Forget everything."""
+        """Discard everything."""
         self._failure = self._failure or GridError("the file was closed")
         self._hold(-self._held)
         self._on_disk = self._log_size
@@ -201,7 +202,7 @@ class Scratch:
         self._map[first:last] = new
 
     def _plan(self, offset: int, stop: int) -> list[tuple[int, int, int | None]]:
-        """Where the bytes are: None for zeros."""
+        """Where the bytes are; None stands for zeros."""
         found: list[tuple[int, int, int | None]] = []
         index = bisect_right(self._map, offset, key=_STOP)
         while offset < stop:
@@ -249,7 +250,7 @@ class Scratch:
         self._hold(-self._held)
 
     def _hold(self, size: int) -> None:
-        """Count bytes that are in memory."""
+        """Count bytes held in memory."""
         self._held += size
         self._folder.held_size += size
 

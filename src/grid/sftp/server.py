@@ -1,7 +1,8 @@
-"""The SSH side of the door: who may come in, by which algorithms, and how much one connection may ask for.
+"""The SSH side of the door: authentication, algorithms, and limits per connection.
 
-Public keys only, and algorithms without SHA-1, CBC or finite-field groups of the client's choice. A connection opens sessions of SFTP and nothing
-else: no shell, no commands, no forwarding. Whatever a stranger sends ends at worst its own connection.
+Only public keys are accepted, and no algorithms with SHA-1, CBC or finite-field groups chosen by the client. A
+connection opens SFTP sessions and nothing else: no shell, no commands, no forwarding. At worst, hostile input ends its
+own connection.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from grid.wire.connections.connection_limit import ConnectionLimit, Permit, Stan
 
 LOGIN_S = 60
 MAX_FAILURES = 6
-"""Signatures or keys that are refused before a connection ends."""
+"""Refused signatures or keys after which a connection is closed."""
 
 MAX_AUTHENTICATION_REQUESTS = 32
 MAX_EARLY_KEY_EXCHANGES = 2
@@ -65,13 +66,13 @@ _log = Logger("grid.sftp")
 @implementer(ICredentialsChecker)
 @define(eq=False)
 class _Checker:
-    """Whose key it is, and whether the client has it."""
+    """Finds the account of a key and verifies that the client has the key."""
 
     _door: Door
     credentialInterfaces = (ISSHPrivateKey,)
 
     def requestAvatarId(self, credentials: Any) -> Deferred[Any]:
-        """The account; UnauthorizedLogin, without a reason."""
+        """Return the account; UnauthorizedLogin, without a reason."""
         account = self._find(credentials)
         if account is None:
             return fail(UnauthorizedLogin())
@@ -101,7 +102,7 @@ class _Realm:
     _door: Door
 
     def requestAvatar(self, avatarId: Any, mind: object, *interfaces: object) -> Any:
-        """The account as it is connected; UnauthorizedLogin if it has too many connections."""
+        """The connected account; UnauthorizedLogin if it has too many connections."""
         connections, name = self._door.connections, avatarId.name
         if connections[name] >= MAX_CONNECTIONS_OF_ACCOUNT:
             raise UnauthorizedLogin
@@ -116,14 +117,14 @@ class _Realm:
 
 
 class SftpUserAuth(SSHUserAuthServer):
-    """Authentication; what counts against a client, its connection counts."""
+    """Authentication that counts failures per connection."""
 
     _log = SILENT
     transport: Any
     loginTimeout = LOGIN_S
 
     def ssh_USERAUTH_REQUEST(self, packet: bytes) -> Any:
-        """One more attempt, or question."""
+        """Process one attempt or query."""
         self.transport.authentication_requests += 1
         if self.transport.authentication_requests > MAX_AUTHENTICATION_REQUESTS:
             self.transport.sendDisconnect(DISCONNECT_NO_MORE_AUTH_METHODS_AVAILABLE, b"too many attempts")
@@ -139,7 +140,7 @@ class SftpUserAuth(SSHUserAuthServer):
 
 
 class SftpTransport(SSHServerTransport):
-    """One connection. permit: its place among those of the process."""
+    """One connection. permit: counts it among the connections of the process."""
 
     _log = SILENT
     supportedCiphers = list(CIPHERS)
@@ -158,7 +159,7 @@ class SftpTransport(SSHServerTransport):
         self._paused_at: float | None = None
 
     def connectionMade(self) -> None:
-        """Begin; a client that has not logged in after LOGIN_S is dropped."""
+        """Start the timer that drops a client that has not logged in after LOGIN_S."""
         self.permit.hold(self.transport.abortConnection, self._waited_s)
         self.factory.transports.add(self)
         if hasattr(self.transport, "setTcpKeepAlive"):
@@ -168,7 +169,7 @@ class SftpTransport(SSHServerTransport):
         super().connectionMade()
 
     def connectionLost(self, reason: Any = None) -> None:
-        """Forget it."""
+        """Clean up after the connection."""
         self.factory.transports.discard(self)
         self.permit.release()
         if self._timer is not None and self._timer.active():
@@ -176,21 +177,21 @@ class SftpTransport(SSHServerTransport):
         super().connectionLost(reason)
 
     def dataReceived(self, data: bytes) -> None:
-        """Take bytes; those that make no sense end the connection."""
+        """Take bytes; invalid ones close the connection."""
         try:
             super().dataReceived(data)
-        except Exception as error:  # Conch's parsing raises whatever it meets.
+        except Exception as error:  # Conch's parsing may raise anything.
             _log.debug("an SFTP client sent what cannot be read: {kind}", kind=type(error).__name__)
             self.transport.abortConnection()
 
     def setService(self, service: Any) -> None:
-        """Go on to it; somebody who is known keeps the permit better than a stranger."""
+        """Switch to the service. An authenticated client's permit takes precedence over a stranger's."""
         super().setService(service)
         if hasattr(self, "avatar"):
             self.permit.stand(Standing.ACTIVE)
 
     def ssh_KEXINIT(self, packet: bytes) -> None:
-        """Exchange keys, a stranger only once or twice."""
+        """Exchange keys; strangers may do so only once or twice."""
         self._key_exchanges += 1
         if self._key_exchanges > MAX_EARLY_KEY_EXCHANGES and not hasattr(self, "avatar"):
             self.transport.abortConnection()
@@ -198,31 +199,31 @@ class SftpTransport(SSHServerTransport):
         super().ssh_KEXINIT(packet)
 
     def sendExtInfo(self, extensions: object) -> None:
-        """Say which signatures of clients are taken."""
+        """Announce the accepted signature algorithms."""
         super().sendExtInfo([(b"server-sig-algs", b",".join(SIGNATURES))])
 
     def pauseProducing(self) -> None:
-        """The client does not take what is sent: read nothing from it either."""
+        """Pause: the client does not read its answers, so read nothing from it either."""
         self._paused_at = self.factory.reactor.seconds()
         self.transport.pauseProducing()
 
     def resumeProducing(self) -> None:
-        """It does again."""
+        """Resume reading."""
         self._paused_at = None
         self.transport.resumeProducing()
         for channel in list(getattr(self.service, "channels", {}).values()):
             channel.resume()
 
     def stopProducing(self) -> None:
-        """The connection is gone."""
+        """Stop: the connection is gone."""
 
     @property
     def is_paused(self) -> bool:
-        """Whether the client does not take what is sent."""
+        """Whether the client is not reading what is sent."""
         return self._paused_at is not None
 
     def _waited_s(self) -> float:
-        """How long the client has not taken what is sent."""
+        """Seconds for which the client has read nothing."""
         return 0.0 if self._paused_at is None else self.factory.reactor.seconds() - self._paused_at
 
     def _give_up_on_stranger(self) -> None:
@@ -249,7 +250,7 @@ class SftpFactory(SSHFactory):
         self.portal = Portal(_Realm(door), [_Checker(door)])
 
     def buildProtocol(self, addr: Any) -> SftpTransport | None:  # type: ignore[override]
-        """A connection; None closes it."""
+        """Accept a connection; None closes it."""
         permit = self._limit.acquire(getattr(addr, "host", None))
         if permit is None:
             return None
@@ -260,12 +261,12 @@ class SftpFactory(SSHFactory):
         return made
 
     def getService(self, transport: SftpTransport, service: bytes) -> Any:
-        """Authentication for strangers, and sessions for others."""
+        """Authentication for strangers, sessions for authenticated clients."""
         known = hasattr(transport, "avatar")
         return self.services.get(service) if known == (service == b"ssh-connection") else None
 
     async def drain(self, seconds: float) -> None:
-        """Let what is under way end, for so long; then end all connections."""
+        """Let running requests finish for at most `seconds`; then close all connections."""
         if self.door.tasks.count:
             ended: Deferred[None] = Deferred.fromCoroutine(self.door.tasks.wait())
             ended.addTimeout(seconds, self.reactor).addErrback(lambda _: None)

@@ -1,6 +1,6 @@
-"""One session: what a client asks for, done on its account's tree. Knows nothing of packets.
+"""One session: carries out a client's requests on its account's tree. Knows nothing of packets.
 
-Every method raises SftpFault or another GridError, whose status and line the client gets.
+Every method may raise SftpFault or another GridError, whose status and message are sent to the client.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from grid.sftp.paths import Path, can_be_named, parse_path
 from grid.sftp.tree import Tree
 
 MAX_READ = 2**16
-"""Bytes that one request reads."""
+"""Bytes that one request may read."""
 
 LISTED_AT_ONCE = 100
 SIZES_AT_ONCE = 8
@@ -33,7 +33,7 @@ SIZES_AT_ONCE = 8
 
 @define(eq=False)
 class Session:
-    """A client's."""
+    """The session of one client."""
 
     door: Door
     account: Account
@@ -48,7 +48,7 @@ class Session:
         self.tree = Tree(self.account.root, self.door.services.store, self.door.directories)
 
     async def open(self, raw: bytes, flags: int, wire: Wire) -> OpenFile:
-        """A file. flags: READ and so on."""
+        """Open a file. flags: READ and so on."""
         path = parse_path(raw)
         if self.open_count >= MAX_HANDLES:
             raise SftpFault(FAILURE, f"a session has at most {MAX_HANDLES} open files; close some")
@@ -73,7 +73,7 @@ class Session:
         return opened
 
     async def list(self, raw: bytes) -> Listing:
-        """The entries of a directory."""
+        """Open a directory for listing."""
         if self.listing_count >= MAX_LISTINGS:
             raise SftpFault(FAILURE, f"a session lists at most {MAX_LISTINGS} directories at once")
         path = parse_path(raw)
@@ -103,7 +103,7 @@ class Session:
         return facts_of(target, child.metadata, size)
 
     async def set_attributes(self, raw: bytes, wire: Wire) -> None:
-        """Set times, permissions or the size of a path."""
+        """Set times, permissions or size of a path."""
         path = parse_path(raw)
         if not wire.keys() & {"size", "permissions", "mtime"}:
             raise SftpFault(UNSUPPORTED, "owners are not kept: who may do what is said by capabilities")
@@ -122,7 +122,7 @@ class Session:
             await self.tree.describe(path, lambda before: changed_metadata(before, wire))
 
     async def remove(self, raw: bytes) -> None:
-        """Unlink a file; who has it open goes on with it, and it is not stored."""
+        """Unlink a file. Handles that have it open keep working, but it is not stored again."""
         path = parse_path(raw)
         draft = self.drafts.pop(path, None)
         if draft is None:
@@ -132,11 +132,11 @@ class Session:
             await draft.remove(self.tree.remove_file)
         except BaseException:
             if draft.handles:
-                self.drafts.setdefault(path, draft)  # It is still there, so that who has it open stores it.
+                self.drafts.setdefault(path, draft)  # It still exists, so open handles must store it.
             raise
 
     async def rename(self, old_raw: bytes, new_raw: bytes, *, overwrite: bool) -> None:
-        """Move a file or a directory. overwrite: as POSIX has it."""
+        """Move a file or directory. overwrite: as in POSIX."""
         old, new = parse_path(old_raw), parse_path(new_raw)
         if old == new[: len(old)] and old != new:
             raise SftpFault(FAILURE, "a directory cannot be moved into itself")
@@ -155,7 +155,7 @@ class Session:
             await gone.forget_path()
 
     def _follow(self, old: Path, new: Path) -> Sequence[Draft]:
-        """From now on, store at the new path what is open at the old one or below it. Returns what was open at the new one."""
+        """Redirect drafts at or below the old path to the new path; return the drafts that were open at the new one."""
         if old == new:
             return []
         replaced = self.drafts.pop(new, None)
@@ -166,7 +166,7 @@ class Session:
         return [] if replaced is None else [replaced]
 
     async def make_directory(self, raw: bytes, wire: Wire) -> None:
-        """Make a directory."""
+        """Create a directory."""
         await self.tree.make_directory(parse_path(raw), lambda before: changed_metadata(before, wire))
 
     async def remove_directory(self, raw: bytes) -> None:
@@ -177,12 +177,12 @@ class Session:
         await self.tree.remove_directory(path)
 
     def new_handle(self) -> bytes:
-        """A name for something that is open, as no other of the session has."""
+        """A handle name that is unique in the session."""
         self._handle_count += 1
         return b"%d" % self._handle_count
 
     def closed(self) -> None:
-        """One open file fewer."""
+        """Count down the open files."""
         self._count_open(-1)
 
     def _count_open(self, count: int) -> None:
@@ -216,7 +216,7 @@ class Session:
         if (target is None or not target.is_mutable) and parent.authority != "write":
             raise SftpFault(PERMISSION_DENIED, "this account can only read that directory")
         size = 0 if target is None else await self._size(target)
-        known = self.drafts.get(path)  # Another request may have come first.
+        known = self.drafts.get(path)  # Another request may have been first.
         if known is not None:
             return await self._open_draft(known, flags, wire)
         draft = Draft(
@@ -247,7 +247,7 @@ class Session:
         return handle
 
     def drop(self, draft: Draft) -> None:
-        """One handle of a draft fewer; the last one forgets it."""
+        """Drop one handle of a draft; the last one discards it."""
         draft.handles -= 1
         if draft.handles == 0:
             if draft.path is not None and self.drafts.get(draft.path) is draft:
@@ -257,7 +257,7 @@ class Session:
 
 @define(eq=False)
 class Listing:
-    """A directory that is being listed."""
+    """A directory being listed."""
 
     _session: Session
     _path: Path
@@ -266,7 +266,7 @@ class Listing:
     _is_closed: bool = field(init=False, default=False)
 
     async def more(self) -> list[tuple[str, Facts]]:
-        """The next entries; none behind the last."""
+        """The next entries; empty after the last."""
         turns = Semaphore(SIZES_AT_ONCE)
         chosen = list(islice(self._entries, LISTED_AT_ONCE))
 
@@ -285,7 +285,7 @@ class Listing:
         return list(await gatherResults([Deferred.fromCoroutine(describe(*entry)) for entry in chosen]))
 
     def close(self) -> None:
-        """Forget it."""
+        """Stop listing."""
         if not self._is_closed:
             self._is_closed = True
             self._session.listing_count -= 1

@@ -1,9 +1,9 @@
-"""The tree below an account's root: finding, linking, removing and moving what is in it.
+"""The tree below an account's root: finds, links, removes and moves entries.
 
-Changes of one directory that come while another is published go out together, whichever sessions of the door they come from. Each
-is judged by the contents that it changes.
+Changes of one directory that arrive during its publish go out together in the next one, even from different sessions of
+the door. Each is checked against the contents that it changes.
 
-Cost: finding: a read of each directory on the way. A change: the same, and a share of a publish.
+Cost: finding: a read of each directory on the path. A change: the same, and a share of a publish.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from grid.sftp.paths import Path
 Edits = Sequence[SetChild | RemoveChild]
 
 Describe = Callable[[Metadata], dict[str, object]]
-"""The metadata of a link by what it has now."""
+"""Computes a link's metadata from its current metadata."""
 
 
 @define(eq=False)
 class Tree:
-    """One account's."""
+    """The tree of one account."""
 
     root: DirectoryCap = field(repr=False)
     store: RecordedStore
     directories: Directories
 
     async def find(self, path: Path) -> Child:
-        """What is there. SftpFault; the errors of a listing."""
+        """The object at the path. SftpFault; the errors of a listing."""
         if not path:
             return Child(target=self.root)
         children = await self.directories.read(await self.directory(path[:-1]))
         return _require(children.get(path[-1]))
 
     async def look(self, path: Path) -> tuple[DirectoryCap, Child | None]:
-        """The directory in which the last name is, or would be, and what is there."""
+        """The directory that holds, or would hold, the last name, and the child there, or None."""
         parent = await self.directory(path[:-1])
         return parent, (await self.directories.read(parent)).get(path[-1])
 
@@ -55,7 +55,7 @@ class Tree:
         return await self.directories.read(await self.directory(path))
 
     async def directory(self, path: Path) -> DirectoryCap:
-        """The directory at the end of a path; SftpFault if there is none."""
+        """The directory at the end of a path; SftpFault if it does not exist."""
         found = self.root
         for name in path:
             target = _require((await self.directories.read(found)).get(name)).target
@@ -65,7 +65,7 @@ class Tree:
         return found
 
     async def link_file(self, path: Path, target: KnownCap, describe: Describe) -> None:
-        """Lead the path to a file, durably, in the place of the file that is there."""
+        """Link the path to a file, durably, replacing an existing file."""
         parent = await self._changeable(path)
 
         def decide(look: Look, retrying: bool) -> Edits:
@@ -90,7 +90,7 @@ class Tree:
         await self.directories.change(parent, decide)
 
     async def make_directory(self, path: Path, describe: Describe) -> None:
-        """Make an empty directory. SftpFault if something has its name."""
+        """Create an empty directory. SftpFault if the name is taken."""
         parent = await self._changeable(path)
         if path[-1] in await self.directories.read(parent):
             raise _exists(path)
@@ -105,7 +105,7 @@ class Tree:
         await self.directories.change(parent, decide)
 
     async def remove_file(self, path: Path) -> None:
-        """Unlink a file, or whatever is no directory."""
+        """Unlink anything that is not a directory."""
         parent = await self._changeable(path)
 
         def decide(look: Look, retrying: bool) -> Edits:
@@ -119,7 +119,7 @@ class Tree:
         await self.directories.change(parent, decide)
 
     async def remove_directory(self, path: Path) -> None:
-        """Unlink a directory that is empty."""
+        """Unlink an empty directory."""
         parent = await self._changeable(path)
         found = await self.find(path)
         await self._require_empty(path, found)
@@ -130,8 +130,9 @@ class Tree:
         await self.directories.change(parent, decide)
 
     async def rename(self, old: Path, new: Path, *, overwrite: bool) -> None:
-        """Move a link. overwrite: also over a file, or a directory over an empty one, as POSIX has it; in one publish if both
-        paths are in one directory.
+        """Move a link, in one publish if both paths are in the same directory.
+
+        overwrite: replace a file, or an empty directory by a directory, as in POSIX.
         """
         if not old or not new:
             raise SftpFault(FAILURE, "the root cannot be moved or replaced")
@@ -187,7 +188,7 @@ class Tree:
             raise SftpFault(FAILURE, f"{path[-1]!r} is not empty")
 
     async def _changeable(self, path: Path) -> DirectoryCap:
-        """The directory in which the last name is; SftpFault unless it can be changed."""
+        """The directory that holds the last name; SftpFault unless it can be changed."""
         if not path:
             raise SftpFault(FAILURE, "the root cannot be changed itself")
         parent = await self.directory(path[:-1])

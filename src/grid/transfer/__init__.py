@@ -1,1 +1,1 @@
-"""Transfers: files moved between local disks, object stores, SFTP servers, web servers and the grid."""
+"""Transfers: moves files between local disks, object stores, SFTP servers, web servers and the grid."""

@@ -1,7 +1,7 @@
-"""The contents of one file on its way: in one stream, or in ranges fetched side by side; counted, slowed and hashed.
+"""The contents of one file in transit, as one stream or as ranges fetched in parallel; counted, throttled and hashed.
 
-Memory: a piece for a stream; `streams` chunks where ranges are delivered in order. A body never ends early in silence: it
-gives exactly the bytes that the source said it has, or raises SourceChangedError.
+Memory: a piece for a stream; `streams` chunks where ranges are delivered in order. A body never ends early in silence:
+it yields exactly the bytes that the source announced, or raises SourceChangedError.
 """
 
 from __future__ import annotations
@@ -20,17 +20,20 @@ from grid.transfer.choices import Mode, choose_chunk_size, choose_ranges
 from grid.transfer.ends import KeptParts, NoParts, OpenedSource, SourceChangedError, cancelled_as_error
 
 BLOCK = 2**20
-"""Bytes that are hashed by themselves, so that ranges may come in any order."""
+"""Bytes hashed separately, so ranges may arrive in any order."""
 
 
 class ContentDigest:
-    """A digest of contents that come in ranges: SHA-256 over the SHA-256 of each block. Ranges begin at blocks."""
+    """A digest of contents that arrive in ranges: SHA-256 over the SHA-256 of each block.
+
+    Ranges begin at block boundaries.
+    """
 
     def __init__(self) -> None:
         self._blocks: dict[int, hashlib._Hash] = {}
 
     def add(self, offset: int, data: Buffer) -> None:
-        """Take bytes; those of one block come in order. A block that begins again is hashed again."""
+        """Add bytes; those of one block arrive in order. If a block starts again, it is hashed again."""
         view = memoryview(data)
         while view:
             index, inside = divmod(offset, BLOCK)
@@ -41,7 +44,7 @@ class ContentDigest:
             view, offset = view[len(piece) :], offset + len(piece)
 
     def hexdigest(self) -> str:
-        """The digest of all, once all have come."""
+        """The digest of the whole contents, once everything has arrived."""
         whole = hashlib.sha256()
         for index in sorted(self._blocks):
             whole.update(self._blocks[index].digest())
@@ -50,9 +53,9 @@ class ContentDigest:
 
 @frozen(kw_only=True)
 class Flow:
-    """How contents flow. slow: called with each count of bytes, waits as long as the rate wants. advance: counts them.
+    """How contents flow. slow: called with each byte count, waits to keep the rate limit. advance: counts bytes.
 
-    chunk_size: None for one that suits each file.
+    chunk_size: None for a size that suits each file.
     """
 
     mode: Mode
@@ -62,7 +65,7 @@ class Flow:
     advance: Callable[[int], None]
 
     def chunk_size_of(self, size: int) -> int:
-        """Bytes of a range of a file of that size: whole blocks."""
+        """Bytes of a range of a file of this size; a multiple of BLOCK."""
         wanted = self.chunk_size or choose_chunk_size(size)
         return max(wanted // BLOCK, 1) * BLOCK
 
@@ -71,7 +74,7 @@ class FileBody:
     """The contents of an opened source."""
 
     def __init__(self, opened: OpenedSource, size: int, flow: Flow, parts: KeptParts | None = None) -> None:
-        """parts: where parts of it are noted; None for a file that is read and not sent."""
+        """parts: records the file's parts; None for a file that is read but not sent."""
         self._opened, self._flow, self.size = opened, flow, size
         self.parts: KeptParts = parts or NoParts()
         self._slots = asyncio.Semaphore(flow.streams)
@@ -79,7 +82,7 @@ class FileBody:
         self.counted = 0
 
     def ranges(self) -> Sequence[tuple[int, int]]:
-        """The ranges to fetch side by side; none where they are to be delivered in order."""
+        """The ranges to fetch in parallel; empty if they must be delivered in order."""
         if self._flow.mode == "chunked-stream":
             return []
         return self._chunks()
@@ -88,13 +91,13 @@ class FileBody:
         return choose_ranges(self._flow.mode, self.size, self._flow.chunk_size_of(self.size))
 
     async def fetch(self, offset: int, length: int) -> AsyncIterator[Buffer]:
-        """Exactly the bytes of a range, as soon as fewer than `streams` others are under way."""
+        """Yield exactly the bytes of a range, waiting until fewer than `streams` others are in progress."""
         async with self._slots:
             async for piece in self._exactly(offset, length):
                 yield piece
 
     async def stream(self, offset: int = 0) -> AsyncIterator[Buffer]:
-        """All bytes from the offset on, in order."""
+        """Yield all bytes from the offset on, in order."""
         chunks = self._chunks()
         if not chunks or self._flow.streams == 1:
             async for piece in self._exactly(offset, self.size - offset):
@@ -114,7 +117,7 @@ class FileBody:
             await asyncio.gather(*waiting, return_exceptions=True)
 
     async def require_unchanged(self) -> None:
-        """SourceChangedError if the source is not what was read."""
+        """Raise SourceChangedError if the source has changed since it was read."""
         await self._opened.require_unchanged()
 
     async def _whole(self, offset: int, length: int) -> bytes:
@@ -141,7 +144,7 @@ class FileBody:
 
 
 async def require_contents(opened: OpenedSource, size: int | None, digest: str) -> None:
-    """SourceChangedError unless the file has that size and digest."""
+    """Raise SourceChangedError unless the file has this size and digest."""
     if opened.entry.size != size:
         raise SourceChangedError("it has another size")
     if await digest_of(opened, size or 0) != digest:
@@ -149,7 +152,7 @@ async def require_contents(opened: OpenedSource, size: int | None, digest: str) 
 
 
 async def digest_of(opened: OpenedSource, size: int) -> str:
-    """The digest of what an opened file holds."""
+    """The digest of an opened file's contents."""
     flow = Flow(mode="stream", chunk_size=BLOCK, streams=1, slow=lambda count: 0.0, advance=lambda count: None)
     body = FileBody(opened, size, flow)
     async for _ in body.stream():

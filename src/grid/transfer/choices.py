@@ -1,6 +1,6 @@
-"""What a transfer takes, what it leaves alone, and when it tries again. Pure.
+"""Decides what a transfer sends, what it skips, and when it retries. Pure.
 
-Times enter as arguments; nothing here reads a clock or a disk.
+Times are arguments; nothing here reads a clock or a disk.
 """
 
 from __future__ import annotations
@@ -23,30 +23,34 @@ from grid.errors import (
 from grid.transfer.ends import EndError, Entry, PassingError
 
 Comparison = Literal["time", "size", "checksum", "update"]
-"""How a file at the target is compared: by size and time, size alone, tags, or whether it is older."""
+"""How to compare a file with the target's: by size and time, by size alone, by tags, or by whether the target's is
+older.
+"""
 
 Mode = Literal["auto", "stream", "chunked", "chunked-stream"]
 
 CLOCK_NS = 2 * 10**9
-"""How far apart equal times may be: servers keep whole seconds, some of them even ones."""
+"""The tolerance for equal times: servers keep whole seconds, some of them only even ones."""
 
 EXACT_NS = 10**6
-"""The same where both ends keep times as they are given."""
+"""The same if both ends preserve times."""
 
 MIB = 2**20
 RANGES = 16
 LEAST_CHUNK, MOST_CHUNK = 5 * MIB, 64 * MIB
-"""Bounds of ranges that nobody chose: a shorter one takes longer to ask for than to send; some longer ones fill the memory."""
+"""Bounds of automatic chunk sizes: shorter ranges take longer to request than to send, and several longer ones fill the
+memory.
+"""
 
 STREAMS = 4
-"""Ranges of one file at once, unless somebody says otherwise."""
+"""Ranges of one file fetched in parallel by default."""
 
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 60.0
 
 
 def is_same(source: Entry, there: Entry, comparison: Comparison, tolerance_ns: int = CLOCK_NS) -> bool:
-    """Whether the target's file can stay. What is not known counts as different, but for sizes."""
+    """Whether the target's file can stay. Unknown values count as different, except sizes."""
     sizes_agree = source.size is not None and source.size == there.size
     if comparison == "size":
         return sizes_agree
@@ -60,19 +64,19 @@ def is_same(source: Entry, there: Entry, comparison: Comparison, tolerance_ns: i
 
 
 def choose_chunk_size(size: int) -> int:
-    """Bytes of a range where nobody said: a sixteenth of the file, so that all streams have work nearly to its end."""
+    """The default size of a range in bytes: a sixteenth of the file, so all streams have work nearly to its end."""
     return min(max(-(-size // (RANGES * MIB)) * MIB, LEAST_CHUNK), MOST_CHUNK)
 
 
 def choose_ranges(mode: Mode, size: int, chunk_size: int) -> Sequence[tuple[int, int]]:
-    """The ranges of a file to fetch side by side; none if it comes in one stream."""
+    """The ranges of a file to fetch in parallel; empty if it is sent as one stream."""
     if mode == "stream" or size <= chunk_size or (mode == "auto" and size < 2 * chunk_size):
         return []
     return [(offset, min(chunk_size, size - offset)) for offset in range(0, size, chunk_size)]
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether trying again can help."""
+    """Whether retrying can help."""
     match error:
         case PassingError():
             return True
@@ -93,6 +97,6 @@ def may_pass(error: BaseException) -> bool:
 
 
 def pause_before(attempt: int, draw: float) -> float:
-    """Seconds to wait before an attempt, from the second one on. draw: 0 <= draw < 1, so that many do not come at once."""
+    """Seconds to wait before an attempt after the first. draw: 0 <= draw < 1, spreads simultaneous retries."""
     longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** (attempt - 1))
     return float(longest * (0.5 + draw / 2))

@@ -1,7 +1,7 @@
-"""The port of a transfer: what the engine needs of a place that files come from, or go to.
+"""The port of a transfer: what its engine needs of a source or target of files.
 
-Protocols, the values that cross them, and the errors that say whether trying again can help. No I/O. Every end passes
-the contract suite in tests/transfer/end_contract.py. Ends run on an asyncio event loop.
+Protocols, the values they exchange, and errors that say whether retrying can help. No I/O. Every end passes the
+contract suite in tests/transfer/end_contract.py. Ends run on an asyncio event loop.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from grid.errors import ConfigError, GridError, NoSuchChildError
 from grid.ports import Buffer
 
 PIECE_SIZE = 2**20
-"""Bytes of a piece of a stream, unless an end has reasons of its own."""
+"""Bytes of a piece of a stream, unless an end has reasons to differ."""
 
 MAX_PATH_BYTES = 4096
 MAX_NAME_BYTES = 255
 
 
 class EndError(GridError):
-    """An end cannot do what it was asked; trying again does not help."""
+    """An end cannot do what it was asked, and retrying does not help."""
 
 
 class PassingError(EndError):
-    """An end cannot do what it was asked now; trying again may help."""
+    """An end cannot do what it was asked now; retrying may help."""
 
 
 class SourceChangedError(PassingError):
-    """The source changed while it was read, or is not as long as it said."""
+    """The source changed while it was read, or its length was wrong."""
 
 
 class NotThereError(EndError, NoSuchChildError):
-    """There is nothing of that name; the message has it."""
+    """Nothing of this name exists; the message contains it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, name="")
 
 
 class MissingExtraError(ConfigError):
-    """A package that this end needs is not installed."""
+    """The end needs a package that is not installed."""
 
     def __init__(self, what: str, package: str) -> None:
         super().__init__(
@@ -54,10 +54,10 @@ class MissingExtraError(ConfigError):
 
 @contextmanager
 def cancelled_as_error(what: str) -> Iterator[None]:
-    """PassingError where a library gave up what is awaited here. A task that is itself cancelled ends as ever.
+    """Translate a cancellation by a library into PassingError. A task that is itself cancelled ends as usual.
 
-    Libraries cancel what waits for a connection that they drop. A task group takes that for the end of a task that was
-    asked to end, and says nothing: its file would have a hole.
+    Libraries cancel requests that wait for a connection which they drop. A task group would take that for the end of a
+    task that was asked to end, and report nothing: its file would have a hole.
     """
     try:
         yield
@@ -70,10 +70,10 @@ def cancelled_as_error(what: str) -> Iterator[None]:
 
 @frozen(kw_only=True)
 class Entry:
-    """A file of an end, and what its listing says.
+    """A file of an end, as listed.
 
-    name: its path below the end, with slashes, never empty. size: None if only reading it says. tag: changes when the
-    contents change, as far as the end has such a thing; "" otherwise. attributes: content type and the user's own.
+    name: its path below the end, with slashes, never empty. size: None if only reading it tells. tag: changes with the
+    contents, if the end has such a thing; "" otherwise. attributes: content type and the user's own.
     """
 
     name: str
@@ -85,13 +85,13 @@ class Entry:
 
     @property
     def facts(self) -> tuple[int | None, int | None, str]:
-        """What differs once the contents differ."""
+        """The values that change when the contents change."""
         return self.size, self.mtime_ns, self.tag
 
 
 @frozen
 class LeftOut:
-    """Something below an end that is no file to copy, and why. is_gap: files may be missing from the listing for it."""
+    """Something below an end that is not copied, and why. is_gap: the listing may lack files because of it."""
 
     name: str
     why: str
@@ -99,29 +99,29 @@ class LeftOut:
 
 
 class OpenedSource(Protocol):
-    """A file that is open for reading. Ranges may be read at the same time."""
+    """A file open for reading. Ranges may be read in parallel."""
 
     @property
     def entry(self) -> Entry:
-        """The file when it was opened, with its size and all that the listing did not say."""
+        """The file when it was opened, with its size and everything that the listing left out."""
 
     @property
     def shortcut(self) -> object:
-        """What the same kind of target can take in place of the bytes; None if there is no such thing."""
+        """Something that a target of the same kind can take instead of the bytes; None if there is none."""
 
     def read(self, offset: int, length: int) -> AsyncIterator[Buffer]:
-        """The bytes from the offset on, in pieces: fewer if the file is shorter. SourceChangedError, EndError."""
+        """Yield bytes from the offset on, fewer if the file is shorter. SourceChangedError, EndError."""
 
     async def require_unchanged(self) -> None:
-        """SourceChangedError if the file is not the one that was opened."""
+        """Raise SourceChangedError if the file is no longer the one that was opened."""
 
     async def close(self) -> None:
-        """Let go of it."""
+        """Close the file."""
 
 
 @frozen(kw_only=True)
 class KeptPart:
-    """A range of a file that a target may have from an attempt that was stopped. token: what the target finds it by.
+    """A range of a file that a target may still have from an interrupted attempt. token: identifies it at the target.
 
     digest: of the range's bytes, as the target computes it.
     """
@@ -133,71 +133,74 @@ class KeptPart:
 
 
 class KeptParts(Protocol):
-    """What is noted of the parts of one file, for the next attempt: of the file as it is now, not as it was."""
+    """The recorded parts of one file, for the next attempt; they apply only while the file is unchanged."""
 
     def load(self) -> Sequence[KeptPart]:
-        """Those of earlier attempts."""
+        """The parts of earlier attempts."""
 
     def keep(self, part: KeptPart) -> None:
-        """Note one more, durably, even if this process is killed now. JournalError."""
+        """Record a part, durably even if this process is killed immediately. JournalError."""
 
     def forget(self) -> None:
-        """Drop them all. JournalError."""
+        """Drop all parts. JournalError."""
 
 
 class NoParts:
-    """Keeps nothing: of small files, and of those that would look the same if they changed."""
+    """Records nothing: for small files, and for those whose changes could go unnoticed."""
 
     def load(self) -> Sequence[KeptPart]:
-        """None."""
+        """Return no parts."""
         return []
 
     def keep(self, part: KeptPart) -> None:
-        """Forget it at once."""
+        """Ignore the part."""
 
     def forget(self) -> None:
-        """Nothing is there."""
+        """Do nothing."""
 
 
 class Body(Protocol):
-    """The contents of one file on its way. A target may start over at any offset."""
+    """The contents of one file in transit. A target may restart at any offset."""
 
     @property
     def size(self) -> int:
-        """Bytes in all."""
+        """Total bytes."""
 
     @property
     def parts(self) -> KeptParts:
-        """What is noted of its parts."""
+        """The recorded parts of the file."""
 
     def stream(self, offset: int = 0) -> AsyncIterator[Buffer]:
-        """All bytes from the offset to the end, in order, or an error."""
+        """Yield all bytes from the offset to the end, in order, or raise."""
 
     def ranges(self) -> Sequence[tuple[int, int]]:
-        """(offset, length) of each range to be fetched side by side; empty if the file is to come in order."""
+        """(offset, length) of each range to fetch in parallel; empty if the file must be sent in order."""
 
     def fetch(self, offset: int, length: int) -> AsyncIterator[Buffer]:
-        """Exactly the bytes of a range, or an error."""
+        """Yield exactly the bytes of a range, or raise."""
 
     async def require_unchanged(self) -> None:
-        """SourceChangedError if the source is not what was read. A target asks this last, before the file can be seen."""
+        """Raise SourceChangedError if the source has changed.
+
+        A target calls this last, before the file becomes visible.
+        """
 
 
 class SourceEnd(Protocol):
-    """Where files come from. label: how messages name it, without secrets."""
+    """Where files come from. label: its name in messages, without secrets."""
 
     @property
     def label(self) -> str:
-        """Its name in messages, and in the journal."""
+        """Its name in messages and in the journal."""
 
     def entries(self) -> AsyncIterator[Entry | LeftOut]:
-        """Every file below it, in bounded memory; a single file if it names one. NotThereError, EndError."""
+        """Yield every file below it, in bounded memory, or the single file that it names. NotThereError, EndError."""
 
     async def open(self, entry: Entry) -> OpenedSource:
         """Open a file. NotThereError, PassingError, EndError."""
 
     async def close(self) -> None:
-        """End its connections."""
+        """Close its connections."""
 
 
 PENDING = "pending"
@@ -205,33 +208,33 @@ PENDING = "pending"
 
 
 class TargetEnd(SourceEnd, Protocol):
-    """Where files go. What it stores can be read from it again."""
+    """Where files go. Stored files can be read from it again."""
 
     def refuse(self, name: str) -> str | None:
         """Why it cannot hold a file of this name; None if it can."""
 
     async def adopt(self, opened: OpenedSource) -> str | None:
-        """A token if the file can be had without its bytes, None otherwise."""
+        """Return a token if the file can be stored without its bytes, else None."""
 
     async def store(self, entry: Entry, body: Body) -> str:
-        """Take the contents of a source that did not change meanwhile, or nothing; return the token with which `settle` shows the file.
+        """Store all contents of a source that does not change meanwhile, or nothing; return the token for `settle`.
 
-        With no token ("") the file is in its place already; with PENDING it is stored together with others, later.
+        With no token ("") the file is already in place; with PENDING it will be stored later, together with others.
         PassingError, EndError, OSError, GridError.
         """
 
     def is_stored(self, name: str) -> bool:
-        """Whether a file whose token is PENDING can be settled without waiting for more files."""
+        """Whether a file with the token PENDING can be settled without waiting for more files."""
 
     async def settle(self, stored: Sequence[tuple[Entry, str]]) -> Mapping[str, GridError]:
-        """Put files in their places by their tokens; those that failed, by name."""
+        """Move files into place by their tokens; return the errors of those that failed, by name."""
 
     async def remove(self, name: str) -> None:
-        """Remove a file; it is no error if it is gone."""
+        """Remove a file; succeeds even if it is gone."""
 
 
 def refuse_name(name: str) -> str | None:
-    """Why no local or remote file may have this path; None if one may."""
+    """Why no local or remote file may have this path; None if it may."""
     if "\0" in name:
         return "it contains a zero byte"
     try:
@@ -250,7 +253,7 @@ def refuse_name(name: str) -> str | None:
 
 
 def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What went wrong first in a group of tasks."""
+    """The first error in a group of tasks."""
     error: BaseException = errors
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -258,7 +261,7 @@ def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 async def listed(source: SourceEnd) -> AsyncIterator[Entry | LeftOut]:
-    """What the source lists; PassingError as well where its library gives up."""
+    """Yield the source's listing; raise PassingError if its library gives up."""
     with cancelled_as_error(source.label):
         async for found in source.entries():
             yield found
@@ -266,7 +269,7 @@ async def listed(source: SourceEnd) -> AsyncIterator[Entry | LeftOut]:
 
 @contextmanager
 def as_end_errors(label: str) -> Iterator[None]:
-    """Errors of sockets and files as those of ends."""
+    """Translate errors of sockets and files to those of ends."""
     try:
         yield
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""One transfer from its listing to its end: what is new is sent, as many files at a time as there are workers.
+"""One transfer from its listing to its end: sends what is new, as many files in parallel as there are workers.
 
-It owns the order of the steps: what is there, what is wanted, sending, journal, settling, verifying, removing. A file that
-fails stops nothing else. Memory: the queue and the budget for files on their way; listings are kept on disk.
+It owns the order of the steps: what exists, what is wanted, sending, journal, settling, verifying, removing. A file
+that fails stops nothing else. Memory: the queue and the budget for files in transit; listings are kept on disk.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from grid.transfer.rates import ByteBudget
 from grid.transfer.selection import Selection
 
 SETTLE_COUNT = 256
-"""Files that are put in their places together."""
+"""Files moved into place together."""
 SETTLE_S = 5.0
 NOTED_AT_ONCE = 1000
 RESUMED_SIZE = 16 * 2**20
-"""Bytes from which on an interrupted file is not sent again from its beginning, where its target can go on."""
+"""The size in bytes from which an interrupted file is resumed, if its target supports that."""
 FILE_MEMORY = 256 * 2**10
-"""Memory that any file on its way takes beside its contents."""
+"""Memory that any file in transit takes in addition to its contents."""
 
 
 @frozen(kw_only=True)
 class Plan:
-    """What the options of a transfer say. keeps_times: both ends keep the times of files, to the millisecond.
+    """The options of a transfer. keeps_times: both ends preserve files' times to the millisecond.
 
-    chunk_size: None for one that suits each file.
+    chunk_size: None for a size that suits each file.
     """
 
     mode: Mode = "auto"
@@ -66,9 +66,9 @@ class Plan:
 
 @define
 class Outcome:
-    """What a transfer did. failures, left_out: names, and why. planned: what a dry run would send or remove.
+    """The result of a transfer. failures, left_out: names, and reasons. planned: what a dry run would send or remove.
 
-    found: files that the sources have, wanted or not.
+    found: files of the sources, wanted or not.
     """
 
     found: int = 0
@@ -85,9 +85,9 @@ class Outcome:
 
 @frozen(kw_only=True)
 class Observer:
-    """Who hears how far it is. found: of a file to be sent, with its size; sent: bytes; ended: one file, with its size.
+    """Callbacks for progress. found: a file to send, with its size. sent: bytes. ended: one file, with its size.
 
-    began, left: a file is on its way from the one to the other. stored: it is in its place.
+    began, left: a file is in transit between the two calls. stored: it is in place.
     """
 
     found: Callable[[int], None] = lambda size: None
@@ -114,7 +114,7 @@ _Wanted = tuple[SourceEnd, Entry]
 
 
 class Transfer:
-    """One run. slow: seconds to wait after a number of bytes."""
+    """One run. slow: returns the seconds to wait after a number of bytes."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class Transfer:
         slow: Callable[[int], float] = lambda count: 0.0,
         lists_target: bool = True,
     ) -> None:
-        """lists_target: whether the target is listed first; otherwise the journal knows from an earlier run what is there."""
+        """lists_target: list the target first; otherwise the journal of an earlier run tells what it has."""
         self._lists_target = lists_target
         self._sources, self._target, self._journal, self._plan = sources, target, journal, plan
         self._observer = observer or Observer()
@@ -142,7 +142,7 @@ class Transfer:
         self.outcome = Outcome(is_dry_run=plan.dry_run)
 
     async def run(self) -> Outcome:
-        """Send what is new. The errors of listing a source; GridError, OSError."""
+        """Send what is new. Raises the errors of listing a source; GridError, OSError."""
         if self._lists_target:
             with cancelled_as_error(self._target.label):
                 await self._note_target()
@@ -151,7 +151,7 @@ class Transfer:
                 settler = group.create_task(self._settle_in_time())
                 jobs = choose_jobs(self._plan.transfers, lambda: (self._ended, self._moved))
                 complete = await Workers(jobs, self._work).run(self._list)
-                async with self._settling:  # What is being settled now would be in no place otherwise.
+                async with self._settling:  # Otherwise files that are being settled now would end up nowhere.
                     settler.cancel()
         except BaseExceptionGroup as errors:
             raise first_error(errors) from None
@@ -161,7 +161,7 @@ class Transfer:
         return self.outcome
 
     async def _note_target(self) -> None:
-        """Keep what the target has in the journal's temporary table; nothing there is nothing."""
+        """Record the target's files in the journal's temporary table; a missing target has none."""
         entries: list[Entry] = []
         try:
             async for found in self._target.entries():
@@ -175,7 +175,7 @@ class Transfer:
         self._journal.note_there(entries)
 
     async def _list(self, put: Put[_Wanted]) -> bool:
-        """Give every file that is new to the workers; whether all sources were listed without a gap."""
+        """Pass every new file to the workers; return whether all sources were listed without a gap."""
         complete = True
         for source in self._sources:
             async for found in listed(source):
@@ -221,7 +221,7 @@ class Transfer:
         return True
 
     def _still_holds(self, entry: Entry, there: Entry) -> bool:
-        """Whether the target may still have what the journal says that it was given."""
+        """Whether the target may still have what the journal recorded."""
         if self._plan.keeps_times and entry.mtime_ns is not None and there.mtime_ns is not None:
             return there.size == entry.size and abs(entry.mtime_ns - there.mtime_ns) < CLOCK_NS
         return there.size in (None, entry.size)
@@ -243,7 +243,7 @@ class Transfer:
         self._observer.sent(count)
 
     async def _send_patiently(self, source: SourceEnd, entry: Entry) -> None:
-        """Send a file, again if that may help; the last error counts."""
+        """Send a file, retrying if that may help; the last error counts."""
         attempt = 0
         while True:
             error = await self._try_to_send(source, entry)
@@ -315,7 +315,7 @@ class Transfer:
         return "" if row is None else row.digest
 
     async def _is_known(self, source: SourceEnd, opened: OpenedSource, size: int) -> bool:
-        """Whether the contents are those that were sent before, although their time says otherwise."""
+        """Whether the contents are those sent before, although the time differs."""
         row = self._journal.find(source.label, opened.entry.name)
         there = self._journal.there(opened.entry.name)
         if row is None or row.state != DONE or not row.digest or row.entry.size != size or there is None:
@@ -328,7 +328,7 @@ class Transfer:
             await self._settle()
 
     async def _settle(self, *, is_last: bool = False) -> None:
-        """Put what is stored in its place, and note that it is there. is_last: what waits for more files as well."""
+        """Move stored files into place, and record that. is_last: include those that wait for more files."""
         async with self._settling:
             pending, self._pending = self._pending, []
             for each in pending:
@@ -345,7 +345,7 @@ class Transfer:
             await self._note_done([each for each in batch if each.entry.name not in failed])
 
     async def _note_done(self, settled: Sequence[_Stored]) -> None:
-        """Note what is in its place, and look at it if that is wanted."""
+        """Record settled files, and verify them if wanted."""
         if settled:
             self._journal.note([self._row(each, DONE) for each in settled])
             self._journal.note_there([each.entry for each in settled])
@@ -354,7 +354,7 @@ class Transfer:
                 self._observer.stored(each.entry)
 
     async def _verify(self, stored: _Stored) -> bool:
-        """Whether the file reads back as it was sent. One that differs has failed, so that the next run sends it again."""
+        """Whether the file reads back as sent. If not, it counts as failed, so the next run sends it again."""
         if not stored.digest:
             return True
         try:
@@ -374,7 +374,7 @@ class Transfer:
             await opened.close()
 
     def _row(self, stored: _Stored, state: str) -> Row:
-        """The row of a file: its facts are those of the listing, with which the next run compares."""
+        """The row of a file, with the facts of the listing, which the next run compares."""
         return Row(
             source=stored.source.label, entry=stored.listed, state=state, token=stored.token if state == STORED else "",
             digest=stored.digest,

@@ -1,4 +1,4 @@
-"""Contents of files on their way from the grid and to it, between the loop of a transfer and the reactor of the client."""
+"""Contents of files in transit from and to the grid, between the transfer's event loop and the client's reactor."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from grid.transfer.ends import Body, Entry
 from grid.transfer.grid_session import GridSession
 
 READ_SIZE = 4 * 2**20
-"""Bytes of one read: several segments, whose shares are fetched side by side."""
+"""Bytes of one read: several segments, whose shares are fetched in parallel."""
 
 
 @frozen(kw_only=True)
 class Adoptable:
-    """A file that can be linked as it is. session: of the grid that has it."""
+    """A file that can be linked as it is. session: of the grid that stores it."""
 
     session: GridSession
     cap: KnownCap = field(repr=False)
@@ -34,7 +34,7 @@ class OpenedGridFile:
         self.shortcut: object = None if cap is None else Adoptable(session=session, cap=cap)
 
     async def read(self, offset: int, length: int) -> AsyncIterator[Buffer]:
-        """The bytes of a range, some segments at a time."""
+        """Yield the bytes of a range, a few segments at a time."""
         while length > 0:
             sink = BytesSink()
             await self._session.run(self._read(sink, offset, min(length, READ_SIZE)))
@@ -48,14 +48,14 @@ class OpenedGridFile:
         await self._file.read(sink, offset, length)
 
     async def require_unchanged(self) -> None:
-        """Every byte was proven from the capability."""
+        """Do nothing: every byte was verified against the capability."""
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: nothing is held open."""
 
 
 class BodySource:
-    """A body as what a put reads: in order, and from the beginning again if the put begins again."""
+    """A body as the source of a put: read in order, and from the start again if the put restarts."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class BodySource:
         loop: asyncio.AbstractEventLoop,
         examine: Callable[[int, Buffer], None],
     ) -> None:
-        """examine: gets every range before it is passed on, and may refuse it."""
+        """examine: called with every range before it is passed on; it may raise to refuse it."""
         self._session, self._body, self._loop, self._examine = session, body, loop, examine
         self._stream: AsyncIterator[Buffer] | None = None
         self._position = 0
@@ -72,11 +72,11 @@ class BodySource:
 
     @property
     def size(self) -> int:
-        """Bytes in all."""
+        """Total bytes."""
         return self._body.size
 
     async def read_at(self, offset: int, length: int) -> Buffer:
-        """On the reactor: the bytes of a range."""
+        """Return the bytes of a range. Runs on the reactor."""
         return await self._session.ask(self._loop, self._next(offset, min(length, self.size - offset)))
 
     async def _next(self, offset: int, length: int) -> bytes:
@@ -93,7 +93,7 @@ class BodySource:
         return data
 
     async def close(self) -> None:
-        """End the stream."""
+        """Close the stream."""
         stream, self._stream = self._stream, None
         if stream is not None:
             close: Any = getattr(stream, "aclose", None)

@@ -1,7 +1,7 @@
 """Directories and files of the grid as an end of a transfer.
 
-Contents go up as they come: a random key needs no pass over the file first. What is stored is linked in batches, one edit
-for each directory. The client runs on Twisted's reactor, in a thread of its own; transfers run on asyncio.
+Contents are uploaded as they arrive: a random key needs no pass over the file first. Stored files are linked in
+batches, one edit per directory. The client runs on Twisted's reactor, in a separate thread; transfers run on asyncio.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from grid.transfer.grid_session import Doubt, GridSession, check_files
 
 
 class GridEnd:
-    """What is below a capability, at a path."""
+    """The files below a path of a capability."""
 
     def __init__(
         self, session: GridSession, root: KnownCap, path: Sequence[str], label: str, *, packs: bool = False
@@ -43,7 +43,7 @@ class GridEnd:
         self._linking = asyncio.Lock()
 
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:
-        """Every file below the directory; one directory's entries at a time are in memory."""
+        """Yield every file below the directory; only one directory's entries are in memory."""
         store = await self._session.store()
         start = await self._session.run(self._find(store))
         if not isinstance(start.target, DirectoryCap):
@@ -89,10 +89,10 @@ class GridEnd:
         return OpenedGridFile(self._session, mutable, evolve(entry, size=size), None)
 
     async def close(self) -> None:
-        """The session belongs to the transfer."""
+        """Do nothing: the session belongs to the transfer."""
 
     def refuse(self, name: str) -> str | None:
-        """Names of the grid are text in UTF-8 without slashes."""
+        """Names of the grid are UTF-8 text without slashes."""
         try:
             name.encode("utf-8")
         except UnicodeEncodeError:
@@ -100,7 +100,7 @@ class GridEnd:
         return refuse_name(name)
 
     async def adopt(self, opened: OpenedSource) -> str | None:
-        """The capability, if the file is on the same grid and never changes."""
+        """The capability, if the file is immutable and on the same grid."""
         other = opened.shortcut
         if isinstance(other, Adoptable) and other.session is self._session:
             return other.cap.to_string()
@@ -135,11 +135,11 @@ class GridEnd:
         return self._packing
 
     def is_stored(self, name: str) -> bool:
-        """Whether the file's pack is."""
+        """Whether the file's pack is stored."""
         return self._packing is None or self._packing.is_stored(name)
 
     async def settle(self, stored: Sequence[tuple[Entry, str]]) -> Mapping[str, GridError]:
-        """Link files, with one edit for each directory."""
+        """Link files, with one edit per directory."""
         store = await self._session.store()
         folders: dict[tuple[str, ...], list[SetChild]] = {}
         failed: dict[str, GridError] = {}
@@ -171,7 +171,7 @@ class GridEnd:
         return failed
 
     async def remove(self, name: str) -> None:
-        """Unlink the file, and directories that are empty then."""
+        """Unlink the file, and directories that become empty."""
         store = await self._session.store()
         self._caps.pop(name, None)
         async with self._linking:
@@ -193,7 +193,7 @@ class GridEnd:
             names = above
 
     async def check(self, names: Sequence[str]) -> Mapping[str, Doubt]:
-        """What is wrong with those of the files that are not known to be whole."""
+        """The files that are not known to be healthy, with the reasons."""
         store = await self._session.store()
         caps = await asyncio.gather(*(self._cap_of(store, name) for name in names))
         return await check_files(self._session, store, dict(zip(names, caps, strict=True)))
@@ -244,7 +244,7 @@ async def _list(store: FileStore, cap: DirectoryCap) -> Mapping[str, Child]:
 
 
 def _entry(name: str, child: Child, size: int | None, tag: str) -> Entry:
-    """A link's metadata as that of a file: time and mode as backups note them."""
+    """The entry of a link: time and mode as backups record them."""
     mtime, mode = _time_of(child.metadata), child.metadata.get("st_mode")
     noted = child.metadata.get("attributes")
     attributes = (

@@ -1,8 +1,8 @@
-"""Small files that a transfer puts into packs. [spec extents 1]
+"""Packs the small files of a transfer. [spec extents 1]
 
-It owns the pack that is being filled. A file is durable once its pack is stored, not before, and is linked after that.
+It owns the pack being filled. A file becomes durable when its pack is stored, and is linked after that.
 
-Cost: memory: two packs, one that is filled and one that is stored; a name and an extent for each file in them.
+Cost: memory: two packs, one being filled and one being stored; a name and an extent for each of their files.
 """
 
 from __future__ import annotations
@@ -21,16 +21,19 @@ from grid.ports import Buffer
 from grid.transfer.ends import EndError
 
 MOST_FILES = 20_000
-"""Files of one pack: their names wait in memory until it is stored."""
+"""Files of one pack: their names stay in memory until it is stored."""
 
 LONGEST_S = 60.0
-"""How long a pack is filled, if files keep coming."""
+"""Seconds for which a pack is filled while files keep arriving."""
 
 RETRY_AFTER_S = 1.0
 
 
 async def put_pack(store: Store, contents: PackContents) -> ChkCap | LitCap:
-    """Store a pack, with one more attempt where servers failed: another may have come. The errors of a put."""
+    """Store a pack, with one more attempt if servers failed, since another may have appeared.
+
+    Raises the errors of a put.
+    """
     source = MemorySource(contents.data)
     with suppress(PeerError, NotHappyError):
         return await store.put_immutable(source, segment_size=SEGMENT_SIZE)
@@ -39,12 +42,12 @@ async def put_pack(store: Store, contents: PackContents) -> ChkCap | LitCap:
 
 
 class Packing:
-    """Puts files into packs, whichever tasks bring them."""
+    """Puts files from any number of tasks into packs."""
 
     def __init__(
         self, new_pack: Callable[[], PackContents], put: Callable[[PackContents], Awaitable[ChkCap | LitCap]]
     ) -> None:
-        """new_pack: an empty one. put: stores one that is full; GridError."""
+        """new_pack: makes an empty pack. put: stores a full one; GridError."""
         self._new_pack, self._put = new_pack, put
         self._contents = new_pack()
         self._extents: dict[str, Extent] = {}
@@ -54,7 +57,7 @@ class Packing:
         self._adding = asyncio.Lock()
 
     async def add(self, name: str, data: Buffer) -> None:
-        """Put a file into the pack; the pack is stored later, beside the files that come next."""
+        """Add a file to the pack, which is stored later, while the next one fills."""
         async with self._adding:
             if not self._extents:
                 self._began_at = time.monotonic()
@@ -65,22 +68,22 @@ class Packing:
                 await self._begin()
 
     def is_stored(self, name: str) -> bool:
-        """Whether what became of a file is known by now."""
+        """Whether the file's result is known."""
         return name in self._found
 
     async def finish(self) -> None:
-        """Store all that is not stored yet."""
+        """Store everything that is not stored yet."""
         async with self._adding:
             if self._extents:
                 await self._begin()
             await self._ended()
 
     def take(self, name: str) -> SliceCap | GridError:
-        """What became of a file, once."""
+        """Return the file's result, once."""
         return self._found.pop(name, None) or EndError(f"{name} is in no pack")
 
     async def _begin(self) -> None:
-        """Store the pack, after the one before it."""
+        """Start storing the pack, after the one before it."""
         await self._ended()
         contents, extents = self._contents, self._extents
         self._contents, self._extents = self._new_pack(), {}

@@ -1,7 +1,7 @@
-"""A large file on its way to the grid: its key is the same in all attempts, so that servers go on with the shares they have.
+"""Resumes the upload of a large file: all attempts use the same key, so servers keep the shares they have.
 
-It owns the rule that a key encrypts one file alone. Each range is noted with its digest before servers get anything of
-it, and a range that differs from what an earlier attempt read under the key ends the attempt. [decision 337]
+It owns the rule that a key encrypts only one file. Each range is recorded with its digest before servers get any of it,
+and an attempt ends if a range differs from what an earlier attempt read under the same key. [decision 337]
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ KEY_SIZE = 16
 
 
 class Resumption:
-    """One attempt to put a file, whether or not there were others before."""
+    """One attempt to put a file, the first or a later one."""
 
     def __init__(self, body: Body, store: FileStore) -> None:
-        """Take the key of an earlier attempt, if shares would be the same now. JournalError."""
+        """Use the key of an earlier attempt, if it would produce the same shares. JournalError."""
         encoding = store.grid.encoding
         self._parts = body.parts
         self._end = f" {encoding.k}-{encoding.n}-{encoding.max_segment_size}"
@@ -32,7 +32,7 @@ class Resumption:
         self.key: bytes | None = None
         self.keeps: Keeps | None = None if isinstance(body.parts, NoParts) else is_worth_keeping
         if store.convergence is not None:
-            return  # The key is made of the contents.
+            return  # The key is derived from the contents.
         kept = body.parts.load()
         tokens = {part.token for part in kept}
         self.key = self._parse(tokens.pop()) if len(tokens) == 1 else None
@@ -43,7 +43,7 @@ class Resumption:
         self._known = {part.offset: part for part in kept}
 
     def examine(self, offset: int, data: Buffer) -> None:
-        """Note bytes that servers are about to get. SourceChangedError if an earlier attempt read others; JournalError."""
+        """Record bytes before servers get them. SourceChangedError if an earlier attempt read others; JournalError."""
         if self.key is None:
             return
         token = self.key.hex() + self._end
@@ -57,7 +57,7 @@ class Resumption:
         self._known[offset] = part
 
     def failed(self, error: BaseException) -> None:
-        """Forget the key unless the next attempt may go on. JournalError."""
+        """Discard the key unless the next attempt may resume. JournalError."""
         if self.key is not None and not is_worth_keeping(error):
             self._parts.forget()
 
@@ -70,7 +70,7 @@ class Resumption:
 
 
 def is_worth_keeping(error: BaseException) -> bool:
-    """Whether the next attempt may go on with what servers have of a file after this error."""
+    """Whether the next attempt may resume after this error."""
     causes = error.causes if isinstance(error, NotHappyError) else ()
     if any(isinstance(each, SourceChangedError | ConflictingWriteError) for each in (error, *causes)):
         return False

@@ -1,7 +1,7 @@
-"""One client of the grid for all ends of a transfer, and checks of many files at once.
+"""One grid client for all ends of a transfer, with checks of many files at once.
 
-The client runs on Twisted's reactor, in a thread of its own; transfers run on asyncio. It owns the way between the two.
-All checks are begun together, so that the questions of many files travel in one message to each server. [decision 91]
+The client runs on Twisted's reactor, in a separate thread; transfers run on asyncio. It owns the calls between the two.
+All checks start together, so requests for many files share one message to each server. [decision 91]
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class GridSession:
-    """One client of the grid for all ends of a transfer, on the reactor's thread."""
+    """One grid client for all ends of a transfer, on the reactor's thread."""
 
     def __init__(self, directory: NodeDirectory, reactor: Any, *, unique: bool = True) -> None:  # noqa: ANN401
         """unique: whether new files get random keys."""
@@ -39,11 +39,11 @@ class GridSession:
         self._pool = ThreadCpuPool(reactor)
 
     async def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """The result of a coroutine of the reactor."""
+        """Run a coroutine on the reactor and return its result."""
         return await asyncio.wrap_future(submit(self._reactor, coroutine))
 
     def ask(self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> Awaitable[T]:
-        """On the reactor: the result of a coroutine of asyncio."""
+        """Run a coroutine on asyncio and return its result. Call it on the reactor."""
         future = asyncio.run_coroutine_threadsafe(coroutine, loop)
         answer: Deferred[T] = Deferred(lambda _: _cancel(future))
 
@@ -51,7 +51,7 @@ class GridSession:
             if answer.called:
                 return
             if done.cancelled():
-                answer.cancel()  # The loop of asyncio is ending: nobody else would wake who waits.
+                answer.cancel()  # The asyncio loop is closing: nothing else would wake the waiting task.
             else:
                 error = done.exception()
                 answer.errback(error) if error is not None else answer.callback(done.result())
@@ -71,7 +71,7 @@ class GridSession:
         return self._store
 
     async def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         client, self._client, self._store = self._client, None, None
         if client is not None:
             await self.run(client.close())
@@ -79,7 +79,7 @@ class GridSession:
 
     async def _open(self) -> FileStore:
         runtime = RealRuntime(clock=ReactorClock(self._reactor), cpu=self._pool, entropy=SystemEntropy())
-        # A second attempt asks the client of the first one: its connections may be on their way.
+        # A second attempt reuses the first one's client, whose connections may be in progress.
         client = self._client = self._client or Client(self._directory, runtime, self._reactor)
         await client.servers()
         is_mdmf = self._directory.settings.client.mutable_format == "MDMF"
@@ -91,7 +91,7 @@ class GridSession:
 
 @frozen
 class Doubt:
-    """Why a file is not known to be whole. is_certain: whether enough servers answered to know that it is not."""
+    """Why a file is not known to be healthy. is_certain: enough servers answered to know that it is not."""
 
     why: str
     is_certain: bool
@@ -100,7 +100,10 @@ class Doubt:
 async def check_files(
     session: GridSession, store: FileStore, caps: Mapping[str, KnownCap | None]
 ) -> Mapping[str, Doubt]:
-    """The doubtful ones of files, by name; None: of a file that is gone. A pack is checked once for all files in it."""
+    """Check files by name and return the doubtful ones. None: the file is gone.
+
+    A pack is checked once for all its files.
+    """
     subjects = {name: cap.pack if isinstance(cap, SliceCap) else cap for name, cap in caps.items()}
     asked = {cap.to_string(): cap for cap in subjects.values() if cap is not None}
     answers = await asyncio.gather(*(session.run(_examine(store, cap)) for cap in asked.values()))

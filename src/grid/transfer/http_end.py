@@ -1,7 +1,7 @@
-"""One file of a web server as the source of a transfer: http:// and https://.
+"""One file of a web server, http:// or https://, as the source of a transfer.
 
-Requests run on threads. Ranges name the entity tag of the first answer, so that a file which changes is noticed. The
-server has to say how long the file is.
+Requests run on threads. Ranges require the entity tag of the first answer, which reveals changes of the file. The
+server must report the file's size.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class HttpEnd:
         self._name = unquote(parts.path.rstrip("/").rpartition("/")[2]).replace("/", "_") or "index.html"
 
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:
-        """The file. NotThereError, PassingError, EndError."""
+        """Yield the file. NotThereError, PassingError, EndError."""
         opened = await self.open(Entry(name=self._name))
         await opened.close()
         yield opened.entry
 
     async def open(self, entry: Entry) -> OpenedSource:
-        """Ask for the file; its body is not read yet."""
+        """Request the file, but do not read its body yet."""
         with _as_end_errors(self.label):
             answer = await asyncio.to_thread(_ask, self._url, {})
         size = answer.headers.get("Content-Length", "")
@@ -66,11 +66,11 @@ class HttpEnd:
         return _OpenedPage(self._url, answer, found, self.label)
 
     async def close(self) -> None:
-        """Nothing stays open."""
+        """Do nothing: nothing stays open."""
 
 
 class _OpenedPage:
-    """A file that was asked for: the first read takes the answer that is there, others ask for ranges."""
+    """A requested file: the first read uses the open answer, others request ranges."""
 
     shortcut: object = None
 
@@ -116,7 +116,7 @@ class _OpenedPage:
         return answer
 
     async def require_unchanged(self) -> None:
-        """One answer is one file; ranges named the entity tag."""
+        """Do nothing: one answer is one file, and ranges required the entity tag."""
 
     async def close(self) -> None:
         first, self._first = self._first, None
@@ -135,7 +135,7 @@ def _ask(url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
 
 
 def _opener() -> urllib.request.OpenerDirector:
-    """Follows redirects, and knows no schemes but HTTP's."""
+    """An opener that follows redirects and supports only HTTP's schemes."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(),

@@ -1,7 +1,7 @@
-"""How many files to copy at once: a fixed number, or the best one, found while the copy runs (`--jobs auto`).
+"""How many files to copy in parallel: a fixed number, or the best one, found during the copy (`--jobs auto`).
 
-The automatic number doubles while that makes the copy faster. It settles on the smallest number whose rate is nearly the best. The campaign
-`streams-knee` looks for its knee by the same rule.
+The automatic number doubles while that makes the copy faster, and settles on the smallest number whose rate is nearly
+the best. The campaign `streams-knee` uses the same rule.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from typing import Generic, TypeVar
 from grid.transfer.ends import first_error
 
 KNEE = 0.05
-"""A number of jobs is enough if its rate is within this part of the best."""
+"""A number of jobs suffices if its rate is within this fraction of the best."""
 
 FIRST_JOBS = 2
 MOST_JOBS = 32
 
 WINDOW_S = 1.0
-"""The rate of a number of jobs is measured for this long at least, and until as many files have ended as there are jobs."""
+"""Seconds for which a rate is measured at least, and until as many files have ended as there are jobs."""
 
 PATIENCE_S = 10.0
-"""Large files end rarely: after this long their bytes tell enough."""
+"""Large files end rarely; after this many seconds, their bytes suffice."""
 
 FILE_BYTES = 256 * 1024
-"""The bytes that a file counts for besides its size: questions, hashes of its header, a place in a directory."""
+"""The cost of a file in bytes regardless of its size: requests, hashes of its header, a directory entry."""
 
 Progress = Callable[[], tuple[int, float]]
-"""Files that have ended, and bytes that have been moved."""
+"""Returns the number of ended files and of moved bytes."""
 
 
 class AutomaticJobs:
-    """Doubles the number of jobs until that gains nothing more. Asked for its limit whenever a job ends or could begin."""
+    """Doubles the number of jobs while that helps. Its limit is read whenever a job ends or could begin."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class AutomaticJobs:
         clock: Callable[[], float] = time.monotonic,
         settled: Callable[[int], None] = lambda limit: None,
     ) -> None:
-        """settled: hears of the number once it is found."""
+        """settled: called with the number once it is found."""
         self._progress = progress
         self._clock = clock
         self._settled = settled
@@ -53,7 +53,7 @@ class AutomaticJobs:
 
     @property
     def limit(self) -> int:
-        """How many may run now."""
+        """How many jobs may run now."""
         if not self._is_settled:
             self._observe()
         return self._limit
@@ -79,16 +79,16 @@ class AutomaticJobs:
 
 
 Jobs = int | AutomaticJobs
-"""A number that was given, or one to be found."""
+"""A given number, or one to be found."""
 
 
 def limit_of(jobs: Jobs) -> int:
-    """How many may run now."""
+    """How many jobs may run now."""
     return jobs if isinstance(jobs, int) else jobs.limit
 
 
 def choose_jobs(wanted: int | str, progress: Progress) -> Jobs:
-    """What the option --jobs says."""
+    """Interpret the option --jobs."""
     return wanted if isinstance(wanted, int) else AutomaticJobs(progress)
 
 
@@ -96,13 +96,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 QUEUED = 16
-"""Items that wait for a worker: listing goes on meanwhile, and needs little memory."""
+"""Items that wait for a worker, so listing can continue in little memory."""
 
 Put = Callable[[T], Awaitable[None]]
 
 
 class Workers(Generic[T]):
-    """Does the work of each item; `jobs` says how many may be worked on at once."""
+    """Processes items in parallel, as many as `jobs` permits."""
 
     def __init__(self, jobs: Jobs, work: Callable[[T], Awaitable[None]]) -> None:
         self._jobs, self._work = jobs, work
@@ -110,7 +110,7 @@ class Workers(Generic[T]):
         self._count = 0
 
     async def run(self, feed: Callable[[Put[T]], Awaitable[R]]) -> R:
-        """What `feed` returns, once the work of every item that it put is done; the first error of any of them."""
+        """Return `feed`'s result once all items that it put are processed; raises the first error."""
         try:
             async with asyncio.TaskGroup() as group:
                 self._hire(group)
@@ -129,7 +129,7 @@ class Workers(Generic[T]):
         while self._count <= limit_of(self._jobs):
             item = await self._waiting.get()
             if item is None:
-                await self._waiting.put(None)  # For the others; nothing follows it.
+                await self._waiting.put(None)  # Pass the end marker on to the other workers.
                 return
             await self._work(item)
             self._hire(group)

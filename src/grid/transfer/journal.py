@@ -1,8 +1,8 @@
-"""The journal of a transfer: one row for each file in an SQLite database that only its owner can read.
+"""The journal of a transfer: one row per file in a private SQLite database.
 
-It owns what survives a kill: which files are done, which are stored and yet to be put in their places, which parts of
-large files are on their way, and what their sources were then. Rows hold capabilities and keys, so that the file has
-mode 0600. One process at a time uses a journal.
+It owns what survives a kill: which files are done, which are stored but not yet in place, which parts of large files
+have been sent, and their sources' facts at that time. Rows contain capabilities and keys, so the file has mode 0600.
+Only one process at a time uses a journal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from grid.node.files import make_private_directory
 from grid.transfer.ends import EndError, Entry, KeptPart, KeptParts, NoParts
 
 STORED = "stored"
-"""The target has the contents; the file is yet to be put in its place."""
+"""The target has the contents; the file is not in place yet."""
 DONE = "done"
 FAILED = "failed"
 
@@ -47,12 +47,12 @@ CREATE TEMP TABLE wanted (name BLOB PRIMARY KEY, source TEXT) WITHOUT ROWID;
 
 
 class JournalError(EndError):
-    """The journal cannot be written, so that the next run would not know what this one sent."""
+    """The journal cannot be written, so the next run would not know what this one sent."""
 
 
 @frozen(kw_only=True)
 class Row:
-    """What is noted of a file. digest: of its contents, for `--verify`."""
+    """What is recorded of a file. digest: of its contents, for `--verify`."""
 
     source: str
     entry: Entry
@@ -63,17 +63,20 @@ class Row:
 
 
 def journal_path(sources: Sequence[str], target: str) -> Path:
-    """Where the journal of these ends is: below $XDG_STATE_HOME, under a name that gives none of them away."""
+    """The path of the journal for these ends, below $XDG_STATE_HOME; its name reveals none of them."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     key = hashlib.sha256("\0".join([*sources, target]).encode("utf-8", "surrogateescape")).hexdigest()[:32]
     return Path(base) / "grid" / "transfers" / f"{key}.sqlite"
 
 
 class Journal:
-    """An open journal. What it was given is on disk, for any later process, once the call returns."""
+    """An open journal. Each change is on disk, for any later process, when the call returns."""
 
     def __init__(self, path: Path, step: Callable[[], None] = lambda: None) -> None:
-        """step: called before and after each change is on disk. BusyError if another process uses it; ConfigError if it cannot be opened."""
+        """step: called before and after each change is on disk.
+
+        BusyError if another process uses it; ConfigError if it cannot be opened.
+        """
         self._path, self._step = path, step
         try:
             make_private_directory(path.parent)
@@ -89,7 +92,7 @@ class Journal:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             self._rows = sqlite3.connect(path, isolation_level=None)
             self._rows.execute("PRAGMA journal_mode = WAL")
-            # What a kill leaves is whole; after a power failure the last files may be sent again.
+            # A kill leaves it intact; after a power failure, the last files may be sent again.
             self._rows.execute("PRAGMA synchronous = NORMAL")
             self._rows.execute("PRAGMA temp_store = FILE")
             self._rows.executescript(_LAYOUT + _TEMPORARY)
@@ -98,7 +101,7 @@ class Journal:
             raise ConfigError(f"{path}: {error}; remove it to start over") from None
 
     def find(self, source: str, name: str) -> Row | None:
-        """What is noted of a file of a source."""
+        """What is recorded of a source's file."""
         found = self._rows.execute(
             "SELECT size, mtime_ns, tag, mode, state, token, digest, error FROM files WHERE source = ? AND name = ?",
             (source, _key(name)),
@@ -106,7 +109,7 @@ class Journal:
         return None if found is None else _row(source, name, found)
 
     def note(self, rows: Sequence[Row]) -> None:
-        """Take rows in the place of older ones, all or none. JournalError."""
+        """Insert or replace rows, all or none. JournalError."""
         values = [
             (
                 row.source, _key(row.entry.name), row.entry.size, row.entry.mtime_ns, row.entry.tag, row.state,
@@ -119,11 +122,11 @@ class Journal:
         self._step()
 
     def parts_of(self, source: str, entry: Entry) -> KeptParts:
-        """The parts of a file as it is now; nothing is kept of one that would look the same if it changed."""
+        """The parts of the file in its current version; records nothing for a file whose changes could go unnoticed."""
         return NoParts() if entry.mtime_ns is None and not entry.tag else _Parts(self, source, entry)
 
     def load_parts(self, source: str, entry: Entry) -> list[KeptPart]:
-        """The parts of a file; those of what it was before are dropped. JournalError."""
+        """Load the file's parts and drop those of other versions. JournalError."""
         key = (source, _key(entry.name), repr(entry.facts))
         self._many("DELETE FROM parts WHERE source = ? AND name = ? AND facts != ?", [key])
         found = self._rows.execute(
@@ -135,7 +138,7 @@ class Journal:
         ]
 
     def note_part(self, source: str, entry: Entry, part: KeptPart) -> None:
-        """Keep a part. JournalError."""
+        """Record a part. JournalError."""
         value = (source, _key(entry.name), repr(entry.facts), part.offset, part.length, part.token, part.digest)
         self._step()
         self._many("INSERT OR REPLACE INTO parts VALUES (?, ?, ?, ?, ?, ?, ?)", [value])
@@ -150,15 +153,15 @@ class Journal:
         return {str(row[0]) for row in self._rows.execute("SELECT DISTINCT token FROM parts")}
 
     def note_under_way(self, entry: Entry, began_at: float) -> None:
-        """Note that a file is being sent, for those who ask what this process does. began_at: Unix time. JournalError."""
+        """Record that a file is being sent, for status queries. began_at: Unix time. JournalError."""
         self._many("INSERT OR REPLACE INTO under_way VALUES (?, ?, ?)", [(_key(entry.name), entry.size, began_at)])
 
     def note_left(self, entry: Entry) -> None:
-        """Note that a file is no longer being sent. JournalError."""
+        """Record that a file is no longer being sent. JournalError."""
         self._many("DELETE FROM under_way WHERE name = ?", [(_key(entry.name),)])
 
     def done_after(self, source: str, name: str, count: int) -> list[Entry]:
-        """Files of a source that are done, in the order of their names, from the one behind `name` on. count: how many at most."""
+        """At most `count` done files of a source, sorted by name, starting after `name`."""
         found = self._rows.execute(
             "SELECT name, size, mtime_ns, tag, mode FROM files WHERE source = ? AND state = ? AND name > ?"
             " ORDER BY name LIMIT ?",
@@ -170,31 +173,31 @@ class Journal:
         ]
 
     def note_there(self, entries: Sequence[Entry]) -> None:
-        """Take what the target has, for the time of this process."""
+        """Record the target's files, for the lifetime of this process."""
         values = [(_key(entry.name), entry.size, entry.mtime_ns, entry.tag) for entry in entries]
         self._many("INSERT OR REPLACE INTO there VALUES (?, ?, ?, ?)", values)
 
     def there(self, name: str) -> Entry | None:
-        """What the target had of this name when the transfer began."""
+        """The target's file of this name when the transfer began."""
         found = self._rows.execute("SELECT size, mtime_ns, tag FROM there WHERE name = ?", (_key(name),)).fetchone()
         return None if found is None else Entry(name=name, size=found[0], mtime_ns=found[1], tag=found[2])
 
     def want(self, name: str, source: str) -> str:
-        """Note that a source has a file of this name; the first source that has one."""
+        """Record that a source has a file of this name; return the first source that has one."""
         self._many("INSERT OR IGNORE INTO wanted VALUES (?, ?)", [(_key(name), source)])
         return str(self._rows.execute("SELECT source FROM wanted WHERE name = ?", (_key(name),)).fetchone()[0])
 
     def unwanted(self) -> Iterator[str]:
-        """Names that the target had and no source has."""
+        """Yield names that the target had and no source has."""
         found = self._rows.execute("SELECT name FROM there WHERE name NOT IN (SELECT name FROM wanted)")
         return (name_of(row[0]) for row in found)
 
     def count(self, state: str) -> int:
-        """How many files are in a state."""
+        """The number of files in a state."""
         return int(self._rows.execute("SELECT COUNT(*) FROM files WHERE state = ?", (state,)).fetchone()[0])
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._rows.close()
         os.close(self._lock)
 
@@ -205,7 +208,7 @@ class Journal:
                 self._rows.executemany(statement, values)
                 self._rows.execute("COMMIT")
             except BaseException:
-                if self._rows.in_transaction:  # A full disk may have ended it already.
+                if self._rows.in_transaction:  # A full disk may have ended the transaction already.
                     self._rows.execute("ROLLBACK")
                 raise
 
@@ -224,30 +227,30 @@ class _Parts:
         self._journal, self._source, self._entry = journal, source, entry
 
     def load(self) -> Sequence[KeptPart]:
-        """Those of earlier attempts."""
+        """The parts of earlier attempts."""
         return self._journal.load_parts(self._source, self._entry)
 
     def keep(self, part: KeptPart) -> None:
-        """Note one more."""
+        """Record a part."""
         self._journal.note_part(self._source, self._entry, part)
 
     def forget(self) -> None:
-        """Drop them all."""
+        """Drop all parts."""
         self._journal.forget_parts(self._source, self._entry)
 
 
 def _key(name: str) -> bytes:
-    """A name as bytes, which SQLite keeps whatever they are."""
+    """A name as bytes, which SQLite stores unchanged."""
     return name.encode("utf-8", "surrogatepass" if _is_odd(name) else "surrogateescape")
 
 
 def _is_odd(name: str) -> bool:
-    """Whether a name holds surrogates that stand for no byte of a file's name."""
+    """Whether a name contains surrogates that stand for no byte of a file name."""
     return any("\ud800" <= letter <= "\udfff" and not "\udc80" <= letter <= "\udcff" for letter in name)
 
 
 def name_of(key: bytes) -> str:
-    """The name of a file that a row has as bytes."""
+    """Decode a name stored as bytes."""
     return key.decode("utf-8", "surrogateescape")
 
 

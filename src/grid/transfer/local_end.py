@@ -1,7 +1,7 @@
-"""Files of this machine as an end of a transfer.
+"""Local files as an end of a transfer.
 
-A file appears under its name whole, with its time and mode, or not at all. Symbolic links, devices and sockets are left
-out. Disk work happens on threads, never on the event loop.
+A file appears under its name complete, with its time and mode, or not at all. Symbolic links, devices and sockets are
+left out. Disk work runs on threads, never on the event loop.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from grid.transfer.ends import (
 )
 
 LISTED_AT_ONCE = 500
-"""Entries of a directory that one call on a thread looks at."""
+"""Entries of a directory examined in one call on a thread."""
 
 UNSETTLED = "it was written a moment ago"
 
 MODES = 0o777
 PARTIAL = ".grid-partial-"
-"""Marks files that are not complete; a listing leaves them out."""
+"""Marks incomplete files; a listing omits them."""
 
 
 class LocalEnd:
-    """A file or a directory of this machine."""
+    """A local file or directory."""
 
     def __init__(
         self, path: str, *, is_target: bool = False, is_settled: Callable[[str, os.stat_result], bool] | None = None
     ) -> None:
-        """is_target: a listing removes what killed transfers left behind. is_settled: whether a file is taken yet."""
+        """is_target: a listing removes leftovers of killed transfers. is_settled: whether a file may be sent yet."""
         self._path = os.path.abspath(os.path.expanduser(path))
         self._is_settled = is_settled or _always
         self._is_target = is_target
         self.label = path
 
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:
-        """Every regular file below the path; NotThereError, OSError."""
+        """Yield every regular file below the path; NotThereError, OSError."""
         with as_end_errors(self.label):
             status = await asyncio.to_thread(os.stat, self._path)
         if not stat.S_ISDIR(status.st_mode):
@@ -65,7 +65,7 @@ class LocalEnd:
                 yield found
 
     async def open(self, entry: Entry) -> OpenedSource:
-        """Open the file; one that is no regular file any more is refused."""
+        """Open the file; refuse it if it is no longer a regular file."""
         path = self._path
         if os.path.isdir(path):
             path = os.path.join(path, entry.name)
@@ -80,18 +80,18 @@ class LocalEnd:
         return _OpenedFile(descriptor, _entry(entry.name, status), self._shown(entry.name))
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: nothing is held open."""
 
     def refuse(self, name: str) -> str | None:
-        """What no file system takes, and what would lead out of the directory."""
+        """Names that no file system accepts, or that would lead out of the directory."""
         return refuse_name(name)
 
     async def adopt(self, opened: OpenedSource) -> str | None:
-        """Never: bytes have to be written."""
+        """None: the bytes must be written."""
         return None
 
     async def store(self, entry: Entry, body: Body) -> str:
-        """Write beside the place, sync, and rename."""
+        """Write to a temporary file, sync, and rename."""
         path = os.path.join(self._path, entry.name)
         partial = await asyncio.to_thread(_begin, path)
         try:
@@ -108,15 +108,15 @@ class LocalEnd:
         return ""
 
     def is_stored(self, name: str) -> bool:
-        """Every file is."""
+        """Always true: every stored file is in place."""
         return True
 
     async def settle(self, stored: Sequence[tuple[Entry, str]]) -> Mapping[str, GridError]:
-        """Files are in their places already."""
+        """Do nothing: files are already in place."""
         return {}
 
     async def remove(self, name: str) -> None:
-        """Remove the file, and directories that are empty then."""
+        """Remove the file, and directories that become empty."""
         path = os.path.join(self._path, name)
         await asyncio.to_thread(_remove, path, self._path)
 
@@ -125,7 +125,7 @@ class LocalEnd:
 
 
 class _OpenedFile:
-    """An open file of this machine."""
+    """An open local file."""
 
     shortcut: object = None
 
@@ -150,13 +150,13 @@ class _OpenedFile:
 
 
 class _Partial:
-    """A file that is being written."""
+    """A file being written."""
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path, self.descriptor = path, descriptor
 
     def finish(self, entry: Entry, size: int) -> None:
-        """Give it its length, mode and time, and make it durable."""
+        """Set its length, mode and time, and make it durable."""
         os.ftruncate(self.descriptor, size)
         if entry.mode is not None:
             os.fchmod(self.descriptor, entry.mode & MODES)
@@ -199,7 +199,7 @@ async def _fill(descriptor: int, body: Body) -> None:
 
 
 def _write_at(descriptor: int, offset: int, piece: Buffer) -> None:
-    """Write a piece; one that is all zeros stays a hole."""
+    """Write a piece; leave a hole for one that is all zeros."""
     data = bytes(piece)
     if data.count(0) == len(data):
         return
@@ -224,7 +224,7 @@ def _remove(path: str, root: str) -> None:
 
 
 def _walk(root: str, is_settled: Callable[[str, os.stat_result], bool], *, sweep: bool) -> Iterator[Entry | LeftOut]:
-    """Every file below a directory; the names of one directory at a time are all that is kept."""
+    """Yield every file below a directory, keeping the names of one directory at a time."""
     waiting, gaps = [""], list[LeftOut]()
     while waiting:
         below = waiting.pop()
@@ -251,7 +251,7 @@ def _walk(root: str, is_settled: Callable[[str, os.stat_result], bool], *, sweep
 
 
 def _remove_abandoned(path: str) -> None:
-    """Remove a file that is not complete, unless a process that writes it still holds its lock."""
+    """Remove an incomplete file unless its writer still holds the lock."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:

@@ -1,6 +1,6 @@
-"""Accounts of object stores: environment variables and profiles, as the aws tools have them.
+"""Accounts of object stores, from environment variables and profiles as the AWS tools use them.
 
-It reads the user's configuration files, and never puts what it finds there into a message.
+It reads the user's configuration files, and never puts their contents into a message.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"
 
 
 def store_arguments(scheme: str) -> dict[str, Any]:
-    """What a store of obstore is made with, beside its bucket; ConfigError."""
+    """Arguments of obstore for a store, besides its bucket; ConfigError."""
     arguments: dict[str, Any] = {
-        # The whole of a large object comes in one answer: what is limited is silence, not the time that it takes.
+        # A large object arrives as one answer, so limit its silence rather than its duration.
         "client_options": {"timeout": timedelta(days=7), "read_timeout": timedelta(seconds=60), "allow_http": True},
-        # The engine of a transfer tries again itself, and says so.
+        # The transfer engine retries by itself, and reports that.
         "retry_config": {"max_retries": 2, "retry_timeout": timedelta(seconds=20)},
     }
     if scheme == "s3":
@@ -39,7 +39,7 @@ def store_arguments(scheme: str) -> dict[str, Any]:
 
 
 def s3_account(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Keys, region and endpoint for S3: what the environment says, then what the profile says; ConfigError."""
+    """Keys, region and endpoint for S3, from the environment first and then the profile; ConfigError."""
     found: dict[str, Any] = {}
     profile = environment.get("AWS_PROFILE") or environment.get("AWS_DEFAULT_PROFILE")
     if profile or "AWS_ACCESS_KEY_ID" not in environment:

@@ -1,8 +1,8 @@
-"""Object stores as ends of a transfer: s3://, gs:// and az://, through obstore.
+"""Object stores, s3://, gs:// and az://, as ends of a transfer, through obstore.
 
-Keys are names, with a prefix that ends with a slash; time, mode and content type travel as metadata of the object, the
-time as rclone writes it. An object appears whole or not at all. Reads name the entity tag of the first answer, so that an
-object which changes in between is noticed.
+Names are keys below a prefix that ends with a slash. Time, mode and content type are stored as metadata of the object,
+the time in rclone's format. An object appears complete or not at all. Reads require the entity tag of the first answer,
+which reveals changes in between.
 """
 
 from __future__ import annotations
@@ -35,20 +35,23 @@ LISTED_AT_ONCE = 1000
 PART_SIZE = 8 * 2**20
 PARTS_AT_ONCE = 4
 MAX_PARTS = 10_000
-"""Of an S3 upload."""
+"""Parts of an S3 upload."""
 
 MAX_KEY_BYTES = 1024
 
 _KEY_PROBLEM = re.compile("InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|InvalidToken|TokenRefreshRequired")
 _STATUS = re.compile(r"status code: ([0-9]{3})")
 _PASSING = (408, 425, 429)
-"""Refusals that may pass."""
+"""Statuses after which retrying may help."""
 
 _HEADERS = ("Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition", "Cache-Control")
 
 
 def open_object_end(url: str, *, is_target: bool = False) -> ObjectEnd:
-    """The end of a URL `scheme://bucket/prefix`; MissingExtraError, ConfigError. is_target: it names no single object."""
+    """The end for `scheme://bucket/prefix`; MissingExtraError, ConfigError.
+
+    is_target: the URL names no single object.
+    """
     try:
         from obstore import store as stores
     except ImportError:
@@ -63,14 +66,16 @@ def open_object_end(url: str, *, is_target: bool = False) -> ObjectEnd:
 
 
 class ObjectEnd:
-    """The objects below a prefix of a bucket, or one object."""
+    """The objects below a prefix of a bucket, or a single object."""
 
     def __init__(self, store: ObjectStore, prefix: str, label: str, *, is_target: bool = False) -> None:
         self._store, self._prefix, self.label, self._is_target = store, prefix, label, is_target
         self._is_single = False
 
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:
-        """Every object below the prefix, or the object that has its name; NotThereError, PassingError, EndError."""
+        """Yield every object below the prefix, or the object of exactly that name; NotThereError, PassingError,
+        EndError.
+        """
         import obstore
 
         count = 0
@@ -87,21 +92,21 @@ class ObjectEnd:
             yield _entry(self._prefix.rpartition("/")[2], meta)
 
     async def open(self, entry: Entry) -> OpenedSource:
-        """Ask for the object; its body is not read yet."""
+        """Request the object, but do not read its body yet."""
         import obstore
 
         key, shown = self._key(entry.name), f"{self.label.rstrip('/')}/{entry.name}"
         with _as_end_errors(shown):
-            # One that changed since it was listed is sent as it is now; its other ranges name the tag of this answer.
+            # If it changed since it was listed, send its current version; further ranges require this answer's tag.
             result = await obstore.get_async(self._store, key)
             found = _entry(entry.name, result.meta)
         return _OpenedObject(self._store, key, _with_attributes(found, result.attributes), shown, result)
 
     async def close(self) -> None:
-        """Connections end with the store."""
+        """Do nothing: connections end with the store."""
 
     def refuse(self, name: str) -> str | None:
-        """Keys are UTF-8 of a limited length, and tools take '..' and empty names for paths."""
+        """Keys are UTF-8 of limited length, and tools interpret '..' and empty names as paths."""
         try:
             size = len(self._key(name).encode("utf-8"))
         except UnicodeEncodeError:
@@ -113,11 +118,11 @@ class ObjectEnd:
         return None
 
     async def adopt(self, opened: OpenedSource) -> str | None:
-        """Never: bytes have to be sent."""
+        """None: the bytes must be sent."""
         return None
 
     async def store(self, entry: Entry, body: Body) -> str:
-        """Put the object: in one request if it is small, in parts otherwise."""
+        """Store the object, in one request if it is small, otherwise in parts."""
         import obstore
 
         key, attributes = self._key(entry.name), _attributes(entry)
@@ -137,11 +142,11 @@ class ObjectEnd:
         return ""
 
     def is_stored(self, name: str) -> bool:
-        """Every file is."""
+        """Always true: every stored object is in place."""
         return True
 
     async def settle(self, stored: Sequence[tuple[Entry, str]]) -> Mapping[str, GridError]:
-        """Objects are in their places already."""
+        """Do nothing: objects are already in place."""
         return {}
 
     async def remove(self, name: str) -> None:
@@ -168,7 +173,7 @@ class ObjectEnd:
 
 
 class _OpenedObject:
-    """An object that was asked for: the first read takes the answer that is there, others ask for ranges."""
+    """A requested object: the first read uses the open answer, others request ranges."""
 
     shortcut: object = None
 
@@ -191,13 +196,14 @@ class _OpenedObject:
                 if self.entry.tag:
                     options["if_match"] = self.entry.tag
                 result = await obstore.get_async(self._store, self._key, options=options)
-                if self.entry.tag and (result.meta["e_tag"] or "") != self.entry.tag:  # Not every server minds.
+                # Some servers ignore the condition.
+                if self.entry.tag and (result.meta["e_tag"] or "") != self.entry.tag:
                     raise SourceChangedError(f"{self._shown} changed while it was read")
             async for piece in result.stream(min_chunk_size=PIECE_SIZE):
                 yield piece
 
     async def require_unchanged(self) -> None:
-        """Each request named the entity tag; without one the object is looked at again."""
+        """Compare the object if it has no entity tag; otherwise each request required it."""
         if self.entry.tag:
             return
         import obstore
@@ -213,7 +219,7 @@ class _OpenedObject:
 
 @contextmanager
 def _as_end_errors(shown: str) -> Iterator[None]:
-    """What obstore raises, as errors of ends; its own texts are long, and quote whole requests."""
+    """Translate obstore's errors; its own messages are long and quote whole requests."""
     from obstore import exceptions
 
     try:
@@ -235,7 +241,7 @@ def _as_end_errors(shown: str) -> Iterator[None]:
 
 
 def _of_generic(shown: str, text: str) -> EndError:
-    """What the client did not sort: answers with a status, lost connections, and what it could not make sense of."""
+    """Classify the client's generic errors: statuses, lost connections, and malformed answers."""
     if problem := _KEY_PROBLEM.search(text):
         return EndError(f"{shown}: the server does not accept these credentials ({problem[0]})")
     found = _STATUS.search(text)
@@ -248,7 +254,7 @@ def _of_generic(shown: str, text: str) -> EndError:
 
 
 def _short(text: str) -> str:
-    """The reason alone: neither the request, which is quoted before it, nor the values of the program behind it."""
+    """The reason alone, without the quoted request and internal values."""
     text = text.partition("Debug source:")[0]
     return " ".join((text.partition(" - ")[2] or text).split())[:200]
 
@@ -261,7 +267,7 @@ def _entry(name: str, meta: Any) -> Entry:  # noqa: ANN401 - a TypedDict of obst
 
 
 def _with_attributes(entry: Entry, attributes: Mapping[str, str]) -> Entry:
-    """The entry with its metadata, and the time and mode that are noted there."""
+    """The entry with the time and mode recorded in its metadata."""
     from attrs import evolve
 
     kept = {name: value for name, value in attributes.items() if name not in ("mtime", "mode")}
@@ -277,7 +283,7 @@ def _with_attributes(entry: Entry, attributes: Mapping[str, str]) -> Entry:
 
 
 def _attributes(entry: Entry) -> Any:  # noqa: ANN401 - obstore's union of names
-    """The metadata of a new object: headers that S3 knows, and the user's, which must be ASCII."""
+    """The metadata of a new object: headers known to S3, and the user's, which must be ASCII."""
     kept = {name: value for name, value in entry.attributes.items() if name in _HEADERS or value.isascii()}
     if entry.mtime_ns is not None:
         kept["mtime"] = f"{entry.mtime_ns // 10**9}.{entry.mtime_ns % 10**9:09}"

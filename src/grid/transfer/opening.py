@@ -1,6 +1,6 @@
-"""The ends that the arguments of a transfer name: URLs, paths of this machine, and paths of the grid.
+"""Opens the ends that a transfer's arguments name: URLs, local paths, and paths on the grid.
 
-It owns how an argument is read. What is on the grid is found by a function that the command line brings along.
+It owns the parsing of arguments. The command line supplies the function that opens paths on the grid.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ SCHEMES = (*OBJECT_SCHEMES, "sftp", "http", "https")
 
 
 class OpenOther(Protocol):
-    """Opens what is no URL."""
+    """Opens an argument that is not a URL."""
 
     def __call__(self, text: str, *, is_target: bool) -> TargetEnd:
-        """The end of a path of this machine or of the grid."""
+        """The end of a local path or a path on the grid."""
 
 
 def scheme_of(text: str) -> str:
-    """The scheme if the argument is a URL of a kind that is known; "" otherwise."""
+    """The argument's scheme if it is a URL of a known kind; "" otherwise."""
     scheme, found, _ = text.partition("://")
     return scheme.lower() if found and scheme.lower() in SCHEMES else ""
 
 
 def choose_streams(sources: Sequence[str], target: str, is_remote: Callable[[str], bool]) -> int:
-    """Ranges of a file to read at once where nobody said how many. is_remote: whether what is no URL is on the grid.
+    """The default number of parallel ranges per file. is_remote: whether an argument that is not a URL is on the grid.
 
-    A disk gives its bytes no faster to many readers, unless they are written in any order as well.
+    A disk is no faster for several readers, unless the target can also be written in any order.
     """
 
     def is_disk(text: str) -> bool:
@@ -49,7 +49,7 @@ def choose_streams(sources: Sequence[str], target: str, is_remote: Callable[[str
 
 
 def open_source(text: str, open_other: OpenOther) -> SourceEnd:
-    """A source. open_other: opens what is no URL. MissingExtraError, ConfigError, EndError."""
+    """Open a source. open_other: opens what is not a URL. MissingExtraError, ConfigError, EndError."""
     if scheme_of(text) in ("http", "https"):
         from grid.transfer.http_end import HttpEnd
 
@@ -58,7 +58,7 @@ def open_source(text: str, open_other: OpenOther) -> SourceEnd:
 
 
 def open_target(text: str, open_other: OpenOther) -> TargetEnd:
-    """The target; a web server is none."""
+    """Open the target, which cannot be a web server."""
     if scheme_of(text) in ("http", "https"):
         raise EndError(f"{scheme_of(text)}:// can only be a source")
     return _open(text, open_other, is_target=True)
@@ -79,7 +79,7 @@ def _open(text: str, open_other: OpenOther, *, is_target: bool) -> TargetEnd:
 
 @frozen(kw_only=True)
 class Request:
-    """A transfer as it was asked for. arguments: as they were written, which name its journal."""
+    """A requested transfer. arguments: as typed; they determine its journal."""
 
     sources: Sequence[str]
     target: str
@@ -88,7 +88,10 @@ class Request:
 
 
 async def transfer(request: Request, open_other: OpenOther, observer: Observer) -> Outcome:
-    """Open the ends and the journal, run, and close them. BusyError, and the errors of opening and listing."""
+    """Open the ends and the journal, run the transfer, and close them.
+
+    BusyError, and the errors of opening and listing.
+    """
     sources = [open_source(text, open_other) for text in request.sources]
     target = open_target(request.target, open_other)
     try:
@@ -106,7 +109,7 @@ async def transfer(request: Request, open_other: OpenOther, observer: Observer) 
 
 
 def limit(schedule: Schedule | None) -> Callable[[int], float]:
-    """Counts bytes that go now; the seconds to wait after them."""
+    """A function that counts bytes about to be sent, and returns the seconds to wait after them."""
     if schedule is None:
         return lambda count: 0.0
     return RateLimit(schedule, time.monotonic, lambda: minute_of(time.time())).take

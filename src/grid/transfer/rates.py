@@ -1,6 +1,6 @@
-"""Limits of a transfer: bytes a second, by the time of day, and bytes in memory.
+"""Limits of a transfer: bytes per second, by the time of day, and bytes in memory.
 
-The schedule is written as for rclone: `10M`, or `08:00,512k 19:00,10M 23:00,off`. Time enters through a clock.
+Schedules use rclone's syntax: `10M`, or `08:00,512k 19:00,10M 23:00,off`. Time comes from a clock.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from grid.node.quantities import parse_size
 
 _TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
 BURST_S = 0.25
-"""Seconds of the rate that may go out at once."""
+"""Seconds' worth of bytes that may be sent at once."""
 
 
 @frozen
 class Schedule:
-    """Bytes a second from each minute of the day on; None: no limit."""
+    """The rate in bytes per second from each minute of the day on; None: no limit."""
 
     steps: Sequence[tuple[int, int | None]]
 
     def rate_at(self, minute: int) -> int | None:
-        """The limit at a minute of the day: that of the last step before it, which may be one of the day before."""
+        """The limit at a minute of the day: that of the last step before it, possibly on the previous day."""
         before = [rate for begin, rate in self.steps if begin <= minute]
         return before[-1] if before else self.steps[-1][1]
 
 
 def parse_schedule(text: str) -> Schedule:
-    """A limit for the whole day, or steps; ValueError."""
+    """Parse a single limit or steps; ValueError."""
     words = text.split()
     if len(words) == 1 and "," not in words[0]:
         return Schedule([(0, _rate(words[0]))])
@@ -65,7 +65,7 @@ def minute_of(unix_time: float) -> int:
 
 
 class RateLimit:
-    """Lets bytes pass at the rate of a schedule, for all files together."""
+    """Limits all files together to the rate of a schedule."""
 
     def __init__(self, schedule: Schedule, now: Callable[[], float], minute: Callable[[], int]) -> None:
         """now: monotonic seconds. minute: of the day, local time."""
@@ -73,7 +73,7 @@ class RateLimit:
         self._free_at = now()
 
     def take(self, count: int) -> float:
-        """Count bytes that go now; seconds to wait after them."""
+        """Count bytes about to be sent; return the seconds to wait after them."""
         rate = self._schedule.rate_at(self._minute())
         now = self._now()
         if rate is None:
@@ -84,7 +84,7 @@ class RateLimit:
 
 
 class ByteBudget:
-    """Memory for files on their way: those that do not fit wait, in order."""
+    """Memory for files in transit. Those that do not fit wait in order."""
 
     def __init__(self, size: int) -> None:
         self._size = self._left = size
@@ -93,7 +93,7 @@ class ByteBudget:
 
     @asynccontextmanager
     async def hold(self, size: int) -> AsyncIterator[None]:
-        """Keep room for the block; more than there is at all counts as all of it."""
+        """Hold memory for the block. A size beyond the total counts as the total."""
         size = min(size, self._size)
         async with self._turn, self._changed:
             await self._changed.wait_for(lambda: self._left >= size)

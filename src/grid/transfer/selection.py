@@ -1,6 +1,6 @@
-"""Which paths are meant by patterns, in the language of .gitignore: --include, --exclude, and .gridignore. Pure.
+"""Selects paths by patterns in .gitignore syntax: --include, --exclude, and .gridignore. Pure.
 
-Every command that chooses files chooses them here (decision 330). A path is its names from the top, with slashes between.
+Every command that selects files uses this (decision 330). A path consists of names from the top, separated by slashes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_PATTERN = 4096
 """Characters of one pattern."""
 
 MAX_STARS = 8
-"""Wildcards in a pattern of a .gridignore, which anybody may have written: matching takes time to that power."""
+"""Wildcards per pattern of a .gridignore, which anybody may have written: matching time grows with that power."""
 
 MAX_IGNORE_FILE = 64 * 1024
 """Bytes of a .gridignore."""
@@ -25,18 +25,18 @@ MAX_IGNORE_FILE = 64 * 1024
 
 @frozen
 class Patterns:
-    """Some patterns of which the last one that matches decides."""
+    """A list of patterns, of which the last match decides."""
 
     _spec: GitIgnoreSpec = field(repr=False)
 
     def decide(self, path: str, *, is_directory: bool = False) -> bool | None:
-        """Whether the path, or a directory above it, is meant; None if no pattern says anything of it."""
+        """Whether the path, or a directory above it, is matched; None if no pattern applies."""
         return self._spec.check_file(f"{path}/" if is_directory else path).include
 
 
 @frozen
 class Selection:
-    """What --include and --exclude say. An excluded path stays out, even if it is included."""
+    """The selection of --include and --exclude. An excluded path stays out, even if it is included."""
 
     include: Patterns | None = None
     exclude: Patterns | None = None
@@ -50,17 +50,17 @@ class Selection:
         return self.include is None or self.include.decide(path, is_directory=is_directory) is True
 
     def takes(self, path: str) -> bool:
-        """Whether a file is to be copied."""
+        """Whether to copy a file."""
         return self.includes(path) and not self.excludes(path)
 
 
 def parse_selection(include: Iterable[str], exclude: Iterable[str]) -> Selection:
-    """The selection of these patterns; ValueError for one that says nothing or cannot be understood."""
+    """Parse the patterns; ValueError for an empty or malformed one."""
     return Selection(_parse_options(include), _parse_options(exclude))
 
 
 def parse_ignore_file(text: str) -> Patterns | None:
-    """The patterns of a .gridignore, None if it has none; ValueError, which names the line."""
+    """Parse a .gridignore; None if it has no patterns. ValueError, which names the line."""
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
         if sum(map(line.count, "*?[")) > MAX_STARS or len(line) > MAX_PATTERN:
@@ -75,7 +75,7 @@ def parse_ignore_file(text: str) -> Patterns | None:
 
 
 def _parse_options(texts: Iterable[str]) -> Patterns | None:
-    """Patterns of options: `#` and `!` at the beginning are themselves."""
+    """Parse options' patterns, in which a leading `#` or `!` is literal."""
     lines = []
     for text in texts:
         if not any(part not in ("", ".", "..") for part in text.strip().split("/")):

@@ -1,7 +1,7 @@
 """Files of SFTP servers as an end of a transfer, through asyncssh.
 
-Keys, the agent, known hosts and jump hosts are those of ~/.ssh, as for `ssh`; no password is ever asked for. A file
-appears under its name whole, with its time and mode, or not at all.
+Keys, the agent, known hosts and jump hosts come from ~/.ssh, as for `ssh`; it never asks for a password. A file appears
+under its name complete, with its time and mode, or not at all.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
 CONNECT_S = 30
 SILENCE_S = 60.0
-"""How long a server may take to answer one request."""
+"""Seconds that a server may take to answer one request."""
 
 Answer = Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]
 """Awaits the answer to one request; TimeoutError."""
 
 
 def open_sftp_end(url: str) -> SftpEnd:
-    """The end of `sftp://user@host:port/path`; MissingExtraError, EndError."""
+    """The end for `sftp://user@host:port/path`; MissingExtraError, EndError."""
     try:
         import asyncssh  # noqa: F401
     except ImportError:
@@ -56,14 +56,14 @@ def open_sftp_end(url: str) -> SftpEnd:
     if parts.password:
         raise EndError(f"{parts.hostname}: passwords in URLs are not supported; use a key or the agent")
     path = unquote(parts.path)
-    # As for curl and lftp: /~/ is the home directory, anything else counts from the root.
+    # As in curl and lftp, /~/ is the home directory; anything else is absolute.
     path = path.removeprefix("/~/") if path.startswith("/~/") else path or "/"
     shown = f"sftp://{parts.hostname}{parts.path}"
     return SftpEnd(parts.hostname, parts.port, parts.username, path.rstrip("/") or "/", shown)
 
 
 class SftpEnd:
-    """A file or a directory of a server, over one connection that is made again when it is lost."""
+    """A file or directory of a server, over one connection that is reopened when it is lost."""
 
     def __init__(self, host: str, port: int | None, user: str | None, path: str, label: str) -> None:
         self._host, self._port, self._user, self._path, self.label = host, port, user, path, label
@@ -73,7 +73,7 @@ class SftpEnd:
         self._is_single = False
 
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:
-        """Every regular file below the path; NotThereError, PassingError, EndError."""
+        """Yield every regular file below the path; NotThereError, PassingError, EndError."""
         client = await self._sftp()
         with _as_end_errors(self.label):
             facts = await self._answer(client.stat(self._path))
@@ -114,7 +114,7 @@ class SftpEnd:
         return _OpenedRemote(file, _entry(entry.name, facts), shown, self._answer)
 
     async def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         connection, self._connection, self._client = self._connection, None, None
         if connection is not None:
             connection.close()
@@ -122,15 +122,15 @@ class SftpEnd:
                 await asyncio.wait_for(connection.wait_closed(), CONNECT_S)
 
     def refuse(self, name: str) -> str | None:
-        """What no file system takes, and what would lead out of the directory."""
+        """Names that no file system accepts, or that would lead out of the directory."""
         return refuse_name(name)
 
     async def adopt(self, opened: OpenedSource) -> str | None:
-        """Never: bytes have to be sent."""
+        """None: the bytes must be sent."""
         return None
 
     async def store(self, entry: Entry, body: Body) -> str:
-        """Write beside the place, and rename."""
+        """Write to a temporary file, and rename."""
         client, path, shown = await self._sftp(), self._place(entry.name), self._shown(entry.name)
         folder = path.rpartition("/")[0] or ("/" if path.startswith("/") else ".")
         partial = f"{folder}/{PARTIAL}{secrets.token_hex(8)}"
@@ -167,11 +167,11 @@ class SftpEnd:
         await self._answer(client.posix_rename(partial, path))
 
     def is_stored(self, name: str) -> bool:
-        """Every file is."""
+        """Always true: every stored file is in place."""
         return True
 
     async def settle(self, stored: Sequence[tuple[Entry, str]]) -> Mapping[str, GridError]:
-        """Files are in their places already."""
+        """Do nothing: files are already in place."""
         return {}
 
     async def remove(self, name: str) -> None:
@@ -184,7 +184,7 @@ class SftpEnd:
             return
 
     async def _sftp(self) -> asyncssh.SFTPClient:
-        """The client, connected; PassingError, EndError."""
+        """The connected client; PassingError, EndError."""
         import asyncssh
 
         async with self._connecting:
@@ -202,7 +202,10 @@ class SftpEnd:
             return self._client
 
     async def _answer(self, request: Awaitable[Any]) -> Any:  # noqa: ANN401
-        """The answer to a request. TimeoutError if the server stalls: the connection is given up then, and made again."""
+        """Await the answer to a request.
+
+        TimeoutError if the server stalls; then the connection is dropped and later reopened.
+        """
         connection = self._connection
         try:
             with cancelled_as_error("the server"):
@@ -276,7 +279,7 @@ def _ssh_errors() -> tuple[type[BaseException], ...]:
 
 
 def _say_nothing_of_lost_requests() -> None:
-    """Keep the event loop from complaining of requests that asyncssh made side by side and looked at only the first of."""
+    """Keep the event loop from warning about parallel requests of asyncssh of which it awaited only the first."""
     import asyncssh
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -297,7 +300,7 @@ def _unsupported() -> type[BaseException]:
 
 @contextmanager
 def _as_end_errors(shown: str) -> Iterator[None]:
-    """What asyncssh raises, as errors of ends."""
+    """Translate asyncssh's errors to those of ends."""
     import asyncssh
 
     try:

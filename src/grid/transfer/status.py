@@ -1,6 +1,6 @@
-"""What a transfer or a watch is doing, read from its journal by another process.
+"""The status of a transfer or watch, read from its journal by another process.
 
-It changes nothing, and waits for nobody: the process that works may go on meanwhile.
+It changes nothing and waits for nobody; the working process may continue meanwhile.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from grid.errors import ConfigError
 from grid.transfer.journal import DONE, FAILED, STORED, name_of
 
 SHOWN_COUNT = 100
-"""Files that are named of each kind."""
+"""Files listed of each kind."""
 
 
 @frozen(kw_only=True)
@@ -30,7 +30,10 @@ class FileUnderWay:
 
 @frozen(kw_only=True)
 class JournalStatus:
-    """is_running: whether a process uses the journal now. stored: files whose links are yet to be made. failures: names, and why."""
+    """is_running: a process uses the journal now. stored: files whose links are not made yet.
+
+    failures: names and reasons.
+    """
 
     is_running: bool
     done: int
@@ -41,7 +44,7 @@ class JournalStatus:
 
 
 def read_status(path: Path) -> JournalStatus:
-    """What a journal says now; ConfigError if there is none, or if it cannot be read."""
+    """Read a journal's current status; ConfigError if it does not exist or cannot be read."""
     if not path.exists():
         raise ConfigError("there is no journal of these two: nothing has been stored yet")
     is_running = _is_locked(path.with_suffix(".lock"))
@@ -72,7 +75,7 @@ def read_status(path: Path) -> JournalStatus:
 
 
 def _is_locked(path: Path) -> bool:
-    """Whether another process holds the lock of a journal."""
+    """Whether another process holds the journal's lock."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

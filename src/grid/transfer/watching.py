@@ -1,7 +1,8 @@
-"""A folder that is watched: pass by pass, what has become quiet is sent, and what was sent is checked.
+"""Watches a folder: each pass sends the files that have settled, and checks what was sent.
 
-It owns when a file counts as complete, the order of the passes, and how long to wait between them. A pass is a transfer with a journal, so that a watch
-that was killed goes on where it was. Errors of a pass never end the watch, unless the first one could not begin.
+It owns when a file counts as complete, the order of the passes, and the pauses between them. A pass is a transfer with
+a journal, so a killed watch resumes where it was. Errors of a pass never end the watch, unless the first one could not
+begin.
 """
 
 from __future__ import annotations
@@ -26,22 +27,22 @@ if TYPE_CHECKING:
     from grid.transfer.grid_session import Doubt
 
 CHECKED_TOGETHER = 256
-"""Files whose checks are begun together."""
+"""Files whose checks start together."""
 TOLD_COUNT = 10_000
-"""Warnings that are remembered, so that none is repeated with every pass."""
+"""Warnings remembered, so none is repeated in every pass."""
 
 Facts = tuple[int, int, int]
 
 Check = Callable[[Sequence[str]], Awaitable["Mapping[str, Doubt]"]]
-"""Asks for files by their names: why each that is doubtful is not known to be whole."""
+"""Checks files by name, and returns why each doubtful one is not known to be healthy."""
 Sleep = Callable[[float], Awaitable[None]]
 
 
 class Settling:
-    """Which files have been quiet for long enough: neither their contents nor their facts changed for a while.
+    """Decides which files have settled: neither their contents nor their attributes changed for a while.
 
-    The status time says so: every write sets it, and no program can set it back. Where times lie in the future, what
-    counts is how long this process has seen them unchanged. Memory: what is not quiet yet.
+    The change time (ctime) tells: every write sets it, and no program can set it back. If times lie in the future, what
+    counts is how long this process has seen them unchanged. Memory: the files that have not settled.
     """
 
     def __init__(
@@ -50,22 +51,22 @@ class Settling:
         unix_ns: Callable[[], int] = time.time_ns,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """quiet_s: how long a file has to be quiet. unix_ns, now: the clock of the files, and one that never jumps."""
+        """quiet_s: seconds without a change. unix_ns, now: the files' clock, and a monotonic one."""
         self._quiet_s, self._unix_ns, self._now = quiet_s, unix_ns, now
         self._before: dict[str, tuple[Facts, float]] = {}
         self._waiting: dict[str, tuple[Facts, float]] = {}
 
     @property
     def waiting_count(self) -> int:
-        """How many files of this pass were not quiet yet."""
+        """How many files of this pass have not settled."""
         return len(self._waiting)
 
     def begin(self) -> None:
-        """Begin a pass: what it does not look at is forgotten."""
+        """Begin a pass; files that it does not look at are forgotten."""
         self._before, self._waiting = self._waiting, {}
 
     def is_settled(self, name: str, status: os.stat_result) -> bool:
-        """Whether the file has been quiet for long enough."""
+        """Whether the file has settled."""
         past = [moment for moment in (status.st_mtime_ns, status.st_ctime_ns) if moment <= self._unix_ns()]
         if past and self._unix_ns() - max(past) >= self._quiet_s * 1e9:
             return True
@@ -81,7 +82,7 @@ class Settling:
 
 @frozen(kw_only=True)
 class Watched:
-    """What a watch is of. check: None if what is stored is not checked. slow: as for a transfer."""
+    """The subject of a watch. check: None to check nothing. slow: as for a transfer."""
 
     folder: str
     target: TargetEnd
@@ -105,7 +106,10 @@ class FolderWatch:
         self._has_listed = self._has_checked = False
 
     async def once(self) -> Outcome:
-        """Send what is quiet and new, and check it; what is found not to be whole is sent once more. The errors of a transfer."""
+        """Send settled new files and check them; files found damaged are sent once more.
+
+        Raises the errors of a transfer.
+        """
         outcome = await self._send()
         wrong = await self._check()
         if wrong:
@@ -115,7 +119,10 @@ class FolderWatch:
         return outcome
 
     async def run(self, every_s: float, passed: Callable[[Outcome], None], sleep: Sleep = asyncio.sleep) -> None:
-        """Look again and again, until cancelled. every_s: from one pass to the next. The errors of a first pass that no later one could better."""
+        """Repeat passes until cancelled. every_s: from one pass to the next.
+
+        Raises errors of the first pass that no later pass could overcome.
+        """
         attempt = 0
         while True:
             try:
@@ -150,7 +157,10 @@ class FolderWatch:
         return outcome
 
     async def _check(self) -> dict[str, str]:
-        """What is wrong with files that are not whole: of all that are done the first time, of new ones from then on."""
+        """What is wrong with files that are not healthy.
+
+        The first pass checks all done files, later ones only new files.
+        """
         fresh, self._fresh = self._fresh, []
         if self._watched.check is None:
             return {}
@@ -167,7 +177,7 @@ class FolderWatch:
         return wrong
 
     async def _check_batch(self, check: Check, names: Sequence[str]) -> dict[str, str]:
-        """Check files side by side. Those that lack something are sent again, those not known are checked again."""
+        """Check files in parallel. Damaged ones are sent again; doubtful ones are checked again."""
         found = await check(names)
         certain = [name for name, doubt in found.items() if doubt.is_certain]
         rows = [self._watched.journal.find(self._folder.label, name) for name in certain]
@@ -195,7 +205,7 @@ class FolderWatch:
 
 
 def _joined(first: Outcome, second: Outcome) -> Outcome:
-    """Two passes as one. What failed in the first one was tried again in the second."""
+    """Two passes as one. Failures of the first were retried in the second."""
     return evolve(
         second,
         copied=first.copied + second.copied,
