@@ -65,9 +65,7 @@ def create_storage(path: Path, new: NewStorage) -> None:
     lines = [*_node_section(new.nickname, new.listening), "", "[storage]", "enabled = true"]
     lines.append(f"reserved_space = {_escape(new.reserved_space)}")
     if new.durability != "full":
-        lines.append(
-            f"durability = {_escape(new.durability)}"
-        )  # 1.20 does not run a node whose file has unknown keys.
+        lines.append(f"durability = {_escape(new.durability)}")  # 1.20 does not run a node whose file has unknown keys.
     if new.directory:
         lines.append(f"storage_dir = {_escape(new.directory)}")
     _create(path, "client", lines, new.introducer_furl)

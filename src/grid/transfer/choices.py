@@ -23,9 +23,7 @@ from grid.errors import (
 from grid.transfer.ends import EndError, Entry, PassingError
 
 Comparison = Literal["time", "size", "checksum", "update"]
-"""How to compare a file with the target's: by size and time, by size alone, by tags, or by whether the target's is
-older.
-"""
+"""How to compare a file with the target's: by size and time, size alone, tags, or whether the target's is older."""
 
 Mode = Literal["auto", "stream", "chunked", "chunked-stream"]
 
