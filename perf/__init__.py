@@ -1,4 +1,4 @@
-"""The benchmark harness: named campaigns, real grids of processes side by side, raw samples, honest statistics.
+"""The benchmark harness: named campaigns, real process grids side by side, raw samples, and sound statistics.
 
 python -m perf run put-get
 python -m perf report RECORDS

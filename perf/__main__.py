@@ -28,11 +28,11 @@ from perf.runs.doctor import add_doctor
 from perf.soak.command import add_soak
 
 TIMELINES_DRAWN = 6
-"""Pictures of outliers in one report, of each record."""
+"""Timelines of outliers drawn for each record of a report."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The exit status: 0 if all that was asked was done and nothing failed, 1 otherwise, 2 for wrong usage."""
+    """Return the exit status: 0 if everything requested succeeded, 1 otherwise, 2 for wrong usage."""
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
@@ -72,7 +72,7 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _pictures(record: Record, stem: Path) -> list[Path]:
-    """One of the record, if there is anything to draw, and one of each of its timelines."""
+    """A picture of the record, if there is anything to draw, and one of each of its timelines."""
     from perf.reports.plot import plot, plot_timeline
 
     drawn = []
@@ -103,7 +103,7 @@ def _history(options: argparse.Namespace) -> int:
 
 
 def _write_page(records: Sequence[Record], options: argparse.Namespace) -> int:
-    """The page with the table of all samples beside it."""
+    """Write the page, with the table of all samples beside it."""
     from perf.reports.page import page
 
     options.output.parent.mkdir(parents=True, exist_ok=True)

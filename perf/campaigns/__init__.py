@@ -1,1 +1,1 @@
-"""Campaigns: what is measured, how often, and in which order. Definitions only; perf.runs carries them out."""
+"""Definitions of campaigns: what is measured, how often, and in which order. perf.runs carries them out."""

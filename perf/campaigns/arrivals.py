@@ -1,7 +1,7 @@
-"""When each of many transfers starts, how many run at a time, and how large their files are; all from a seed. Pure.
+"""Seeded schedules of many transfers: start times, concurrency and file sizes. Pure.
 
-Staccato is an open loop: transfers start at times drawn beforehand, however the earlier ones fare, and what a transfer took is
-counted from the time it was meant to start, so that a system that falls behind cannot hide it.
+Staccato is an open loop: transfers start at times drawn in advance, regardless of earlier ones. Each duration counts
+from the scheduled start, so a system that falls behind cannot hide it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 @frozen(kw_only=True)
 class Schedule:
-    """workers: transfers at a time. due_s: for each transfer in order, the second when it is meant to start.
+    """workers: concurrent transfers. due_s: the scheduled second of each transfer, in order.
 
-    fresh: whether every transfer gets a thread of its own at once, rather than one of the workers that stay.
+    fresh: whether each transfer immediately gets its own thread, instead of one of a fixed number of workers.
     """
 
     workers: int
@@ -34,7 +34,10 @@ class Schedule:
 
 
 def schedule(mode: Mode, count: int, cores: int, seed: str, span_s: float | None = None) -> Schedule:
-    """The schedule of a mode. span_s: within how many seconds staccato starts all; one for each transfer if not given."""
+    """The schedule of a mode.
+
+    span_s: seconds within which staccato starts all transfers; by default one per transfer.
+    """
     at_once = (0.0,) * count
     match mode:
         case "serial":
@@ -56,7 +59,7 @@ _SPREAD = re.compile(r"(\d+) to (\d+), mean (\d+)")
 
 @frozen
 class Spread:
-    """A distribution of sizes by its least, greatest and mean, in bytes."""
+    """A distribution of sizes, given by its least, greatest and mean in bytes."""
 
     least: int
     most: int
@@ -64,7 +67,7 @@ class Spread:
 
     @staticmethod
     def of(text: str) -> Spread:
-        """Of `LEAST to MOST, mean MEAN`, or of the published `images`; ValueError."""
+        """Parse `LEAST to MOST, mean MEAN`, or the published `images`; ValueError."""
         if text == "images":
             return IMAGES
         found = _SPREAD.fullmatch(text)
@@ -79,22 +82,22 @@ class Spread:
         return f"{self.least} to {self.most}, mean {self.mean}"
 
     def sizes(self, count: int, seed: int) -> list[int]:
-        """That many; ValueError if there are none."""
+        """Draw `count` sizes; ValueError if that is impossible."""
         return fitted_sizes(count, self.least, self.most, self.mean, seed)
 
     def suits(self, count: int) -> bool:
-        """Whether that many files can have all three figures."""
+        """Whether `count` files can have all three figures."""
         return count >= 3 and _is_possible(count, self.least, self.most, self.mean)
 
 
 IMAGES = Spread(112_336, 10_924_380, 1_562_048)
-"""The published hundred JPEG 2000 files."""
+"""The published set of a hundred JPEG 2000 files."""
 
 
 def fitted_sizes(count: int, least: int, most: int, mean: int, seed: int) -> list[int]:
-    """That many sizes in a seeded order with exactly this least, greatest and mean; ValueError if there are none.
+    """Sizes in seeded order with exactly this least, greatest and mean; ValueError if that is impossible.
 
-    Between the ends they are spread as least x (most / least) ^ (u ^ p), with the p that gives the mean.
+    In between, they are spread as least x (most / least) ^ (u ^ p), with the p that gives the mean.
     """
     if count < 3 or not 0 < least <= mean <= most or not _is_possible(count, least, most, mean):
         raise ValueError(f"no {count} sizes from {least} to {most} have the mean {mean}")
@@ -120,7 +123,7 @@ def _is_possible(count: int, least: int, most: int, mean: int) -> bool:
 
 
 def _corrected(sizes: list[int], wanted: int, least: int, most: int) -> list[int]:
-    """The sizes with what rounding left over spread on those that have room."""
+    """Distribute the rounding error over sizes that can absorb it."""
     missing = wanted - sum(sizes)
     for index, size in enumerate(sizes):
         change = max(least - size, min(most - size, missing))

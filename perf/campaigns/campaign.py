@@ -1,4 +1,4 @@
-"""What a campaign is: the loads, the factors, how often, and in which order. Files in this folder hold them. Pure."""
+"""The definition of a campaign: loads, factors, repetitions and order. Files in this folder hold them. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Cache = Literal["warm", "cold"]
 
 @frozen(kw_only=True)
 class Encoding:
-    """How files are encoded. segment_size: bytes of the largest segment, None for the usual 1 MiB."""
+    """How files are encoded. segment_size: bytes of the largest segment, None for the default of 1 MiB."""
 
     needed: int = 3
     happy: int = 7
@@ -32,18 +32,18 @@ class Encoding:
 
 @frozen(kw_only=True)
 class Load:
-    """What is asked of a client at once.
+    """One kind of work for a client.
 
     scenario: `put-get` puts new files and gets them back; `range` reads at a random place of a file that this client
-    put earlier in the run; `alacrity` the same of a file that nobody has read yet; `overwrite` changes bytes in place.
-    `mkdir` makes `count` empty directories one after the other; `add-each` and `add-batch` link `count` children to a
-    new directory, each by itself or all at once; `list` lists one of `count` children. `idle` asks nothing for
-    `seconds`. size: bytes of each file. length: bytes of a range. count: files, children or directories;
-    concurrency: how many files at a time. sparse: files of holes behind a random beginning, where the disk is slow.
-    mode: `serial` one after the other; `parallel` and `saturation` as many at a time as there are files; `limited` as many as
-    the client has cores; `concurrency` counts where it is empty. cache: `cold` evicts sources and shares first.
-    spread: the distribution that sizes are drawn from, as perf.campaigns.arrivals reads it; size is its mean then.
-    topology: the only one where it is done; empty for all. warmups: None for as many as the campaign has.
+    put earlier in the run; `alacrity` does the same with a file that nobody has read yet; `overwrite` changes bytes in
+    place. `mkdir` makes `count` empty directories one after the other; `add-each` and `add-batch` link `count` children
+    to a new directory, one by one or all at once; `list` lists one of `count` children. `idle` does nothing for
+    `seconds`. size: bytes of each file. length: bytes of a range. count: files, children or directories; concurrency:
+    files at a time. sparse: files with a random beginning and a hole, for slow disks. mode: `serial` one after the
+    other; `parallel` and `saturation` all files at once; `limited` one per core of the client; empty: `concurrency`
+    counts. cache: `cold` evicts sources and shares first. spread: the distribution of sizes, as perf.campaigns.arrivals
+    parses it; size is then its mean. topology: restricts the load to one topology; empty for all. warmups: None for the
+    campaign's number.
     """
 
     scenario: Scenario = "put-get"
@@ -61,11 +61,11 @@ class Load:
     warmups: int | None = None
 
     def sizes(self, seed: int) -> list[int]:
-        """Bytes of each file."""
+        """The size of each file in bytes."""
         return Spread.of(self.spread).sizes(self.count, seed) if self.spread else [self.size] * self.count
 
     def width(self, cores: int) -> int:
-        """Files at a time on a client with that many cores."""
+        """Files at a time on a client with this many cores."""
         match self.mode:
             case "serial":
                 return 1
@@ -78,7 +78,7 @@ class Load:
 
     @property
     def impossible(self) -> tuple[str, str] | None:
-        """The factor that makes it impossible, as campaign files name it, and why; None if nothing does."""
+        """The factor that makes the load impossible, as campaign files name it, and why; None if it is possible."""
         parts = self.scenario in ("range", "alacrity", "overwrite")
         if parts and not 1 <= self.length <= self.size:
             return "length", f"{self.scenario} needs a length from 1 to the size, {self.size}"
@@ -104,12 +104,12 @@ class Load:
 
     @property
     def suits_commands(self) -> bool:
-        """Whether one command does it; all else is asked of warm clients and gateways only."""
+        """Whether a single command can do it; other loads go only to warm clients and gateways."""
         return self.scenario == "put-get" and self.format == "chk" and self.count == 1
 
 
 def whole_files(*sizes: int, format: Format = "chk") -> tuple[Load, ...]:
-    """Single files of these sizes, put and got."""
+    """Loads that put and get single files of these sizes."""
     return tuple(Load(size=size, format=format) for size in sizes)
 
 
@@ -117,12 +117,12 @@ def whole_files(*sizes: int, format: Format = "chk") -> tuple[Load, ...]:
 class Campaign:
     """What one `python -m perf run` does.
 
-    duration: roughly, on two cores. systems: labels as perf.campaigns.labels reads them.
-    clients: `warm`, `gateway`, `cli`. Each system does each load with each client and encoding. runs: each with fresh grids.
-    repetitions: of every cell within a run, beside the warm-ups. primer: a load that every client does once at the
-    beginning of a run as a warm-up, where the loads themselves would take too long for that. sites: where all of it is
-    done, one after the other within a run. seed: of the order; from the clock if not given. budget: minutes after which no further run
-    begins. freeze: whether only the system that is measured runs.
+    duration: approximate, on two cores. systems: labels as in perf.campaigns.labels. clients: `warm`, `gateway`, `cli`.
+    Each system does each load with each client and encoding. runs: each with fresh grids. repetitions: of every cell
+    within a run, in addition to the warm-ups. primer: a load that each client does once at the beginning of a run as a
+    warm-up, if the loads themselves would take too long for that. sites: where everything is done, one after the other
+    within a run. seed: of the order; from the clock if not given. budget: minutes after which no further run begins.
+    freeze: whether all systems but the measured one are frozen.
     """
 
     name: str
@@ -144,13 +144,13 @@ class Campaign:
 
     @property
     def is_aa(self) -> bool:
-        """Whether a system is compared with its equal."""
+        """Whether a system is compared with an identical one."""
         return len(self.systems) == 2 and len({system.partition("#")[0] for system in self.systems}) == 1
 
 
 @frozen(kw_only=True)
 class Cell:
-    """One load that one system does once. place: where a range starts, as a fraction of where it may."""
+    """One load done once by one system. place: where a range starts, as a fraction of the possible offsets."""
 
     system: str
     client: str
@@ -162,9 +162,9 @@ class Cell:
 
 
 def plan_cells(campaign: Campaign, seed: int, run: int, site: Site = LOOPBACK) -> Sequence[Cell]:
-    """The cells of one run at one site in the order to do them: the warm-ups, then all others, each part in a seeded random order.
+    """The cells of one run at one site, in order: first the warm-ups, then all others, each in a seeded random order.
 
-    Every system gets the same cells, and neighbours in time are of any system: what drifts, drifts for all.
+    Every system gets the same cells, in mixed order, so any drift affects all of them.
     """
     draw = random.Random(f"{seed}/{run}" if site == LOOPBACK else f"{seed}/{run}/{site}")
     cells: list[Cell] = []
@@ -201,7 +201,7 @@ def plan_cells(campaign: Campaign, seed: int, run: int, site: Site = LOOPBACK) -
 
 
 def campaign_from(plan: Mapping[str, Any]) -> Campaign:
-    """The campaign whose values a record kept, as attrs.asdict gives them."""
+    """The campaign from the values in a record, as attrs.asdict wrote them."""
     primer = plan.get("primer")
     return Campaign(
         **{

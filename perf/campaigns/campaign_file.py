@@ -1,4 +1,4 @@
-"""Campaigns as TOML files: every factor, checked before anything starts. Pure; perf.campaigns.library reads the files.
+"""Campaigns as TOML files, with every factor validated before anything starts. Pure; perf.campaigns.files reads them.
 
 Errors name the file, the line, and what is allowed.
 """
@@ -27,7 +27,7 @@ def _label(value: Any) -> str:  # noqa: ANN401 - TOML's
 
 
 def parse_spread(value: Any) -> str:  # noqa: ANN401 - TOML's
-    """A distribution of sizes; ValueError if it is none."""
+    """Parse a distribution of sizes; ValueError."""
     Spread.of(text(value))
     return str(value)
 
@@ -47,10 +47,10 @@ WORK: Mapping[str, Key] = {
     "seconds": number(0, 86400, whole=False),
     "sparse": Key(flag, "true or false"),
 }
-"""Keys of what is done; at the top of a file they are defaults for every [[work]]."""
+"""Keys of a load; at the top of a file they are defaults for every [[work]]."""
 
 OF_ONE: Mapping[str, Key] = {"topology": one_of(*TOPOLOGIES), "warmups": number(0, 1000, many=False)}
-"""Keys of the whole campaign that a [[work]] may have as well: where it is done at all, and after how many warm-ups."""
+"""Campaign keys that a [[work]] may override: the topology to which it is restricted, and its warm-ups."""
 
 ENGINE: Mapping[str, Key] = {
     "batched-reads": Key(flag, "true or false"),
@@ -60,10 +60,10 @@ ENGINE: Mapping[str, Key] = {
     "codec": one_of(*get_args(Codec)),
     "plain-reads": Key(flag, "true or false"),
 }
-"""Keys that make other systems of every Grid among those that are named: toggles of the engine."""
+"""Engine toggles: each setting makes another system of every Grid listed."""
 
 NUMBERS: Mapping[str, Key] = {"k": number(1, 256), "N": number(1, 256), "happy": number(1, 256)}
-"""Keys that say the same as `encoding`, number by number."""
+"""Alternatives to `encoding`, one number each."""
 
 TOP: Mapping[str, Key] = {
     "purpose": Key(text, "text", many=False),
@@ -94,15 +94,15 @@ TABLES = ("work", "primer")
 
 
 def parse_campaign(content: str, name: str, path: str) -> Campaign:
-    """The campaign in the text of a file; CampaignError if it is none, or cannot be carried out."""
+    """Parse a campaign; CampaignError if it is invalid or impossible."""
     return _File(content, name, path, TOP).campaign()
 
 
 class _File(TomlFile):
-    """A file that drives clients of grids."""
+    """A campaign file for clients of grids."""
 
     def campaign(self) -> Campaign:
-        """All of it."""
+        """Parse the whole file."""
         works, top = self._raw.get("work"), {k: v for k, v in self._raw.items() if k not in TABLES}
         if not isinstance(works, list) or not works:
             raise CampaignError(f"{self._path}:1: there is no [[work]]; a campaign has at least one")
@@ -150,7 +150,7 @@ class _File(TomlFile):
             yield load
 
     def _systems(self, values: Mapping[str, list[Any]]) -> Iterator[str]:
-        """The systems, each Grid once for every combination of toggles of the engine."""
+        """The systems, with each Grid repeated for every combination of engine toggles."""
         present = [key for key in ENGINE if key in values]
         for system in values["systems"]:
             if not parse_label(system).is_grid:
@@ -201,7 +201,7 @@ class _File(TomlFile):
             yield Site(**{names[key]: value for key, value in zip(present, chosen, strict=True)})
 
     def _check(self, campaign: Campaign) -> None:
-        """What no single key tells."""
+        """Check constraints between keys."""
         for encoding in campaign.encodings:
             if encoding.happy > campaign.servers:
                 allowed = f"happy {encoding.happy} needs as many servers, and there are {campaign.servers}"
@@ -223,7 +223,7 @@ class _File(TomlFile):
             raise CampaignError(f"{self._path}:{self._line('clients')}: {allowed}")
 
     def _check_guest(self, campaign: Campaign) -> None:
-        """A grid that exists has one client, with its own encoding."""
+        """Check the constraints of an existing grid: one client, and its own encoding."""
         for key in ("encoding", *NUMBERS, "segment"):
             if key in self._raw:
                 allowed = f"a grid that exists has its own encoding: leave {key} out"

@@ -1,4 +1,4 @@
-"""Encodings as files of campaigns write them. Pure."""
+"""Parses encodings in campaign files. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ENCODING_WORDS = '"K-of-N" or "K-of-N happy H" with 1 <= K <= N <= 256 and H <= 
 
 
 def parse_encoding(value: Any) -> Encoding:  # noqa: ANN401 - TOML's
-    """The encoding; ValueError if it is none."""
+    """Parse an encoding; ValueError."""
     found = _ENCODING.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         raise ValueError

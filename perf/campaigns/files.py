@@ -1,4 +1,4 @@
-"""The campaign files that come along, by name, and those that users name by path."""
+"""Campaign files: the built-in ones by name, and users' own by path."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _DRIVEN = re.compile(r"^\s*driver\s*=", re.MULTILINE)
 
 
 def names() -> list[str]:
-    """Of the campaigns that come along."""
+    """The names of the built-in campaigns."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 def load(name: str, *, smoke: bool = False) -> Campaign | Workload:
-    """The campaign of that name, or in the file of that path; CampaignError if there is none or it is wrong.
+    """Load a campaign by name or path; CampaignError if it is missing or invalid.
 
-    smoke: in its smallest form. A file that names a driver is a workload.
+    smoke: reduce it to its smallest form. A file that names a driver is a workload.
     """
     path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
     try:
@@ -41,7 +41,7 @@ def load(name: str, *, smoke: bool = False) -> Campaign | Workload:
 
 
 def load_campaign(name: str) -> Campaign:
-    """The same, of a campaign that asks clients of grids; CampaignError of a workload."""
+    """The same, but CampaignError for a workload."""
     found = load(name)
     if isinstance(found, Workload):
         raise CampaignError(f"{name} has the driver {found.driver}: it asks no clients of grids by itself")

@@ -1,8 +1,8 @@
-"""The names of systems under test: whose grid, over which transport, of which commit, with which codec and durability. Pure.
+"""Labels of systems under test: program, transport, commit, codec and durability. Pure.
 
-`grid@http:054f5b7+zfec#2`: Grid over HTTP as it was at commit 054f5b7, coded by zfec, the second of its kind. Without a
-commit it is the tree that the harness belongs to. What follows a `+` departs from the default, what follows a `#` only
-tells equals apart.
+`grid@http:054f5b7+zfec#2` is Grid over HTTP at commit 054f5b7 with the zfec codec, the second of its kind. Without a
+commit, it is the harness's own tree. `+` introduces departures from the defaults; `#` merely distinguishes identical
+systems.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BASES = ("grid@foolscap", "grid@http", "grid@http-plain", "tahoe@foolscap", "tah
 ALIASES = {"grid": "grid@foolscap", "tahoe": "tahoe@foolscap"}
 OPTIONS = ("zfec", "undurable", "unbatched", "unprefetched", "unhedged", "window=*")
 ENGINE = ("unbatched", "unprefetched", "unhedged", "window")
-"""Options that switch off, or change, one thing in the engine of the client that is measured: perf.systems.engine_options."""
+"""Options that disable or change one thing in the measured client's engine: perf.systems.engine_options."""
 
 S3_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "rclone": ("tuned", "crypt"),
@@ -37,19 +37,20 @@ PEERS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("restic", "restic@versitygw", "restic@minio"), ("tuned",)),
     "cp": ("sync",),
 }
-"""Systems that are no grid: a client program, at a server if there is a choice of them, and the options that each has.
+"""Systems that are not grids: a client program, its server if there is a choice, and the options of each.
 
-`*` stands for any value. Without options a program runs as it comes; `tuned` has its options for speed, `sync` waits for the
-disk, `old` is scp's old protocol, and a `strict` server takes the ciphers that it takes by default. perf.peers runs them.
+`*` stands for any value. Without options, a program runs with its defaults; `tuned` uses its options for speed, `sync`
+waits for the disk, `old` is scp's old protocol, and a `strict` server accepts only its default ciphers. perf.peers runs
+them.
 """
 
 
 @frozen(kw_only=True)
 class Label:
-    """A label taken apart.
+    """A parsed label.
 
-    base: one of BASES or PEERS. codec, durability: as records have them; 1.20 has one of each only, and a peer none.
-    commit: of an older Grid, as it was given, or empty. options: of a peer, or of ENGINE.
+    base: one of BASES or PEERS. codec, durability: as in records; 1.20 has only one of each, and a peer none. commit:
+    of an older Grid, as typed, or empty. options: of a peer, or of ENGINE.
     """
 
     base: str
@@ -60,22 +61,22 @@ class Label:
 
     @property
     def is_peer(self) -> bool:
-        """Whether it is no grid."""
+        """Whether it is not a grid."""
         return self.base in PEERS
 
     @property
     def is_grid(self) -> bool:
-        """Whether it is a Grid of ours."""
+        """Whether it is one of our Grids."""
         return self.base.startswith("grid@")
 
     @property
     def is_guest(self) -> bool:
-        """Whether it can be measured on a grid that exists: the Grid of this tree, which starts clients only."""
+        """Whether it can be measured on an existing grid: only the Grid of this tree, which starts clients alone."""
         return self.is_grid and not self.commit and self.durability == "full"
 
     @property
     def is_default(self) -> bool:
-        """Whether nothing departs from what users get."""
+        """Whether all settings are the defaults that users get."""
         if not self.is_grid:
             return not self.options
         return (
@@ -88,7 +89,7 @@ class Label:
 
 
 def parse_label(text: str) -> Label:
-    """ValueError if there is no such system."""
+    """Parse a label; ValueError if there is no such system."""
     head, *options = text.partition("#")[0].split("+")
     name, colon, commit = head.partition(":")
     base = ALIASES.get(name, name)
@@ -118,7 +119,7 @@ def parse_label(text: str) -> Label:
 
 
 def _engine_options(options: Sequence[str]) -> tuple[str, ...]:
-    """Those of ENGINE; ValueError of a window that is no number of bytes."""
+    """The options of ENGINE; ValueError for a window that is not a number of bytes."""
     found = tuple(option for option in options if option.partition("=")[0] in ENGINE)
     for option in found:
         name, _, value = option.partition("=")
@@ -128,11 +129,11 @@ def _engine_options(options: Sequence[str]) -> tuple[str, ...]:
 
 
 SWITCHED_OFF = {"batched-reads": "unbatched", "hash-prefetch": "unprefetched", "hedging": "unhedged"}
-"""Key of a campaign's file -> the option of a Grid whose engine does without."""
+"""Key in a campaign file to the option that disables that engine feature."""
 
 
 def toggled(text: str, key: str, value: str | int | bool) -> str:
-    """The label of a Grid with a toggle of the engine set; ValueError if that Grid has none."""
+    """The label of a Grid with an engine toggle set; ValueError if that Grid does not have it."""
     if key == "plain-reads":
         if value and parse_label(text).base != "grid@http":
             raise ValueError(
@@ -154,19 +155,19 @@ def toggled(text: str, key: str, value: str | int | bool) -> str:
 
 
 def _is_offered(option: str, offered: Sequence[str]) -> bool:
-    """Whether a peer has the option; one with a value stands there as `name=*`."""
+    """Whether a peer has the option; `name=*` in the list permits any value."""
     name, mark, value = option.partition("=")
     return f"{name}=*" in offered if mark and value else option in offered
 
 
 def at_commit(text: str, commit: str) -> str:
-    """The label of the same system at that commit."""
+    """The label of the same system at this commit."""
     head, mark, rest = text.partition("+") if "+" in text else text.partition("#")
     return f"{head}:{commit}{mark}{rest}"
 
 
 def with_baselines(systems: Sequence[str], commit: str) -> tuple[str, ...]:
-    """Each Grid among the systems, and beside it the same at that commit; ValueError if there is none."""
+    """Each Grid among the systems, followed by the same at this commit; ValueError if there is none."""
     ours = [system for system in systems if parse_label(system).is_grid]
     if not ours:
         raise ValueError("there is no Grid among these systems, so that no commit can be compared with it")
@@ -174,6 +175,6 @@ def with_baselines(systems: Sequence[str], commit: str) -> tuple[str, ...]:
 
 
 def without_commit(text: str) -> str:
-    """The label of the same system without its commit: what a baseline is compared with."""
+    """The label of the same system without its commit, which identifies the counterpart of a baseline."""
     commit = parse_label(text).commit
     return text.replace(f":{commit}", "", 1) if commit else text

@@ -1,4 +1,4 @@
-"""The smallest form of a campaign: everything that it does, once, in under a minute; its numbers mean nothing. Pure."""
+"""Reduces a campaign to a smoke test: everything once, in under a minute; its numbers mean nothing. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ MOST_FILES = 6
 
 
 def smoke(campaign: Campaign) -> Campaign:
-    """One run of one repetition: at most two systems, two encodings, one site; small files, and each kind of load once."""
+    """One run of one repetition: at most two systems, two encodings and one site; small files, and each kind of load
+    once.
+    """
     loads = {(load.scenario, load.format, load.mode, load.cache): _small(load) for load in reversed(campaign.loads)}
     return evolve(
         campaign,
@@ -35,14 +37,17 @@ def smoke(campaign: Campaign) -> Campaign:
 
 
 def _sites(campaign: Campaign) -> tuple[Site, ...]:
-    """The first, and what a load needs that is done at one topology only."""
+    """The first site, and those needed by loads restricted to one topology."""
     wanted = {load.topology for load in campaign.loads if load.topology}
     found = {site.topology: site for site in reversed(campaign.sites) if site.topology in wanted}
     return tuple(dict.fromkeys([campaign.sites[0], *reversed(found.values())]))
 
 
 def _different(systems: tuple[str, ...]) -> tuple[str, ...]:
-    """The first, and the next that is of another kind; for equals, both. All options of the engine at once are a kind."""
+    """The first system and the next of another kind, or both of two equals.
+
+    All engine options together count as one kind.
+    """
     labels = {system: parse_label(system) for system in systems}
     options = dict.fromkeys(
         option for label in labels.values() if label.is_grid for option in (*label.options, *_zfec(label))

@@ -1,4 +1,4 @@
-"""TOML files whose keys are checked against a table of what is allowed; errors name file, line and what is allowed. Pure."""
+"""TOML files validated against a table of keys; errors name the file, the line and what is allowed. Pure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG]i?B|B|)")
 
 
 class CampaignError(ValueError):
-    """The file is no campaign; the message says where and what is allowed."""
+    """The file is not a valid campaign; the message says where, and what is allowed."""
 
 
 @frozen
 class Key:
-    """A key of a file. parse: its value, ValueError if it is none. allowed: in words. many: whether it may be a list."""
+    """A key of a file. parse: returns its value or raises ValueError. allowed: in words.
+
+    many: whether lists are allowed.
+    """
 
     parse: Callable[[Any], Any]
     allowed: str
@@ -50,7 +53,7 @@ def number(least: float, most: float, *, whole: bool = True, many: bool = True) 
 
 
 def parse_size(value: Any) -> int:  # noqa: ANN401 - TOML's
-    """Bytes: a number, or text with a unit; ValueError if it is neither."""
+    """Parse a size in bytes: a number, or text with a unit; ValueError."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     found = _SIZE.fullmatch(value) if isinstance(value, str) else None
@@ -60,24 +63,24 @@ def parse_size(value: Any) -> int:  # noqa: ANN401 - TOML's
 
 
 def text(value: Any) -> str:  # noqa: ANN401 - TOML's
-    """Text that is not empty; ValueError."""
+    """Parse non-empty text; ValueError."""
     if not isinstance(value, str) or not value:
         raise ValueError
     return value
 
 
 def flag(value: Any) -> bool:  # noqa: ANN401 - TOML's
-    """True or false; ValueError."""
+    """Parse a boolean; ValueError."""
     if not isinstance(value, bool):
         raise ValueError
     return value
 
 
 class TomlFile:
-    """One file, with its lines for errors."""
+    """One file, with its lines for error messages."""
 
     def __init__(self, content: str, name: str, path: str, top: Mapping[str, Key]) -> None:
-        """top: the keys that belong at the top of the file, where others may be misplaced."""
+        """top: the keys allowed at the top of the file, for hints about misplaced ones."""
         self._lines = content.split("\n")
         self._name, self._path, self._top = name, path, top
         try:
@@ -111,7 +114,7 @@ class TomlFile:
         return found
 
     def _line(self, key: str, table: str = "") -> int:
-        """The line where the key of a table stands; that of the table, or the first, if it does not."""
+        """The line of a key in a table; if absent, that of the table, or the first."""
         current, works, start = "", -1, 1
         for at, line in enumerate(self._lines, 1):
             if line.startswith("["):

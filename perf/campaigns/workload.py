@@ -1,4 +1,7 @@
-"""Campaigns whose work is done by a driver: the same files for grids and peers, checked whole before anything starts. Pure."""
+"""Campaigns carried out by a driver, with the same files for grids and peers; validated before anything starts.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,10 @@ from perf.network.site import MEDIA, TOPOLOGIES, Site
 
 UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "b": 1}
 GRID_CLIENTS = ("cli", "gateway", "library", "cp", "transfer", "transfer-pack")
-"""`cli`: a command for each file; `cp`: one `grid cp` for all; `gateway`, `library`: a process that stays."""
+"""`cli`: a command per file. `cp`: one `grid cp` for all. `gateway`, `library`: a permanent process."""
 
 UNPLACED = ("scp-ciphers", "ciphers-micro", "scale", "faults")
-"""Drivers that start what they need by themselves: they have no topology, medium, limits or encoding to choose."""
+"""Drivers that start everything themselves, so topology, medium, limits and encoding do not apply."""
 
 _PLACE_FIELDS = ("topology", "medium", "server_cpu", "client_cpu", "aes")
 PLACES = ("topology", "medium", "server-cpu", "client-cpu", "aes", "encoding", "warmups")
@@ -62,11 +65,12 @@ def _integers(values: Iterable[int]) -> tuple[int, ...]:
 class Workload:
     """What a driver of perf.workloads does.
 
-    systems: labels of peers; a grid's with `/cli` or `/gateway` behind it. runs: each with everything started anew.
-    sets: files as `SIZE_COUNT`, such as `100k_1000`. jobs: how many at a time, one after the other. modes: of concurrency. span_s: in which
-    staccato starts all its transfers. chunks: options of `transfer-modes`, in MB. ciphers: none for all that ssh knows. servers: storage
-    nodes of each grid. encoding: of grids, as campaigns write it; 3-of-10 if none is given. warmups: files put and got by each system beforehand.
-    clients, nodes: of `scale`. lost: shares that `repair` has to make anew.
+    systems: labels of peers, or of grids followed by `/cli` or `/gateway`. runs: each starts everything anew. sets:
+    files as `SIZE_COUNT`, such as `100k_1000`. jobs: numbers of parallel jobs to try in turn. modes: of concurrency.
+    span_s: seconds within which staccato starts all its transfers. chunks: options of `transfer-modes`, in MB. ciphers:
+    empty for all that ssh knows. servers: storage nodes of each grid. encoding: of grids, as in campaigns; 3-of-10 by
+    default. warmups: files put and got by each system in advance. clients, nodes: of `scale`. lost: shares that
+    `repair` must recreate.
     """
 
     name: str
@@ -96,7 +100,7 @@ class Workload:
 
     @property
     def sites(self) -> list[Site]:
-        """Where all of it is done, one after the other within a run."""
+        """Where everything is done, one after the other within a run."""
         places = itertools.product(self.topology, self.medium, self.server_cpu, self.client_cpu, self.aes)
         return [
             Site(topology=topology, medium=medium, server_cpu=server, client_cpu=client, aes=aes)
@@ -105,7 +109,7 @@ class Workload:
 
 
 def parse_set(value: str) -> tuple[int, int]:
-    """Bytes of each file and how many, of `100k_1000`; ValueError."""
+    """The size in bytes and the count of `100k_1000`; ValueError."""
     size, mark, count = value.partition("_")
     if not mark or not size[:-1].isdigit() or size[-1] not in UNITS or not count.isdigit() or not int(count):
         raise ValueError("SIZE_COUNT, such as 10k_1000, 100m_10 or 1g_4")
@@ -168,16 +172,16 @@ KEYS: Mapping[str, Key] = {
     "nodes": number(1, 1000),
     "lost": number(1, 255),
 }
-"""Keys of a file; a [smoke] table has some of them anew."""
+"""Keys of a file; a [smoke] table overrides some of them."""
 
 
 def parse_workload(content: str, name: str, path: str, *, smoke: bool = False) -> Workload:
-    """The workload in the text of a file; CampaignError if it is none. smoke: with the keys of the table [smoke] in place."""
+    """Parse a workload; CampaignError if it is invalid. smoke: apply the [smoke] table."""
     return _File(content, name, path, {}).workload(smoke=smoke)
 
 
 def workload_from(plan: Mapping[str, Any]) -> Workload:
-    """The workload whose values a record kept, as attrs.asdict gives them."""
+    """The workload from the values in a record, as attrs.asdict wrote them."""
     return Workload(**{name: plan[name] for name in (one.name for one in fields(Workload)) if name in plan})
 
 
@@ -185,7 +189,7 @@ class _File(TomlFile):
     """A file with a driver."""
 
     def workload(self, *, smoke: bool) -> Workload:
-        """All of it."""
+        """Parse the whole file."""
         smaller = self._raw.get("smoke", {})
         if not isinstance(smaller, dict):
             raise CampaignError(f"{self._path}:{self._line('smoke')}: smoke is a table: [smoke]")
@@ -206,7 +210,7 @@ class _File(TomlFile):
         return {key.replace("-", "_"): value if KEYS[key].many else value[0] for key, value in found.items()}
 
     def _check_places(self, workload: Workload, given: Mapping[str, Any]) -> None:
-        """What no single key tells."""
+        """Check constraints between keys."""
         placed = [key for key in PLACES if key in given]
         if placed and workload.driver in UNPLACED:
             where = f"{self._path}:{self._line(placed[0])}"

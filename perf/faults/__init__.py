@@ -1,1 +1,1 @@
-"""The faults campaign: what silent and missing servers cost each operation, on a grid of real processes."""
+"""The faults campaign: the cost of silent and missing servers for each operation, on a real process grid."""

@@ -21,7 +21,7 @@ RECORDS = Path(__file__).resolve().parent.parent / "records"
 
 
 def add_faults(commands: Any) -> None:  # noqa: ANN401 - argparse keeps the type of its subparsers to itself
-    """Add the command to those of the harness."""
+    """Add the command to the harness."""
     command = commands.add_parser("faults", help="what silent and missing servers cost each operation")
     command.set_defaults(action=_faults)
     command.add_argument("--transports", default="foolscap,http", help="with commas")
@@ -35,7 +35,7 @@ def add_faults(commands: Any) -> None:  # noqa: ANN401 - argparse keeps the type
 
 
 def _faults(options: argparse.Namespace) -> int:
-    """0 if every case is within its bound, 1 otherwise."""
+    """Return 0 if every case is within its bound, 1 otherwise."""
     expect_own_tree()
     transports, operations = options.transports.split(","), options.operations.split(",")
     cases = plan_cases(transports, kinds=not options.no_kinds, cold=not options.no_commands)

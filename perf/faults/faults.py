@@ -1,6 +1,7 @@
-"""The faults campaign: what silent and missing servers cost each operation of a running gateway, and of single commands. Pure.
+"""The faults campaign's cases and bounds: what silent and missing servers may cost each operation. Pure.
 
-The cases, and the bounds they are held to. perf.faults.faulty_grid carries them out, perf.faults.command reports.
+Operations run through a gateway and as single commands. perf.faults.faulty_grid carries them out, perf.faults.command
+reports.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ SMALL_READS = frozenset(("list", "range"))
 OPERATIONS = (*sorted(SMALL_WRITES), *sorted(LARGE), *sorted(SMALL_READS), "check", *sorted(REPAIRS))
 
 WRITES = SMALL_WRITES | {"put 8 MB"}
-"""With seven of ten servers gone these cannot succeed: they must say so soon."""
+"""With seven of ten servers gone, these cannot succeed, and must fail soon."""
 
 ERROR_WITHIN_S = 1.0
 
@@ -37,15 +38,18 @@ KINDS = {
     "verify": ("find_shares", "find_each", "read_shares"),
     "repair": ("find_shares", "find_each", "read_shares", "allocate", "write", "close"),
 }
-"""The messages that each operation sends: each is stalled by itself as well."""
+"""The messages that each operation sends; each is also stalled on its own."""
 
 COMMANDS = ("put 3 KB", "mkdir", "get 8 MB", "list", "check")
-"""What is measured with nothing running, too."""
+"""Operations also measured as commands, without a running client."""
 
 
 @frozen(kw_only=True)
 class Fault:
-    """What befalls servers. count: how many. kind: the message they do not answer, `*` for all, `gone` if they are dead."""
+    """A fault of servers. count: how many.
+
+    kind: the message they do not answer, `*` for all, `gone` if they are dead.
+    """
 
     count: int = 0
     kind: str = "*"
@@ -60,7 +64,7 @@ class Fault:
 
 @frozen(kw_only=True)
 class Case:
-    """One operation under one fault, over one transport; cold: as a command with nothing running."""
+    """One operation under one fault over one transport. cold: as a command, without a running client."""
 
     operation: str
     fault: Fault
@@ -70,7 +74,7 @@ class Case:
 
 @frozen(kw_only=True)
 class Outcome:
-    """seconds: of each repetition in turn. errors: what the repetitions that failed said, in the same order."""
+    """seconds: of each repetition. errors: messages of the repetitions that failed, in the same order."""
 
     case: Case
     seconds: Sequence[float]
@@ -78,7 +82,10 @@ class Outcome:
 
 
 def plan_cases(transports: Iterable[str], *, kinds: bool, cold: bool) -> list[Case]:
-    """All cases, those without a fault first for each transport. kinds: each kind of message stalled by itself as well."""
+    """All cases; for each transport, those without a fault come first.
+
+    kinds: also stall each kind of message on its own.
+    """
     cases: list[Case] = []
     for transport in transports:
         faults = [Fault(), *(Fault(count=count) for count in SILENT_COUNTS), Fault(count=GONE, kind="gone")]
@@ -100,7 +107,7 @@ def plan_cases(transports: Iterable[str], *, kinds: bool, cold: bool) -> list[Ca
 
 
 def bound_s(case: Case, healthy_s: float) -> float:
-    """Seconds that the case may take. healthy_s: what it takes without a fault."""
+    """Seconds that the case may take. healthy_s: its duration without a fault."""
     name, count = case.operation, case.fault.count
     three = count > 1
     if case.fault.kind == "gone" and name in WRITES:
@@ -125,7 +132,10 @@ def may_fail(case: Case) -> bool:
 
 @frozen(kw_only=True)
 class Verdict:
-    """typical_s, worst_s: of the repetitions after the first; first_s: of that. holds: whether the typical one is in bounds."""
+    """typical_s, worst_s: of the repetitions after the first. first_s: of the first.
+
+    holds: whether the typical one is in bounds.
+    """
 
     outcome: Outcome
     first_s: float
@@ -136,7 +146,7 @@ class Verdict:
 
 
 def judge(outcomes: Sequence[Outcome]) -> list[Verdict]:
-    """Each outcome with a fault against its bound: the median of all repetitions but the first, of a command of all."""
+    """Compare each outcome under a fault with its bound: the median of all but the first; for commands, of all."""
     healthy = {
         (outcome.case.operation, outcome.case.transport, outcome.case.cold): median(outcome.seconds)
         for outcome in outcomes
@@ -162,7 +172,7 @@ def judge(outcomes: Sequence[Outcome]) -> list[Verdict]:
 
 
 def table(verdicts: Sequence[Verdict]) -> str:
-    """The verdicts in Markdown, and how many hold."""
+    """The verdicts as Markdown, and how many hold."""
     rows = [
         "| operation | transport | fault | first, s | then, median, s | worst, s | bound, s | |",
         "|---|---|---|---|---|---|---|---|",

@@ -1,6 +1,6 @@
 """A real grid whose servers fall silent or die on demand, and the operations of the faults campaign on it.
 
-Servers are processes of perf.systems.stalling_node; all kinds of messages at once are stalled by stopping the process.
+Servers are processes of perf.systems.stalling_node; stopping a process stalls all kinds of messages at once.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from perf.systems.stalling_node import STALLED_FILE
 SERVERS = 10
 KB, MB = 1000, 10**6
 DAMAGED = (7, 8, 9)
-"""Servers whose shares of a file go before its repair; they are not those that fall silent."""
+"""Servers whose shares of a file are removed before its repair; others than those that fall silent."""
 
 ANSWER_S = 60.0
 COMMAND_S = 90.0
 
 
 class FaultyGrid:
-    """Ten servers, a gateway and a directory for commands, inside a `with`."""
+    """Ten servers, a gateway and a directory for commands. A context manager."""
 
     def __init__(self, root: Path, transport: Transport, installation: Installation = OWN) -> None:
         """installation: what nodes and commands run."""
@@ -74,7 +74,7 @@ class FaultyGrid:
         self._grid.__exit__(kind, error, at)
 
     def measure(self, case: Case, repetitions: int) -> Outcome:
-        """Do it so often under the fault. An operation that fails takes the time until it said so."""
+        """Repeat the operation under the fault. A failed one counts the time until it reported the error."""
         seconds: list[float] = []
         errors: list[str] = []
         operation = self._command(case.operation) if case.cold else self._operation(case.operation)
@@ -99,7 +99,7 @@ class FaultyGrid:
         self._input = self._grid.root / "input"
 
     def _settle(self) -> None:
-        """Until the gateway has seen that all servers are back, so that no case pays for the one before it."""
+        """Wait until the gateway has noticed that all servers are back, so cases do not affect each other."""
         deadline = time.monotonic() + ANSWER_S
         while time.monotonic() < deadline:
             began = time.monotonic()
@@ -133,7 +133,7 @@ class FaultyGrid:
                     (node.directory / STALLED_FILE).unlink()
 
     def _operation(self, name: str) -> Callable[[], Callable[[], str]]:
-        """Prepares one repetition; what comes of that does it and returns the error, if any."""
+        """Return a function that prepares one repetition; its result performs it and returns the error, or ""."""
 
         def prepare() -> Callable[[], str]:
             method, path, body, headers = self._request(name)
@@ -195,7 +195,7 @@ class FaultyGrid:
                 done = subprocess.run(
                     command, capture_output=True, timeout=COMMAND_S, env=child_environment(), check=False
                 )
-                # A check that found shares missing has done its work.
+                # A check that found shares missing has succeeded.
                 right = (0, 1) if name == "check" else (0,)
                 return "" if done.returncode in right else done.stderr.decode(errors="replace").strip()[:200]
 
@@ -204,7 +204,7 @@ class FaultyGrid:
         return prepare
 
     def _damage(self, cap: str) -> None:
-        """Have the shares of a file that servers which are never silent hold be gone."""
+        """Remove a file's shares from servers that never fall silent."""
         index = json.loads(self._ask("GET", f"/uri/{_quoted(cap)}?t=json"))[1].get("verify_uri", "")
         assert index
         from grid.caps import ChkVerifyCap, parse_cap

@@ -1,1 +1,1 @@
-"""Networks of campaigns: hosts in namespaces, lines with delay and loss, limited processors, media, and many machines."""
+"""Networks of campaigns: hosts in namespaces, links with delay and loss, processor limits, media, and clusters."""

@@ -1,7 +1,8 @@
-"""What a campaign asks of a network: hosts that processes are placed on, and what was found on the way between them.
+"""The interface between campaigns and networks: hosts to run processes on, and measurements of the paths between them.
 
-A host is a value: an address, a directory, and the command that enters it. The starter of a process there puts the prefix
-before its command and sets its environment; the process then has that host's network and limits, and dies with its starter.
+A host is a value: an address, a directory, and a command prefix that enters it. The starter of a process there puts the
+prefix before its command and sets its environment. The process then has that host's network and limits, and dies with
+its starter.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ LOOPBACK_ADDRESS = "127.0.0.1"
 class Host:
     """Where processes run.
 
-    address: at which other hosts reach it. prefix: goes before every command that runs there; it executes the command in
-    its own place, so that the process keeps its pid. environment: what its processes have besides. directory: where the
-    files of its nodes lie; None for the directory of the grid.
+    address: at which other hosts reach it. prefix: goes before every command that runs there and execs it, so the
+    process keeps its pid. environment: additional variables of its processes. directory: of its nodes' files; None for
+    the directory of the grid.
     """
 
     name: str
@@ -31,17 +32,17 @@ class Host:
     directory: Path | None = None
 
     def command(self, command: Sequence[str]) -> list[str]:
-        """The command that runs this one on the host."""
+        """The command with the host's prefix."""
         return [*self.prefix, *command]
 
 
 LOOPBACK = Host(name="loopback")
-"""This machine as it is."""
+"""The local machine, unchanged."""
 
 
 @frozen(kw_only=True)
 class Placement:
-    """Which host each node of a grid runs on. servers: storage nodes take them in turn."""
+    """The host of each node of a grid. servers: storage nodes take them in turn."""
 
     client: Host = LOOPBACK
     introducer: Host = LOOPBACK
@@ -53,22 +54,22 @@ class Placement:
 
 
 class Topology(Protocol):
-    """A network that exists inside a `with`, which leaves nothing behind.
+    """A network that exists while entered as a context manager, and leaves nothing behind.
 
-    Meanwhile the thread that entered is on the client's host: connections that it makes, and processes and threads that it
-    starts, are there.
+    Meanwhile the thread that entered is on the client's host, and so are the connections that it makes and the
+    processes and threads that it starts.
     """
 
     @property
     def name(self) -> str:
-        """What campaigns and records call it."""
+        """Its name in campaigns and records."""
 
     @property
     def placement(self) -> Placement:
-        """Its hosts; only inside the `with`."""
+        """Its hosts; only while entered."""
 
     def found(self) -> Mapping[str, Any]:
-        """What was measured on the network before anything else used it, and what is in force: for the record."""
+        """For the record: what was measured on the network before its use, and the settings in force."""
 
     def __enter__(self) -> Self:
         """Build the network and measure it; NetworkError if this machine cannot."""
@@ -79,7 +80,10 @@ class Topology(Protocol):
 
 @frozen(kw_only=True)
 class Ability:
-    """One thing that this machine can or cannot do. found: how it is here, or what is missing. remedy: how to get it, or empty."""
+    """Something that this machine can or cannot do. found: its state, or what is missing.
+
+    remedy: how to get it, or empty.
+    """
 
     name: str
     available: bool
@@ -88,22 +92,22 @@ class Ability:
 
 
 class NetworkError(Exception):
-    """A network that cannot be made on this machine. The message says what is missing and how to get it."""
+    """A network that cannot be created on this machine. The message says what is missing and how to get it."""
 
 
 class Loopback:
-    """The topology that is always there: no host, no delay, no privilege."""
+    """The topology that always works: no hosts, no delay, no privileges."""
 
     name = "loopback"
     placement = Placement()
 
     def found(self) -> Mapping[str, Any]:
-        """Nothing was measured: all processes are on one machine."""
+        """Empty: all processes are on one machine, and nothing was measured."""
         return {"topology": self.name}
 
     def __enter__(self) -> Self:
-        """Nothing has to be built."""
+        """Do nothing."""
         return self
 
     def __exit__(self, *details: object) -> None:
-        """Nothing has to be removed."""
+        """Do nothing."""

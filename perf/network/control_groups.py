@@ -1,6 +1,6 @@
-"""Control groups of one run, of either version: what slows the processes in them, entered by a prefix of their commands.
+"""Control groups of a run, versions 1 and 2: they limit the processes in them, and a command prefix enters them.
 
-A group is named after the process that made it, like a namespace, and a run removes those that others left behind.
+A group is named after the process that made it, like a namespace; each run removes those that ended runs left behind.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from perf.network.contract import NetworkError
 from perf.network.namespaces import PREFIX, owner_lives, owner_name
 
 PERIOD_US = 10_000
-"""Short, so that a limited process is slow rather than asleep for a tenth of a second at a stretch."""
+"""A short period makes a limited process slow, rather than asleep for a tenth of a second at a time."""
 
 ENDING_S = 5.0
 
@@ -27,10 +27,10 @@ _VERSION_2_NAMES = {"cpu": "cpu", "blkio": "io"}
 
 
 class ControlGroup:
-    """One group, which exists inside the `with`; what runs in it at the end is killed."""
+    """A group that exists while entered as a context manager; processes left in it at the end are killed."""
 
     def __init__(self, controller: Controller, label: str) -> None:
-        """NetworkError if this machine has no such controller, or we may not use it."""
+        """NetworkError if this machine lacks the controller, or denies its use."""
         mount, self.version = find_controller(controller)
         self.path = mount / f"{owner_name(os.getpid())}-{label}"
         self._controller = controller
@@ -51,11 +51,11 @@ class ControlGroup:
 
     @property
     def prefix(self) -> tuple[str, ...]:
-        """Goes before a command that is to run in the group."""
+        """Goes before a command to run in the group."""
         return ("sh", "-c", 'echo $$ >"$0" && exec "$@"', str(self.path / "cgroup.procs"))
 
     def limit_processor(self, percent: float) -> None:
-        """Let all its processes together use so much of one core."""
+        """Limit all its processes together to this percentage of one core."""
         quota = round(PERIOD_US * percent / 100)
         if self.version == 2:
             self._set("cpu.max", f"{quota} {PERIOD_US}")
@@ -64,7 +64,7 @@ class ControlGroup:
             self._set("cpu.cfs_quota_us", str(quota))
 
     def limit_disk(self, device: Path, bytes_per_second: int) -> None:
-        """Limit what they read from and write to a block device, each."""
+        """Limit their reads from and writes to a block device, each."""
         number = device.stat().st_rdev
         name = f"{os.major(number)}:{os.minor(number)}"
         if self.version == 2:
@@ -74,7 +74,7 @@ class ControlGroup:
             self._set("blkio.throttle.write_bps_device", f"{name} {bytes_per_second}")
 
     def statistics(self) -> dict[str, int]:
-        """Of a processor's limit: periods, those in which it held the processes back, and for how long."""
+        """Of a processor limit: periods, those in which it throttled the processes, and for how long."""
         lines = (self.path / "cpu.stat").read_text().splitlines()
         return {name: int(value) for name, value in map(str.split, lines)}
 
@@ -86,7 +86,7 @@ class ControlGroup:
 
 
 def find_controller(controller: Controller) -> tuple[Path, int]:
-    """Where groups of the controller are made, and the version of control groups; NetworkError if nowhere."""
+    """The mount point and version of the controller; NetworkError if it is unavailable."""
     for mount, kind, options in _mounts():
         if kind == "cgroup" and controller in options:
             return mount, 1
@@ -104,7 +104,7 @@ def find_controller(controller: Controller) -> tuple[Path, int]:
 
 
 def remove_groups_left_behind(mount: Path) -> None:
-    """Remove the groups of runs that have ended without doing so, and end what still runs in them."""
+    """Remove groups of ended runs, and end what still runs in them."""
     for path in mount.glob(f"{PREFIX}-*"):
         if not owner_lives(path.name):
             _remove(path)

@@ -1,4 +1,4 @@
-"""What this machine can do for a campaign, found without changing it, and how to get what is missing."""
+"""Finds out what this machine can do for a campaign, without changing it, and how to get what is missing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONGESTION_CONTROLS = ("cubic", "bbr")
 
 @frozen(kw_only=True)
 class Fact:
-    """present: None if it cannot be found out. needed_for: topologies and media. advice: how to get it."""
+    """present: None if it cannot be determined. needed_for: topologies and media. advice: how to get it."""
 
     name: str
     present: bool | None
@@ -27,7 +27,7 @@ class Fact:
     detail: str = ""
 
     def ability(self) -> Ability:
-        """The same as `perf doctor` prints it."""
+        """The fact as `perf doctor` prints it."""
         found = self.detail or {True: "there", False: "missing", None: "unknown"}[self.present]
         return Ability(
             name=self.name,
@@ -38,7 +38,7 @@ class Fact:
 
 
 def facts() -> list[Fact]:
-    """All of them, in the order in which a reader would fix them."""
+    """All facts, in the order in which a reader would fix them."""
     return [
         Fact(
             name="root",
@@ -93,7 +93,7 @@ def missing(names: Sequence[str]) -> list[Fact]:
 
 
 LINE_NEEDS = ("root", "ip", "nsenter", "setpriv", "C compiler", "TUN devices")
-"""Facts without which there is no emulated line."""
+"""Facts required for emulated links."""
 
 
 _TOOLS = (
@@ -132,7 +132,7 @@ def _tools() -> list[Fact]:
 
 
 def _congestion_controls() -> list[Fact]:
-    """Those of the kernel, whether or not other users may choose them: routes name them, and only root makes routes."""
+    """The kernel's congestion controls, even if reserved for root: routes select them, and only root makes routes."""
     has = {name: _kernel_has(f"CONFIG_TCP_CONG_{name.upper()}") for name in CONGESTION_CONTROLS}
     available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
     listed = available.read_text().split() if available.exists() else []
@@ -171,7 +171,7 @@ def _controller(name: str, find: Callable[[], tuple[Path, int]], needed_for: str
 
 
 def _kernel_has(option: str) -> bool | None:
-    """Whether the running kernel was built with it; None if it keeps that to itself."""
+    """Whether the running kernel was built with this option; None if unknown."""
     try:
         with gzip.open("/proc/config.gz", "rt") as file:
             settings = file.read()

@@ -1,8 +1,8 @@
-"""The emulated line: builds line.c where it is needed, runs it, and reads its counts.
+"""The emulated link: builds line.c if necessary, runs it, and reads its counters.
 
-Kernels without netem cannot delay or lose packets. `line` is the router between the hosts instead, over a TUN device in each
-host's namespace. With packets as large as TCP hands them over it carries 1 Gbit/s at a few percent of a core; with
-loss, where each packet is one of the line's own, at about a third of one.
+Kernels without netem cannot delay or drop packets. Instead, `line` routes between the hosts, over a TUN device in each
+host's namespace. With packets as large as TCP passes them on, it carries 1 Gbit/s at a few percent of a core; with
+loss, where each packet is handled separately, at about a third of one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LEAST_QUEUE = 256 * 1024
 
 @frozen(kw_only=True)
 class Access:
-    """How a host is connected. delay_s: one way, to the middle of the line. up, down: bits a second; 0 for no limit."""
+    """A host's connection. delay_s: one way, to the middle of the link. up, down: bits per second; 0 for no limit."""
 
     delay_s: float = 0.0
     up: int = 0
@@ -43,12 +43,12 @@ class Access:
 
     @property
     def queue_bytes(self) -> int:
-        """What may wait at either end of the access: a tenth of a second's worth, as a usual router has."""
+        """Bytes that may queue at either end: a tenth of a second's worth, as in typical routers."""
         return max(LEAST_QUEUE, int(max(self.up, self.down) / 8 * QUEUE_S))
 
 
 def line_program() -> Path:
-    """The compiled program, from the cache or made now; NetworkError if there is no compiler."""
+    """The compiled program, cached or built now; NetworkError without a compiler."""
     source = SOURCE.read_bytes()
     name = hashlib.sha256(source + " ".join(FLAGS).encode()).hexdigest()[:16]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "grid-perf"
@@ -71,14 +71,17 @@ def line_program() -> Path:
 
 
 class Line:
-    """The running program, between hosts whose namespaces exist already. It ends with the `with`, or with this process."""
+    """The running program, between hosts whose namespaces exist already.
+
+    It ends with the context, or with this process.
+    """
 
     def __init__(
         self, hosts: Sequence[tuple[str, str, Access]], *, loss: float = 0.0, seed: int = 1, urgent: bool = True
     ) -> None:
-        """hosts: namespace, address and access of each. loss: of each packet of 1,500 bytes, from 0 to 1.
+        """hosts: namespace, address and access of each. loss: probability for each packet of 1,500 bytes.
 
-        urgent: run before all other processes, where that is allowed.
+        urgent: run at real-time priority, where allowed.
         """
         self._arguments = [str(seed), str(round(loss * 10**6)), "0" if loss else "1", str(int(urgent))]
         self._arguments += [
@@ -109,11 +112,11 @@ class Line:
 
     @property
     def pid(self) -> int:
-        """Of the program; RuntimeError if it does not run."""
+        """The program's pid; RuntimeError if it does not run."""
         return self._running().pid
 
     def counts(self) -> Mapping[str, Any]:
-        """Processor seconds, packets delivered over 1 ms late, the latest, and the packets of each host."""
+        """Processor seconds, packets delivered over 1 ms late, the greatest delay, and each host's packets."""
         process = self._running()
         assert process.stdin is not None
         process.stdin.write("counts\n")

@@ -1,6 +1,6 @@
-"""Media: where the shares of a topology's servers lie, each mounted for the run and measured with synchronous writes.
+"""Media for the shares of a topology's servers, each mounted for the run and measured with synchronous writes.
 
-What is mounted lies in a directory named after the process that made it; a run unmounts and removes what others left behind.
+Mounts are in a directory named after the process that made it; each run removes what ended runs left behind.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from perf.network.namespaces import PREFIX, dies_with_starter, owner_lives, owne
 from perf.network.secure_shell import mount_over_ssh
 
 IMAGE_BYTES = 8 << 30
-"""Of a file system on a loop device. The image is sparse: it takes what is written."""
+"""Size of a file system on a loop device. The image is sparse, so it takes only what is written."""
 
 THROTTLE = 20 << 20
-"""Bytes a second of a throttled disk, each way."""
+"""Bytes per second of a throttled disk, in each direction."""
 
 DELAY_MS = 5
-"""Of each write to a delayed disk."""
+"""Delay of each write to a delayed disk."""
 
 PROBE_WRITES = ((64 << 20, 1), (1 << 20, 32), (4096, 100))
-"""Size and number of the synchronous writes that a medium is measured with."""
+"""Size and number of the synchronous writes that measure a medium."""
 
 _DD_SECONDS = re.compile(r"copied, ([0-9.e+-]+) s")
 
@@ -44,7 +44,10 @@ POLL_S = 0.02
 
 @frozen
 class Mounted:
-    """directory: the medium. prefix: of what writes there, for limits that hold for processes rather than for the medium."""
+    """directory: the medium.
+
+    prefix: for commands that write there, if the limits apply to processes rather than the medium.
+    """
 
     directory: Path
     prefix: tuple[str, ...] = ()
@@ -103,14 +106,17 @@ MEDIA: Mapping[str, Callable[[Path, ExitStack], Mounted]] = {
     "throttled": _throttled,
     "delayed": _delayed,
 }
-"""By the names of perf.network.site."""
+"""Media by their names in perf.network.site."""
 
 
 class OnMedium:
-    """Another topology whose storage nodes lie on a medium, all of a host on one."""
+    """Another topology whose storage nodes are on a medium, with all nodes of a host on the same one."""
 
     def __init__(self, medium: str, inner: Topology | None = None, directory: Path | None = None) -> None:
-        """medium: of MEDIA; ValueError if there is none. directory: for images and mounts; the temporary one if not given."""
+        """medium: of MEDIA; ValueError if unknown.
+
+        directory: for images and mounts; the temporary directory by default.
+        """
         if medium not in MEDIA:
             raise ValueError(f"there is no medium {medium!r}; there are {', '.join(MEDIA)}")
         self.medium = medium
@@ -122,16 +128,16 @@ class OnMedium:
 
     @property
     def name(self) -> str:
-        """That of the inner topology: a medium is a factor of its own."""
+        """The inner topology's name; the medium is a separate factor."""
         return self._inner.name
 
     @property
     def placement(self) -> Placement:
-        """The hosts of the inner topology, each with a directory."""
+        """The inner topology's hosts, each with a directory."""
         return self._placement
 
     def found(self) -> Mapping[str, Any]:
-        """What the inner topology found, and for each host what the medium took of synchronous writes, bytes a second."""
+        """The inner topology's findings, and the rate of synchronous writes on each host, in bytes per second."""
         return {**self._inner.found(), "medium": self.medium, "synchronous_writes": self._ceilings}
 
     def __enter__(self) -> Self:
@@ -161,7 +167,7 @@ class OnMedium:
 
 
 def synchronous_writes(mounted: Mounted) -> dict[str, float]:
-    """Bytes a second for each size of write, each write on the medium before the next begins: what dd does with dsync."""
+    """Bytes per second for each size of write; each write is synced before the next begins, like dd with dsync."""
     target = mounted.directory / "probe"
     found = {}
     for size, count in PROBE_WRITES:
@@ -176,7 +182,7 @@ def synchronous_writes(mounted: Mounted) -> dict[str, float]:
 
 
 def remove_mounts_left_behind(directory: Path) -> None:
-    """Unmount and remove what runs that have ended left below the directory."""
+    """Unmount and remove what ended runs left below the directory."""
     for work in directory.glob(f"{PREFIX}-*"):
         if owner_lives(work.name):
             continue
@@ -193,7 +199,7 @@ def remove_mounts_left_behind(directory: Path) -> None:
 def _mount(work: Path, stack: ExitStack, *what: str) -> Path:
     directory = work / "medium"
     run_tool("mount", *what, str(directory))
-    # What still writes there ends with its grid, before this; a lazy unmount cannot fail on what is left.
+    # Writers end with their grid, before this; a lazy unmount cannot fail because of leftovers.
     stack.callback(run_tool, "umount", "-l", str(directory))
     return directory
 

@@ -1,7 +1,7 @@
-"""Network namespaces of one run: made, entered, and removed, also those that a run left which was killed.
+"""Network namespaces of a run: created, entered and removed, including those left by killed runs.
 
-A namespace is named after the process that made it, so that another run knows whether that process still lives. Processes
-in a namespace are ended, by their pids, before it is removed; devices, addresses and rules go with it.
+A namespace is named after the process that made it, so another run can tell whether that process still lives. Processes
+in a namespace are ended, by pid, before it is removed; devices, addresses and rules disappear with it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def run_tool(*command: str) -> str:
-    """What the command prints; NetworkError with what it says if it fails or is not there."""
+    """The command's output; NetworkError with its message if it fails or is missing."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     except FileNotFoundError:
@@ -38,19 +38,19 @@ def run_tool(*command: str) -> str:
 
 
 def dies_with_starter() -> tuple[str, ...]:
-    """The prefix of a command that has its process killed when the thread that starts it ends, however that ends."""
+    """The prefix that makes the kernel kill a command's process when the thread that started it ends."""
     if shutil.which("setpriv") is None:
         raise NetworkError("setpriv is not installed: it comes with util-linux")
     return ("setpriv", "--pdeathsig", "KILL", "--")
 
 
 def owner_name(pid: int) -> str:
-    """The prefix of all that this process makes; it differs for a later process that gets the same pid."""
+    """The name prefix of everything this process makes; it differs for a later process with the same pid."""
     return f"{PREFIX}-{pid}-{_started(pid)}"
 
 
 def remove_left_behind() -> list[str]:
-    """Remove the namespaces of runs that have ended without doing so; their names."""
+    """Remove the namespaces of ended runs; return their names."""
     removed = []
     for path in sorted(NAMED.glob(f"{PREFIX}-*")) if NAMED.is_dir() else []:
         if not owner_lives(path.name):
@@ -60,13 +60,13 @@ def remove_left_behind() -> list[str]:
 
 
 def owner_lives(name: str) -> bool:
-    """Whether the run that made what is so named still runs."""
+    """Whether the run that made this name still runs."""
     _, pid, started, *_ = [*name.split("-"), "", ""]
     return pid.isdigit() and _started(int(pid)) == started
 
 
 def remove(name: str) -> None:
-    """End what runs in the namespace, and remove it."""
+    """End everything in the namespace, and remove it."""
     deadline = time.monotonic() + ENDING_S
     while pids := [int(pid) for pid in run_tool("ip", "netns", "pids", name).split()]:
         for pid in pids:
@@ -79,13 +79,13 @@ def remove(name: str) -> None:
 
 
 def started_in(name: str) -> tuple[str, ...]:
-    """The prefix of a command that runs it in the namespace."""
+    """The prefix that runs a command in the namespace."""
     return ("nsenter", f"--net={NAMED / name}", *dies_with_starter())
 
 
 @contextmanager
 def inside(name: str) -> Iterator[None]:
-    """Meanwhile what the calling thread connects and starts is in the namespace. Its other threads stay where they are."""
+    """Put the calling thread's connections and processes into the namespace; other threads are unaffected."""
     before = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:
         wanted = os.open(NAMED / name, os.O_RDONLY | os.O_CLOEXEC)
@@ -102,10 +102,10 @@ def inside(name: str) -> Iterator[None]:
 
 
 class Namespaces:
-    """The namespaces of one run, removed when the `with` ends. Entering it first removes what others left behind."""
+    """The namespaces of one run, removed on exit. Entering first removes those that ended runs left behind."""
 
     def __init__(self, label: str) -> None:
-        """label: part of each name, so that a process can have several networks."""
+        """label: part of each name, so a process can have several networks."""
         self._prefix = f"{owner_name(os.getpid())}-{label}"
         self._names: list[str] = []
 
@@ -120,7 +120,7 @@ class Namespaces:
             remove(self._names.pop())
 
     def add(self, host: str) -> str:
-        """Make the namespace of a host, with loopback up; its name."""
+        """Create a host's namespace, with loopback up; return its name."""
         name = f"{self._prefix}-{host}"
         run_tool("ip", "netns", "add", name)
         self._names.append(name)
@@ -133,12 +133,12 @@ class Namespaces:
             run_tool("ip", "-n", name, *command.split())
 
     def host(self, host: str, name: str, address: str) -> Host:
-        """The host whose namespace has that name."""
+        """The host of this namespace."""
         return Host(name=host, address=address, prefix=started_in(name))
 
 
 def _started(pid: int) -> str:
-    """When a process began, in ticks since the machine did; empty if there is none."""
+    """A process's start time in clock ticks since boot; empty if it does not exist."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:

@@ -1,6 +1,6 @@
-"""What a network is like as found: round trips and rate of a TCP connection between two hosts, and its congestion control.
+"""Measures a network: round trips, rates and congestion control of a TCP connection between two hosts.
 
-Sockets belong to the namespace in which they were made, so both ends of a probe are threads of one process.
+A socket belongs to the namespace in which it was created, so both ends of a probe can be threads of one process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from attrs import asdict, frozen
 
 ROUND_TRIPS = 21
 RATE_S = 2.0
-"""Of sending; the first half is left out, where TCP still finds out what the line carries."""
+"""Seconds of sending; the first half, in which TCP adapts to the link, does not count."""
 
 PIECE = 1 << 18
 TIMEOUT_S = 30.0
@@ -27,7 +27,7 @@ Inside = Callable[[], AbstractContextManager[None]]
 
 @frozen(kw_only=True)
 class Found:
-    """round_trips_s: of a message of one byte and its answer, sorted. up, down: bits a second from and to the client."""
+    """round_trips_s: of a one-byte message and its answer, sorted. up, down: bits per second from and to the client."""
 
     round_trips_s: list[float]
     up: float
@@ -40,12 +40,12 @@ class Found:
         return self.round_trips_s[len(self.round_trips_s) // 2]
 
     def described(self) -> dict[str, Any]:
-        """For a record."""
+        """The findings as a record stores them."""
         return {**asdict(self), "round_trip_s": self.round_trip_s}
 
 
 def probe(client: Inside, server: Inside, address: str, rate_s: float = RATE_S) -> Found:
-    """What a connection from the client to that address of the server finds. rate_s: 0 to leave the rates out."""
+    """Measure a connection from the client to this address of the server. rate_s: 0 to skip the rates."""
     with _connected(client, server, address) as (near, far):
         trips = sorted(_ping_pong(near, far, ROUND_TRIPS))
         name = near.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode()
@@ -86,7 +86,7 @@ def _ping_pong(near: socket.socket, far: socket.socket, count: int) -> list[floa
 
 
 def _rate(sender: socket.socket, receiver: socket.socket, seconds: float) -> float:
-    """Bits a second that arrive in the second half of the time."""
+    """Bits per second that arrive in the second half of the time."""
 
     def send() -> None:
         piece = bytes(PIECE)
@@ -106,7 +106,7 @@ def _rate(sender: socket.socket, receiver: socket.socket, seconds: float) -> flo
 
 
 def rate_of(arrivals: list[tuple[float, int]]) -> float:
-    """Bits a second between the middle and the end of the arrivals: (time, bytes so far)."""
+    """Bits per second between the middle and the end of the arrivals: (time, total bytes)."""
     middle = (arrivals[0][0] + arrivals[-1][0]) / 2
     first, before = next(arrival for arrival in arrivals if arrival[0] >= middle)
     last, after = arrivals[-1]

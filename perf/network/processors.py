@@ -1,4 +1,4 @@
-"""Slow machines: a topology whose servers and client may use a part of a core each, with or without AES instructions."""
+"""Slow machines: a topology with server and client limited to part of a core, with or without AES instructions."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from perf.network.contract import Host, Loopback, Placement, Topology
 from perf.network.control_groups import PERIOD_US, ControlGroup
 
 WITHOUT_AES = {"OPENSSL_ia32cap": "~0x200000200000000:~0x60000000000"}
-"""Has OpenSSL leave AES-NI, PCLMULQDQ, VAES and VPCLMULQDQ unused, on processors that have them.
+"""Makes OpenSSL ignore AES-NI, PCLMULQDQ, VAES and VPCLMULQDQ.
 
-Grid's AES is OpenSSL's. Its own kernels (hashing, erasure coding) use no AES instructions, and have no switch.
+Grid's AES is OpenSSL's. Its own kernels (hashing, erasure coding) use no AES instructions.
 """
 
 
 @frozen(kw_only=True)
 class Limits:
-    """server, client: parts of one core that each server's host, the client's, may use; 0.0 for no limit.
+    """server, client: fraction of one core allowed for each server's host and for the client; 0.0 for no limit.
 
-    aes: whether they have the processor's AES instructions.
+    aes: whether they may use the processor's AES instructions.
     """
 
     server: float = 0.0
@@ -31,10 +31,10 @@ class Limits:
 
 
 class Slowed:
-    """Another topology with limited processors. Storage nodes that share a host share its limit."""
+    """Another topology with processor limits. Storage nodes on the same host share its limit."""
 
     def __init__(self, limits: Limits, inner: Topology | None = None, *, servers: int = 10) -> None:
-        """inner: loopback if not given. servers: hosts on loopback, where there is only one else."""
+        """inner: loopback by default. servers: hosts on loopback, which otherwise has only one."""
         self.limits = limits
         self._inner: Topology = inner or Loopback()
         self._servers = servers
@@ -44,16 +44,16 @@ class Slowed:
 
     @property
     def name(self) -> str:
-        """That of the inner topology: limits are a factor of their own."""
+        """The inner topology's name; limits are a separate factor."""
         return self._inner.name
 
     @property
     def placement(self) -> Placement:
-        """The hosts of the inner topology, the slow ones in their groups."""
+        """The inner topology's hosts, with the limited ones in their groups."""
         return self._placement
 
     def found(self) -> Mapping[str, Any]:
-        """What the inner topology found, the limits, and how often each held processes back so far."""
+        """The inner topology's findings, the limits, and how often each has throttled processes."""
         throttled = {group.path.name.rpartition("-")[2]: group.statistics() for group in self._groups}
         return {
             **self._inner.found(),

@@ -1,4 +1,4 @@
-"""A directory mounted through OpenSSH: an sshd of the run's own, on loopback, and sshfs on it."""
+"""Mounts a directory over OpenSSH: a private sshd on loopback, and sshfs."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ Subsystem sftp internal-sftp
 
 
 def mount_over_ssh(work: Path, far: Path, near: Path, stack: ExitStack, cipher: str = "") -> None:
-    """Have the directory `far` be seen at `near`. The stack unmounts it and ends the server.
+    """Mount the directory `far` at `near`. The stack unmounts it and ends the server.
 
-    work: for keys and logs. cipher: OpenSSH's choice if not given.
+    work: for keys and logs. cipher: OpenSSH's choice by default.
     """
     server = shutil.which("sshd") or "/usr/sbin/sshd"
     for tool in (server, "sshfs"):

@@ -1,4 +1,4 @@
-"""Where a cell runs: topology, medium, limits of processors. The names that campaigns use. Pure."""
+"""Where a cell runs: topology, medium and processor limits, by their names in campaigns. Pure."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ MEDIA = ("tmpfs", "ext4", "xfs", "sshfs", "sshfs-aes128-gcm", "throttled", "dela
 class Site:
     """A key: cells of equal sites share one topology.
 
-    medium: where shares lie, of MEDIA; empty for the campaign's own directory. server_cpu, client_cpu: parts of one core that
-    each server's, the client's processes may use together; 0.0 for no limit. aes: whether processors may use their AES instructions.
-    node: the directory of a client of a real grid, for the topology `existing`.
+    medium: of the shares, one of MEDIA; empty for the campaign's own directory. server_cpu, client_cpu: fraction of one
+    core that each server's processes and the client's may use; 0.0 for no limit. aes: whether they may use AES
+    instructions. node: the client directory of a real grid, for the topology `existing`.
     """
 
     topology: str = "loopback"
@@ -53,4 +53,4 @@ class Site:
 
 
 LOOPBACK = Site()
-"""Everything on this machine as it is."""
+"""Everything on this machine, without limits."""

@@ -1,4 +1,4 @@
-"""Topologies in namespaces: hosts behind a bridge, or around an emulated line with delay, loss and limited rates.
+"""Topologies in namespaces: hosts around a bridge, or around an emulated link with delay, loss and limited rates.
 
 Each is measured when it is built, between the client and the first server.
 """
@@ -23,7 +23,7 @@ BURST = "128k"
 LATENCY = "20ms"
 
 LARGEST_BURST = 16 * 1024
-"""Bytes that TCP may hand to an emulated line in one piece: 1.3 ms of 100 Mbit/s."""
+"""Bytes that TCP may pass to an emulated link at once: 1.3 ms at 100 Mbit/s."""
 
 
 ETHERNET = Access(up=GIGABIT, down=GIGABIT)
@@ -31,9 +31,9 @@ ETHERNET = Access(up=GIGABIT, down=GIGABIT)
 
 @frozen(kw_only=True)
 class Spokes:
-    """Hosts around one middle. servers: how many. client, server: their access; the introducer has the client's.
+    """Hosts around a center. servers: their number. client, server: their access; the introducer has the client's.
 
-    loss: of each packet. congestion: the congestion control of every connection; the machine's own if empty.
+    loss: of each packet. congestion: the congestion control of every connection; empty for the machine's default.
     """
 
     servers: int = 10
@@ -43,20 +43,20 @@ class Spokes:
     congestion: str = ""
 
     def accesses(self) -> dict[str, Access]:
-        """Of each host by name: the client first, then the introducer, then the servers."""
+        """The access of each host by name: client, introducer, servers."""
         servers = {f"server{index}": self.server for index in range(self.servers)}
         return {"client": self.client, "introducer": self.client, **servers}
 
 
 class SpokesTopology(ABC):
-    """Hosts in namespaces around a middle, which subclasses make."""
+    """Hosts in namespaces around a center, which subclasses build."""
 
     def __init__(
         self, name: str, spokes: Spokes, *, seed: int = 1, rate_s: float = RATE_S, urgent: bool = True
     ) -> None:
-        """seed: of what is lost. rate_s: how long each rate is measured; 0 to leave the rates out.
+        """seed: of packet loss. rate_s: seconds to measure each rate; 0 to skip the rates.
 
-        urgent: let the line run before all other processes.
+        urgent: run the link at real-time priority.
         """
         self.name = name
         self.spokes = spokes
@@ -70,12 +70,12 @@ class SpokesTopology(ABC):
 
     @property
     def placement(self) -> Placement:
-        """Client, introducer and servers on hosts of their own."""
+        """Client, introducer and servers on separate hosts."""
         servers = tuple(self._hosts[f"server{index}"] for index in range(self.spokes.servers))
         return Placement(client=self._hosts["client"], introducer=self._hosts["introducer"], servers=servers)
 
     def found(self) -> Mapping[str, Any]:
-        """What the probe found, and what was asked for."""
+        """The probe's findings and the requested settings."""
         measured = self._found.described() if self._found else {}
         client, server = self.spokes.client, self.spokes.server
         asked = {
@@ -107,16 +107,16 @@ class SpokesTopology(ABC):
         return self
 
     def __exit__(self, *details: object) -> None:
-        """Leave the client's host, end what runs on any host, and remove them all."""
+        """Leave the client's host, end everything on all hosts, and remove them."""
         self._stack.close()
 
     @abstractmethod
     def _connect(self, spaces: Namespaces, stack: ExitStack) -> None:
-        """Make the middle, and give each host its address and its way there."""
+        """Build the center, and give each host its address and route."""
 
 
 class Bridged(SpokesTopology):
-    """Hosts on one Ethernet: virtual cables to a bridge, each held to the rates of its access by tbf. No delay, no loss."""
+    """Hosts on one Ethernet: virtual cables to a bridge, each limited by tbf. No delay, no loss."""
 
     def _connect(self, spaces: Namespaces, stack: ExitStack) -> None:
         switch = spaces.add("switch")
@@ -134,12 +134,12 @@ class Bridged(SpokesTopology):
 
 
 class Lined(SpokesTopology):
-    """Hosts around an emulated line."""
+    """Hosts around an emulated link."""
 
     line: Line
 
     def found(self) -> Mapping[str, Any]:
-        """With the counts of the line so far."""
+        """Includes the link's current counters."""
         return {**super().found(), "line": self.line.counts()}
 
     def _connect(self, spaces: Namespaces, stack: ExitStack) -> None:
@@ -160,7 +160,7 @@ class Lined(SpokesTopology):
 
 
 def _set_congestion(spaces: Namespaces, name: str, device: str, congestion: str) -> None:
-    """By route: an unprivileged default stays what it is on the machine."""
+    """Set it by route, which leaves the machine's default alone."""
     if congestion:
         spaces.batch(name, [f"route replace {NETWORK}.0/24 dev {device} congctl {congestion}"])
 
@@ -181,4 +181,4 @@ SPOKES: dict[str, tuple[type[SpokesTopology], Spokes]] = {
     "lossy-bbr": (Lined, _wan(0.03, loss=0.01, congestion="bbr")),
     "adsl": (Lined, ADSL),
 }
-"""By name: what makes them, and of what. wan1 is a line like the others, with 1 Gbit/s for each host."""
+"""Topologies by name: class and parameters. wan1 is a link like the others, with 1 Gbit/s per host."""

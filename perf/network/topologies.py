@@ -1,4 +1,4 @@
-"""Topologies by the names that campaigns use, and what this machine can make of them."""
+"""Topologies by their names in campaigns, and which of them this machine supports."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from perf.network.site import TOPOLOGIES, Site
 from perf.network.spokes import SPOKES
 
 SLOW_PART = 0.25
-"""Of a core, for `slow-server` and `slow-client` where a site names no other part."""
+"""Fraction of a core for `slow-server` and `slow-client` if the site gives none."""
 
 _ON_LOOPBACK = ("loopback", "existing", "slow-server", "slow-client")
 
 
 def make_topology(site: Site, servers: int, *, urgent: bool = True) -> Topology:
-    """The topology of a site for that many storage nodes, not entered.
+    """The topology of a site for this many storage nodes, not entered yet.
 
-    Entering it raises NetworkError where this machine lacks something, and so does a topology that is not made here. urgent:
-    let an emulated line run before all other processes.
+    Entering it raises NetworkError if this machine lacks something or the topology is not supported. urgent: run an
+    emulated link at real-time priority.
     """
     made = _network(site, servers, urgent=urgent)
     limits = Limits(
@@ -50,6 +50,6 @@ def _network(site: Site, servers: int, *, urgent: bool) -> Topology:
     if site.topology not in SPOKES:
         raise NetworkError(f"there is no topology {site.topology!r}; there are {', '.join(TOPOLOGIES)}")
     kind, spokes = SPOKES[site.topology]
-    # Servers of the atlas share hosts, two on each; elsewhere each has its own.
+    # In the atlas, two servers share each host; elsewhere each has its own.
     hosts = spokes.servers if site.topology == "atlas" else servers
     return kind(site.topology, evolve(spokes, servers=hosts), urgent=urgent)

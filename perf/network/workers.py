@@ -1,11 +1,11 @@
-"""Processes and timed work on the machines of a dask.distributed cluster: `perf run CAMPAIGN --scheduler tls://...`.
+"""Runs processes and timed work on a dask.distributed cluster: `perf run CAMPAIGN --scheduler tls://...`.
 
-A worker says by its resources what its machine is for: `--resources server=1` or `client=1`. A node is an actor that owns a
-process; a load is a function that runs, and takes all its times, on one worker. Clocks are compared first, so that
-intervals of several workers can be laid over each other. What happens to a worker is a row like any other: its loads end as failures.
+A worker's resources declare its machine's role: `--resources server=1` or `client=1`. A node is an actor that owns a
+process; a load is a function that runs on one worker and takes all its times there. Clocks are compared first, so
+intervals of several workers can be aligned. If a worker dies, its loads are recorded as failures.
 
-Without a scheduler the same code runs on a cluster of its own on this machine. The cluster runs whatever it is sent: reach it over TLS, on
-loopback, or in namespaces of the run's own.
+Without a scheduler, the same code runs on a private cluster on this machine. A cluster executes whatever it is sent:
+reach it over TLS, on loopback, or in the run's own namespaces.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ TLS_ADVICE = (
 )
 
 EMBEDDED_WORKERS: Mapping[Role, int] = {"server": 2, "client": 1}
-"""Workers of the cluster that is made where no scheduler is named."""
+"""Workers of the private cluster."""
 
 
 @frozen(kw_only=True)
 class Machine:
-    """A worker. address: of the worker, which names it. host: the address of its machine.
+    """A worker. address: of the worker, which identifies it. host: the address of its machine.
 
-    offset_s: what its wall clock shows when ours shows 0, as well as half of round_trip_s lets one say.
+    offset_s: its wall clock minus ours, accurate to half of round_trip_s.
     """
 
     address: str
@@ -58,7 +58,7 @@ class Machine:
 
 @frozen(kw_only=True)
 class Interval:
-    """A piece of work: wall-clock times of the worker that did it, and how much it was."""
+    """A piece of work: wall-clock times on its worker, and its amount."""
 
     began: float
     ended: float
@@ -67,7 +67,7 @@ class Interval:
 
 @frozen(kw_only=True)
 class Load(Generic[T]):
-    """What became of a load on one machine. failure: empty, or why there is no result."""
+    """The result of a load on one machine. failure: empty, or why there is no result."""
 
     machine: Machine
     result: T | None
@@ -75,10 +75,13 @@ class Load(Generic[T]):
 
 
 class NodeActor:
-    """A process on a worker's machine, in a directory of its own, which ends when the worker does."""
+    """A process on a worker's machine in its own directory, which ends when the worker does."""
 
     def __init__(self, files: Mapping[str, str], command: Sequence[str]) -> None:
-        """files: by path below the directory. command: `{directory}` stands for that of the node, and each of `words` for itself."""
+        """files: contents by path below the directory.
+
+        command: `{directory}` expands to the node's directory, and each of `words` to its value.
+        """
         self.directory = tempfile.mkdtemp(prefix="grid-perf-node-")
         words = {"directory": self.directory, **self.words()}
         for name, content in files.items():
@@ -86,7 +89,8 @@ class NodeActor:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content)
         with (Path(self.directory) / "run.log").open("wb") as log:
-            # The actor's thread lives as long as the worker. Killed, the worker runs no handler of its own: the kernel ends the node.
+            # The actor's thread lives as long as the worker. If the worker is killed, no handler of its own runs: the
+            # kernel ends the node.
             self._process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", "--", *(part.format(**words) for part in command)],
                 stdin=subprocess.DEVNULL,
@@ -96,15 +100,15 @@ class NodeActor:
             )
 
     def words(self) -> Mapping[str, str]:
-        """What stands for itself in commands, as it is on the worker's machine."""
+        """Values to expand in commands, as they are on the worker's machine."""
         return {}
 
     def environment(self) -> Mapping[str, str] | None:
-        """Of the process; the worker's own if None."""
+        """The process's environment; None for the worker's own."""
         return None
 
     def pid(self) -> int:
-        """Of the process."""
+        """The process's pid."""
         return self._process.pid
 
     def running(self) -> bool:
@@ -112,19 +116,19 @@ class NodeActor:
         return self._process.poll() is None
 
     def read(self, name: str) -> str:
-        """A file of the node; empty while there is none."""
+        """A file of the node; empty if it does not exist."""
         path = Path(self.directory) / name
         return path.read_text(errors="replace") if path.exists() else ""
 
     def __del__(self) -> None:
-        """Nobody asks any more: the harness is gone, and the scheduler has let go of what it held."""
+        """Clean up when the harness is gone and the scheduler drops the actor."""
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def stop(self) -> int:
-        """Ask it to end, and remove its directory; the exit status."""
+        """Stop the process, remove its directory, and return the exit status."""
         if self.running():
             self._process.send_signal(signal.SIGTERM)
         try:
@@ -137,18 +141,18 @@ class NodeActor:
 
 
 class Cluster:
-    """The machines of a scheduler; made by `connected`."""
+    """The machines of a scheduler; created by `connected`."""
 
     def __init__(self, client: Any) -> None:  # noqa: ANN401 - a library without types
         self._client = client
         self._nodes: list[tuple[Machine, Any]] = []
 
     def wait_for(self, count: int) -> None:
-        """Return when that number of workers is there."""
+        """Wait until this many workers are present."""
         self._client.wait_for_workers(count, READY_S)
 
     def machines(self) -> list[Machine]:
-        """Those that are there, servers first, with their clocks compared; NetworkError if a role has none."""
+        """The present machines, servers first, with their clocks compared; NetworkError if a role has none."""
         found = []
         for address, worker in self._workers().items():
             roles: tuple[Role, ...] = ("server", "client")
@@ -164,11 +168,11 @@ class Cluster:
         return sorted(found, key=lambda machine: (machine.role != "server", machine.address))
 
     def start(self, machine: Machine, files: Mapping[str, str], command: Sequence[str]) -> Any:  # noqa: ANN401 - a library's
-        """Start a process there; the actor, whose methods answer with futures."""
+        """Start a process there; return the actor, whose methods return futures."""
         return self.place(machine, NodeActor, files, command)
 
     def place(self, machine: Machine, kind: type, *arguments: object) -> Any:  # noqa: ANN401 - a library's
-        """Make an actor there, which has a method `stop`; NetworkError if that fails."""
+        """Create an actor there, which must have a method `stop`; NetworkError if that fails."""
         made = self._client.submit(
             kind, *arguments, actor=True, workers=[machine.address], allow_other_workers=False, pure=False
         )
@@ -179,34 +183,34 @@ class Cluster:
         return done.result
 
     def call(self, actor: Any, method: str, *arguments: object) -> Any:  # noqa: ANN401 - a library's
-        """Ask an actor: a future, also where its worker is gone."""
+        """Call an actor's method; return a future, even if its worker is gone."""
         try:
             return getattr(actor, method)(*arguments)
         except RuntimeError as error:
             return _Lost(error)
 
     def answers(self, asked: Sequence[tuple[Machine, Any]]) -> list[Load[Any]]:
-        """What actors answer, in order; a worker that is gone is a failure."""
+        """The results of actors, in order; a worker that is gone is a failure."""
         return [self._outcome(machine, future) for machine, future in asked]
 
     def present(self) -> set[str]:
-        """Addresses of the workers that are there now."""
+        """Addresses of the workers that are present now."""
         return set(self._workers())
 
     def event(self, name: str) -> Any:  # noqa: ANN401 - a library's
-        """An event that workers see under that name."""
+        """An event that workers see under this name."""
         import distributed
 
         return distributed.Event(name, client=self._client)
 
     def tell(self, name: str, value: float) -> None:
-        """Let workers see a number under that name."""
+        """Publish a number to workers under this name."""
         import distributed
 
         distributed.Variable(name, client=self._client).set(value)
 
     def run(self, machines: Sequence[Machine], work: Callable[[], T]) -> list[Load[T]]:
-        """Do the work on all of these machines at the same time; one that dies or fails is a row that says so."""
+        """Run the work on all of these machines at once; a failure is part of the results."""
         futures = [
             self._client.submit(work, workers=[machine.address], allow_other_workers=False, pure=False, retries=0)
             for machine in machines
@@ -214,7 +218,7 @@ class Cluster:
         return [self._outcome(machine, future) for machine, future in zip(machines, futures, strict=True)]
 
     def stop(self) -> list[Machine]:
-        """End all processes; the machines that were not there any more."""
+        """End all processes; return the machines that were no longer present."""
         lost = []
         while self._nodes:
             machine, node = self._nodes.pop()
@@ -227,15 +231,16 @@ class Cluster:
         return lost
 
     def _workers(self) -> Mapping[str, Any]:
-        """Every worker that is there, by its address.
+        """All present workers by address.
 
-        Not the client's `scheduler_info`: its answer is kept where the client's own timer puts one without any worker in between.
+        Not the client's `scheduler_info`, because the client's own timer can overwrite its cached answer with one
+        without workers.
         """
         workers: Mapping[str, Any] = self._client.sync(self._client.scheduler.identity, n_workers=-1)["workers"]
         return workers
 
     def _outcome(self, machine: Machine, future: Any) -> Load[Any]:  # noqa: ANN401 - a library without types
-        """A future of a worker that is gone never ends: look whether the worker is still there."""
+        """A future of a lost worker never ends, so check whether the worker is still present."""
         while True:
             try:
                 return Load(machine=machine, result=future.result(1.0), failure="")
@@ -246,7 +251,7 @@ class Cluster:
                 return Load(machine=machine, result=None, failure=f"{type(error).__name__}: {error}")
 
     def _compare_clocks(self, address: str) -> tuple[float, float]:
-        """The offset of the worker's clock by the quickest of some questions, and how long that one took."""
+        """The offset of the worker's clock from the fastest of several requests, and that request's duration."""
         rounds = []
         for _ in range(CLOCK_ROUNDS):
             began = time.time()
@@ -259,7 +264,7 @@ class Cluster:
 
 @frozen
 class _Lost:
-    """What an actor answers whose worker is gone."""
+    """Stands in for the result of an actor whose worker is gone."""
 
     error: RuntimeError
 
@@ -272,7 +277,7 @@ class _Lost:
 
 @contextmanager
 def connected(scheduler: str = "") -> Iterator[Cluster]:
-    """The cluster of the scheduler, or one of processes of our own. All processes that it started are ended with the `with`."""
+    """The scheduler's cluster, or a private one of local processes. All processes it started end with the context."""
     try:
         import distributed
     except ImportError:
@@ -311,9 +316,9 @@ def _used(client: Any) -> Iterator[Cluster]:  # noqa: ANN401 - a library without
 
 
 def merged_rate(loads: Sequence[tuple[Machine, Sequence[Interval]]]) -> float:
-    """What all machines did together in a second, over the time in which every one of them was at work; 0.0 if never.
+    """The combined rate of all machines during the time in which every one was working; 0.0 if there was none.
 
-    An interval that reaches over the edge of that time counts for the part inside it.
+    An interval that extends beyond that time counts proportionally.
     """
     if not loads or not all(intervals for _, intervals in loads):
         return 0.0
@@ -334,5 +339,5 @@ def merged_rate(loads: Sequence[tuple[Machine, Sequence[Interval]]]) -> float:
 
 
 def own_pid() -> int:
-    """The worker's process, for tests and for what ends workers."""
+    """The worker's pid, for tests and for whatever ends workers."""
     return os.getpid()

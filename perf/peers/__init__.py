@@ -1,1 +1,1 @@
-"""Programs that Grid is measured beside: which ones there are, where they are installed, and how to install them."""
+"""Programs that Grid is compared with: the list, where they are installed, and how to run them."""

@@ -1,4 +1,4 @@
-"""boto3, the library for Python: one process that stays, and answers several questions at a time."""
+"""boto3, the Python library: one permanent process that answers several requests at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ANSWER_S = 1800.0
 
 
 class Boto3(S3Peer):
-    """A warm client, unless it was just started: `warm_up` fetches five bytes."""
+    """A warm client, except right after its start: `warm_up` fetches five bytes."""
 
     client = "boto3"
     stays = True
@@ -37,12 +37,12 @@ class Boto3(S3Peer):
         return [self._process.pid] if self._process is not None else []
 
     def make_bucket(self) -> None:
-        """Start the process, and ask it for a bucket."""
+        """Start the process, and create a bucket."""
         self._start()
         self._ask("bucket")
 
     def restart(self) -> None:
-        """A new process, with no connection yet."""
+        """Start a new process, without connections."""
         self._end()
         self._start()
 
@@ -68,7 +68,7 @@ class Boto3(S3Peer):
         return self._do("put-folder", name, source)
 
     def get_folder(self, name: str, target: Path) -> Cost:
-        """`download_file` for each, likewise."""
+        """`download_file` for each, in the same way."""
         return self._do("get-folder", name, target)
 
     def list_folder(self, name: str) -> list[str]:
@@ -76,7 +76,7 @@ class Boto3(S3Peer):
         return sorted(str(key).partition("/")[2] for key in self._ask("list", f"{name}/")["result"])
 
     def delete(self, name: str) -> Cost:
-        """`delete_object`, of one that is there."""
+        """`delete_object` of an existing object."""
         return self._do("delete", name)
 
     def delete_folder(self, name: str) -> Cost:

@@ -1,7 +1,7 @@
-"""The one process of boto3: asked by lines of JSON, answering by lines of JSON, several questions at a time.
+"""The boto3 process: takes requests and sends answers as lines of JSON, several at a time.
 
-Runs in the environment that boto3 is installed in, where nothing of this project is: it imports boto3 and the standard
-library. boto3_process.py ENDPOINT [tuned]; the account is in the file that AWS_SHARED_CREDENTIALS_FILE names.
+Runs in boto3's own environment, without this project: it imports only boto3 and the standard library. Arguments:
+boto3_process.py ENDPOINT [tuned]; the account is in the file named by AWS_SHARED_CREDENTIALS_FILE.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from botocore.config import Config
 
 BUCKET = "bench"
 AT_ONCE = 128
-"""Questions answered at the same time, and connections kept; the default keeps ten connections."""
+"""Requests answered in parallel, and connections kept; the default is ten connections."""
 
 TUNED = 32
 CHUNK = 20_000_000
@@ -40,7 +40,7 @@ class Worker:
         )
 
     def answer(self, what: str, name: str, path: str) -> list[str] | None:
-        """Do what was asked."""
+        """Carry out a request."""
         if what == "bucket":
             self._client.create_bucket(Bucket=BUCKET)
         elif what == "put":
@@ -77,7 +77,7 @@ class Worker:
 
 
 def main(arguments: list[str]) -> None:
-    """Answer until stdin ends."""
+    """Answer requests until stdin ends."""
     worker = Worker(arguments[0], "tuned" in arguments[1:])
     turn = threading.Lock()
 

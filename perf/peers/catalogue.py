@@ -1,7 +1,7 @@
-"""Peers by the labels that campaigns and records call them.
+"""Peers by their labels in campaigns and records.
 
-`rclone@versitygw+tuned`: a client program, at a server if there is a choice of them, with options.
-perf.campaigns.labels.PEERS lists them.
+`rclone@versitygw+tuned`: a client program, a server if there is a choice, and options. perf.campaigns.labels.PEERS
+lists them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PLAIN: Mapping[str, type[Scp | Sftp | Copy]] = {
 
 
 def make_peer(text: str) -> Peer:
-    """The peer that a label names, not started; ValueError if there is none."""
+    """The peer with this label, not started; ValueError if there is none."""
     label = parse_label(text)
     if not label.is_peer:
         raise ValueError(f"{text} is a grid; the peers are {', '.join(PEERS)}")
@@ -42,7 +42,7 @@ def make_peer(text: str) -> Peer:
 
 
 def default_and_tuned() -> Sequence[str]:
-    """Every peer as it comes, and every one that has options for speed with them."""
+    """Every peer with its defaults, and each that has options for speed also with those."""
     return [
         text
         for base, options in PEERS.items()

@@ -1,4 +1,4 @@
-"""Commands of peers, run to their end and measured by what the kernel says of them when they are reaped."""
+"""Runs peers' commands to their end, and measures them by the kernel's accounting when they are reaped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import IO
 from perf.peers.contract import Cost, PeerError
 
 COMMAND_S = 1800.0
-"""Longer than any command takes: after this it is killed, since some peers wait forever for a server that refuses them."""
+"""The timeout, longer than any command takes: some peers wait forever for a server that refuses them."""
 
 LAST_WORDS = 600
 
@@ -29,9 +29,9 @@ def run_peer(
     output: Path | None = None,
     limit_s: float = COMMAND_S,
 ) -> Cost:
-    """Run it; PeerError with its last words if it fails. data: its stdin. output: where its stdout goes.
+    """Run the command; PeerError with its last output if it fails. data: its stdin. output: the file for its stdout.
 
-    The cost includes processes that it started and reaped, as scp does with ssh.
+    The cost includes child processes that it has reaped, such as scp's ssh.
     """
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as errors:
         stdin.write(data)
@@ -47,7 +47,7 @@ def run_peer(
 def read_peer(
     command: Sequence[str], environment: Mapping[str, str], *, directory: Path | None = None, data: bytes = b""
 ) -> str:
-    """What it prints; PeerError."""
+    """The command's output; PeerError."""
     done = subprocess.run(
         command, input=data, capture_output=True, check=False, env=environment, cwd=directory, timeout=COMMAND_S
     )

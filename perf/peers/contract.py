@@ -1,7 +1,7 @@
-"""What a peer is: a program of others that stores files, driven as its users drive it, with what it does for them.
+"""The interface of peers: other programs that store files, used as their users use them, and their guarantees.
 
-A peer keeps everything below the directory that it is started with, has secrets of its own for each start, and runs in an
-environment of its own: nothing that configures the same program for the user who measures reaches it.
+A peer keeps everything below the directory that it is started with, has new secrets for each start, and runs in a clean
+environment: the user's own configuration of the same program does not affect it.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class PeerError(Exception):
-    """A peer did not do what it was asked; the message has the last words of its program."""
+    """A peer failed; the message contains the last output of its program."""
 
 
 @frozen(kw_only=True)
 class Properties:
-    """What a peer does with bytes, so that nobody compares unlike things in silence.
+    """What a peer does with bytes, to make unfair comparisons visible.
 
-    expansion: bytes stored for each byte put. encrypts: who cannot read the bytes: `server` (encrypted by the client),
-    `line` (in transit only), or `nobody`. proves: what the client proves of what comes back, whatever the server did.
-    syncs: whether "stored" means that it is on the medium. survives: servers or disks that may fail.
+    expansion: bytes stored per byte put. encrypts: who cannot read the bytes: `server` (encrypted by the client),
+    `line` (only in transit), or `nobody`. proves: what the client verifies of returned data, whatever the server does.
+    syncs: whether "stored" means on the medium. survives: servers or disks that may fail.
     """
 
     expansion: float
@@ -46,7 +46,10 @@ class Properties:
 
 @frozen(kw_only=True)
 class Cost:
-    """Of one operation: wall seconds, and what its own process used. Zeros where a process that stays did the work."""
+    """The cost of one operation: wall seconds, and its own process's usage.
+
+    Zeros if a permanent process did the work.
+    """
 
     seconds: float
     user_s: float = 0.0
@@ -55,16 +58,16 @@ class Cost:
 
 
 class Peer(ABC):
-    """A program, its server if it needs one, and the operations of its users. Names are plain: no slash in them.
+    """A program, its server if it needs one, and its users' operations. Names contain no slash.
 
-    After `start` all operations may be called from several threads at once, and raise PeerError.
+    After `start`, all operations may be called from several threads at once, and raise PeerError.
     """
 
     programs: tuple[str, ...] = ()
-    """What it runs, as the index of installed peers names it."""
+    """Its programs, as named in the index of installed peers."""
 
     stays = False
-    """Whether its client is a process that stays, rather than a command for each operation."""
+    """Whether its client is a permanent process rather than a command per operation."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -75,25 +78,25 @@ class Peer(ABC):
     @property
     @abstractmethod
     def properties(self) -> Properties:
-        """What it does with bytes."""
+        """Its guarantees."""
 
     @property
     def server_pids(self) -> Sequence[int]:
-        """Its server processes; none of a program that needs none."""
+        """Its server processes; empty for a program without one."""
         return ()
 
     @property
     def client_pids(self) -> Sequence[int]:
-        """Processes that stay and do the client's work."""
+        """Permanent processes that do the client's work."""
         return ()
 
     @property
     def other_pids(self) -> Sequence[int]:
-        """Processes that stay and are neither, such as introducers."""
+        """Permanent processes that are neither, such as introducers."""
         return ()
 
     def versions(self) -> Mapping[str, str]:
-        """Program -> version, of all that it runs; MissingPeerError names what is not installed."""
+        """Versions by program; MissingPeerError, which names what is not installed."""
         return {name: self.program(name).version for name in self.programs}
 
     def program(self, name: str) -> Program:
@@ -101,9 +104,9 @@ class Peer(ABC):
         return find_program(name)
 
     def start(self, root: Path, placement: Placement | None = None) -> None:
-        """Make the directory, and bring up all that runs; MissingPeerError, PeerError.
+        """Create the directory and start everything; MissingPeerError, PeerError.
 
-        placement: where servers and the client's programs run. A peer that has one server has it on the first server host.
+        placement: where servers and the client's programs run. A peer's only server runs on the first server host.
         """
         self.versions()
         self.root = root
@@ -115,39 +118,39 @@ class Peer(ABC):
         self.bring_up(self.placement.server(0))
 
     def stop(self) -> None:
-        """End every process and remove every file; also after a start that failed."""
+        """End every process and remove every file, even after a failed start."""
         self.take_down()
         if self.root != Path() and self.root.exists():
             shutil.rmtree(self.root)
 
     @abstractmethod
     def bring_up(self, server: Host) -> None:
-        """Start the server and write configurations; the directory is there."""
+        """Start the server and write configurations; the directory exists."""
 
     @abstractmethod
     def take_down(self) -> None:
         """End what bring_up started."""
 
     def settle(self) -> None:
-        """Return when servers have reaped the processes that served clients, and count what those used as their own."""
+        """Wait until servers have reaped the processes that served clients, and count their usage."""
         for pid in self.server_pids:
             children = Path(f"/proc/{pid}/task/{pid}/children")
             wait_until(lambda children=children: not children.read_text().strip(), "sessions to end", SESSIONS_S)  # type: ignore[misc]
 
     def environment(self) -> dict[str, str]:
-        """Of every program that runs: nothing of the user's own but a home that is empty."""
+        """The environment of every program: nothing of the user's, and an empty home directory."""
         home = str(self.root / "home")
         return {"PATH": PATH, "HOME": home, "LANG": "C.UTF-8", "TMPDIR": home, **self.client_host.environment}
 
     def write_secret(self, name: str, text: str) -> Path:
-        """A file that nobody else can read."""
+        """Write a private file."""
         path = self.root / name
         path.touch(mode=0o600)
         path.write_text(text)
         return path
 
     def stored_bytes(self) -> int:
-        """What lies on the server's disks now, by what is allocated."""
+        """Bytes allocated on the server's disks now."""
         return sum(path.stat().st_blocks * 512 for path in (self.root / "remote").rglob("*") if path.is_file())
 
     @abstractmethod
@@ -160,7 +163,7 @@ class Peer(ABC):
 
     @abstractmethod
     def put_folder(self, source: Path, name: str) -> Cost:
-        """Store the files of a folder, which has no folders in it, in one go: as the program does it by itself."""
+        """Store the files of a flat folder at once, with the program's own concurrency."""
 
     @abstractmethod
     def get_folder(self, name: str, target: Path) -> Cost:
@@ -168,17 +171,17 @@ class Peer(ABC):
 
     @abstractmethod
     def list_folder(self, name: str) -> list[str]:
-        """The names of the files in a stored folder, in order."""
+        """The names of the files in a stored folder, sorted."""
 
     @abstractmethod
     def delete(self, name: str) -> Cost:
-        """Remove a stored file."""
+        """Delete a stored file."""
 
     @abstractmethod
     def delete_folder(self, name: str) -> Cost:
-        """Remove a stored folder with all its files."""
+        """Delete a stored folder with all its files."""
 
 
 def new_secret() -> str:
-    """40 characters that nobody can guess."""
+    """40 random characters."""
     return secrets.token_hex(20)

@@ -1,4 +1,4 @@
-"""cp: from one folder to another of the same machine, the least that any of the others could do."""
+"""cp between two folders of the same machine: the lower bound for all other programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COPY_AND_SYNC = 'cp --recursive -- "$1" "$2" && sync --file-system "$2"'
 
 
 class Copy(Peer):
-    """`cp`, and with the option `sync` a sync of the target's file system after it."""
+    """`cp`; with the option `sync`, followed by a sync of the target's file system."""
 
     programs = ("cp",)
 
@@ -23,7 +23,7 @@ class Copy(Peer):
 
     @property
     def properties(self) -> Properties:
-        """Another file beside the first."""
+        """A second copy of each file, nothing more."""
         return Properties(
             expansion=1.0,
             encrypts="nobody",
@@ -34,10 +34,10 @@ class Copy(Peer):
         )
 
     def bring_up(self, server: Host) -> None:
-        """There is no server."""
+        """Do nothing: there is no server."""
 
     def take_down(self) -> None:
-        """Nothing runs."""
+        """Do nothing: nothing runs."""
 
     def put(self, source: Path, name: str) -> Cost:
         """`cp`."""

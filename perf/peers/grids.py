@@ -1,4 +1,4 @@
-"""Grids as peers: Grid and Tahoe-LAFS 1.20 with their commands, the gateway of a client node that stays, or Grid's library."""
+"""Grids as peers: Grid and Tahoe-LAFS 1.20 with their commands, a client node's gateway, or Grid's library."""
 
 from __future__ import annotations
 
@@ -24,19 +24,25 @@ from perf.processes.process_grid import ClientSettings, ProcessGrid
 T = TypeVar("T")
 
 GridClientName = Literal["cli", "gateway", "library", "cp", "transfer", "transfer-pack"]
-"""transfer, transfer-pack: folders go by `grid transfer`, with small files in packs; single files as with cli."""
+"""transfer, transfer-pack: folders use `grid transfer`, the latter with packs; single files use cli."""
 
 AT_ONCE = 8
-"""Files of a folder through a gateway, which is `grid cp`'s own number."""
+"""Files of a folder sent in parallel through a gateway: `grid cp`'s default."""
 
 
 class GridPeer(Peer):
-    """A grid of ten servers, 3-of-10, whose client is one of GridClientName. Names are kept here: the grid knows capabilities."""
+    """A grid of ten servers, 3-of-10, with a client of GridClientName.
+
+    Names are kept here, since the grid knows capabilities.
+    """
 
     def __init__(
         self, text: str, client: GridClientName = "cli", servers: int = 10, encoding: Encoding | None = None
     ) -> None:
-        """text: a grid of perf.campaigns.labels. servers: where no encoding is given, fewer than ten have as many shares, and need fewer."""
+        """text: a grid of perf.campaigns.labels.
+
+        servers: without an encoding, fewer than ten get one share each, and fewer are needed.
+        """
         super().__init__(f"{text}/{client}")
         self.kind: Kind = "grid" if parse_label(text).is_grid else "tahoe"
         self.client = client
@@ -49,11 +55,11 @@ class GridPeer(Peer):
         self._caps: dict[str, str] = {}
         self.stays = client in ("gateway", "library")
         self.words: Sequence[str] = ()
-        """Further options of `grid transfer`."""
+        """Additional options of `grid transfer`."""
 
     @property
     def settings(self) -> ClientSettings:
-        """Of the client: 3-of-10 where there are ten servers."""
+        """The client's settings: 3-of-10 with ten servers."""
         few = self._servers < 10
         usual = Encoding(needed=2 if few else 3, happy=min(7, self._servers), total=self._servers if few else 10)
         encoding = self._encoding or usual
@@ -67,7 +73,7 @@ class GridPeer(Peer):
 
     @property
     def properties(self) -> Properties:
-        """The same for both programs but for syncing."""
+        """The same for both programs, except for syncing."""
         settings = self.settings
         return Properties(
             expansion=settings.total / settings.needed,
@@ -84,7 +90,7 @@ class GridPeer(Peer):
 
     @property
     def client_pids(self) -> Sequence[int]:
-        """The client node, where there is one: 1.20's commands go through it as well."""
+        """The client node, if there is one: 1.20's commands use it as well."""
         library = [self._library.pid] if self._library is not None else []
         return [*library, *(client.node.pid for client in self._clients if isinstance(client, WebClient))]
 
@@ -95,7 +101,7 @@ class GridPeer(Peer):
         return [node.pid for node in self._grid.nodes if node.pid not in staying] if self._grid is not None else []
 
     def versions(self) -> dict[str, str]:
-        """1.20's; Grid's is the commit in the environment of a record."""
+        """1.20's version; Grid's is the commit in a record's environment."""
         if self.kind == "grid":
             return {}
         if not os.environ.get("GRID_TAHOE"):
@@ -105,7 +111,7 @@ class GridPeer(Peer):
         return {"tahoe": "1.20.0"}
 
     def bring_up(self, server: Host) -> None:
-        """A grid of one kind of node, and one client."""
+        """Start a grid of one kind of node, and one client."""
         transport: Transport = "foolscap" if self._label.base.endswith("@foolscap") else "http"
         self._grid = ProcessGrid(
             self.root / "grid",
@@ -125,7 +131,7 @@ class GridPeer(Peer):
             self._library = LibraryClient(self._clients[0].directory, self._servers, codec, options, host)
 
     def use_clients(self, count: int) -> None:
-        """Have at least that many clients, each with a node directory of its own."""
+        """Ensure at least this many clients, each with its own node directory."""
         assert self._grid is not None
         while len(self._clients) < count:
             self._clients.append(self._grid.add_client(self.settings))
@@ -141,7 +147,7 @@ class GridPeer(Peer):
             grid.stop()
 
     def stored_bytes(self) -> int:
-        """On all servers."""
+        """Bytes on all servers."""
         return sum(path.stat().st_blocks * 512 for path in self.share_files())
 
     def command(self, *words: str, number: int = 0) -> list[str]:
@@ -190,12 +196,12 @@ class GridPeer(Peer):
         return run_peer(self.command("transfer", packs, *self.words, str(source), f"bench:{name}"), self.environment())
 
     def copy_into(self, paths: Sequence[Path], name: str, *words: str) -> Cost:
-        """`grid cp FILES ALIAS:NAME`, which sends no file that is there already. words: further options."""
+        """`grid cp FILES ALIAS:NAME`, which skips files already stored. words: additional options."""
         self.make_folder(name)
         return run_peer(self.copy_command(paths, name, *words), self.environment())
 
     def make_folder(self, name: str) -> None:
-        """`grid mkdir`, unless it was done."""
+        """`grid mkdir`, once per folder."""
         if "bench:" not in self._caps:
             read_peer(self.command("create-alias", "bench"), self.environment())
             self._caps["bench:"] = ""
@@ -204,7 +210,7 @@ class GridPeer(Peer):
             self._caps[f"{name}:"] = ""
 
     def copy_command(self, paths: Sequence[Path], name: str, *words: str) -> list[str]:
-        """What copies the files into a folder that is there."""
+        """The command that copies the files into an existing folder."""
         self._caps |= {f"{name}/{path.name}": f"bench:{name}/{path.name}" for path in paths}
         return self.command("cp", *words, *map(str, paths), f"bench:{name}")
 
@@ -217,13 +223,13 @@ class GridPeer(Peer):
         return run_peer(self.command("check", "--repair", self.cap(name)), self.environment())
 
     def share_files(self) -> set[Path]:
-        """Of all servers."""
+        """The share files of all servers."""
         assert self._grid is not None
         folders = [node.directory / "storage" / "shares" for node in self._grid.storage]
         return {path for folder in folders for path in folder.rglob("*") if path.is_file()}
 
     def get_folder(self, name: str, target: Path, *words: str) -> Cost:
-        """`grid cp ALIAS:NAME/... FOLDER`, or GET for each file, 8 at a time. words: further options of the command."""
+        """`grid cp ALIAS:NAME/... FOLDER`, or GET for each file, 8 at a time. words: additional options."""
         target.mkdir()
         names = [one for one in self._caps if one.startswith(f"{name}/")]
         if self.stays:
@@ -254,7 +260,7 @@ class GridPeer(Peer):
         return run_peer(self.command("unlink", f"bench:{name}"), self.environment())
 
     def cap(self, name: str) -> str:
-        """Of a stored file; PeerError if there is none."""
+        """The capability of a stored file; PeerError if there is none."""
         if name not in self._caps:
             raise PeerError(f"nothing is stored as {name}")
         return self._caps[name]
@@ -272,7 +278,7 @@ class GridPeer(Peer):
 
 
 def _timed(operation: Callable[[], object]) -> Cost:
-    """What a process that stays took; PeerError if it failed."""
+    """The cost of an operation by a permanent process; PeerError if it failed."""
     started = time.perf_counter()
     try:
         operation()

@@ -1,4 +1,4 @@
-"""Grid's library in one process that stays, asked for many files at once: what a program that imports Grid has."""
+"""Grid's library in one permanent process with many files at once, as in a program that imports Grid."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ ENDING_S = 10.0
 
 
 class LibraryClient:
-    """perf.systems.library, whose answers may come in any order. All methods may be called from several threads at once."""
+    """A client of perf.systems.library, whose answers may arrive in any order. Any thread may call it."""
 
     def __init__(self, directory: Path, servers: int, codec: Codec, options: Sequence[str], host: Host) -> None:
-        """Return when it is connected to that many servers; PeerError if it never is. options: of the engine."""
+        """Wait until it is connected to this many servers; PeerError if that fails. options: of the engine."""
         words = [str(directory), str(servers), codec, *options]
         self._process = subprocess.Popen(
             [*tether(), *host.command(OWN.module("perf.systems.library", *words))],
@@ -48,11 +48,11 @@ class LibraryClient:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """The process's pid."""
         return self._process.pid
 
     def put(self, source: Path) -> str:
-        """Upload an immutable file; its capability."""
+        """Upload an immutable file; return its capability."""
         return str(self._ask("put", [str(source), "chk"])[0])
 
     def get(self, cap: str, target: Path) -> None:
@@ -87,7 +87,7 @@ class LibraryClient:
         return answer.result()
 
     def _listen(self) -> None:
-        """Give each answer to the thread that waits for it; none stays without one when the process ends."""
+        """Pass each answer to the waiting thread; if the process ends, wake all of them."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             answer = json.loads(line)

@@ -1,4 +1,4 @@
-"""Real S3 servers that clients of several kinds use: versitygw over a plain directory, and MinIO over four erasure-coded ones."""
+"""S3 servers for several clients: versitygw over a plain directory, and MinIO over four erasure-coded ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perf.peers.programs import find_program
 from perf.peers.servers import ServerProcess, free_port
 
 DRIVES = 4
-"""Of MinIO: it then codes 2-of-4, and any two may fail."""
+"""MinIO's directories: with four, it uses 2-of-4 coding, and any two may fail."""
 
 
 class ObjectServer(ABC):
@@ -29,18 +29,18 @@ class ObjectServer(ABC):
     @property
     @abstractmethod
     def properties(self) -> Properties:
-        """What it does with bytes, whichever client brings them."""
+        """What it does with bytes, whatever the client."""
 
     @abstractmethod
     def command(self, program: str, address: str, data: Path) -> list[str]:
-        """What runs it in the foreground."""
+        """The command that runs it in the foreground."""
 
     @abstractmethod
     def account(self) -> Mapping[str, str]:
-        """The variables that give it its account: its command line is for everybody to read."""
+        """The environment variables with its account: everybody can read its command line."""
 
     def start(self, root: Path, host: Host, environment: Mapping[str, str]) -> None:
-        """Bring it up with its data in root/remote; PeerError, MissingPeerError."""
+        """Start it with its data in root/remote; PeerError, MissingPeerError."""
         port = free_port()
         self.url = f"http://{host.address}:{port}"
         command = self.command(find_program(self.program).path, f"{host.address}:{port}", root / "remote")
@@ -55,13 +55,13 @@ class ObjectServer(ABC):
 
 
 class Versity(ObjectServer):
-    """versitygw over a directory, with metadata in extended attributes: without them multipart uploads fail."""
+    """versitygw over a directory, with metadata in extended attributes, without which multipart uploads fail."""
 
     program = "versitygw"
 
     @property
     def properties(self) -> Properties:
-        """A file on disk for each object."""
+        """Each object is a file on disk."""
         return Properties(
             expansion=1.0,
             encrypts="nobody",
@@ -72,7 +72,7 @@ class Versity(ObjectServer):
         )
 
     def command(self, program: str, address: str, data: Path) -> list[str]:
-        """The posix back end."""
+        """Run the posix back end."""
         return [program, "--port", address, "--quiet", "posix", str(data)]
 
     def account(self) -> Mapping[str, str]:
@@ -87,7 +87,7 @@ class Minio(ObjectServer):
 
     @property
     def properties(self) -> Properties:
-        """Half of what it stores is parity."""
+        """Half of the stored bytes are parity."""
         return Properties(
             expansion=2.0,
             encrypts="nobody",
@@ -103,7 +103,7 @@ class Minio(ObjectServer):
         return [program, "server", "--quiet", "--address", address, *drives]
 
     def account(self) -> Mapping[str, str]:
-        """The root user. It takes directories of the system's disk for drives only where it believes to be under test."""
+        """The root user, and a test mode in which MinIO accepts directories on the system's disk as drives."""
         return {
             "MINIO_ROOT_USER": self.access_key,
             "MINIO_ROOT_PASSWORD": self.secret_key,

@@ -1,4 +1,4 @@
-"""Where the programs of peers are installed, and which are missing: the index that scripts/make_peers.py writes."""
+"""Finds the installed programs of peers, and those missing, in the index that scripts/make_peers.py writes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PROGRAMS = (
     "versitygw",
     "minio",
 )
-"""As the index of installed peers names them."""
+"""Their names in the index of installed peers."""
 
 ADVICE = "`make peers` installs what can be installed here"
 
@@ -43,7 +43,7 @@ class MissingPeerError(Exception):
 
 @frozen
 class Program:
-    """An installed program. path: what to run."""
+    """An installed program. path: its executable."""
 
     name: str
     path: str
@@ -58,7 +58,7 @@ def peers_folder() -> Path:
 
 
 def find_program(name: str) -> Program:
-    """What the index says of it; MissingPeerError."""
+    """The program from the index; MissingPeerError."""
     index = peers_folder() / "peers.json"
     try:
         known: Mapping[str, Mapping[str, Mapping[str, str]]] = json.loads(index.read_text())
@@ -73,7 +73,7 @@ def find_program(name: str) -> Program:
 
 
 def abilities() -> Sequence[Ability]:
-    """One for each peer."""
+    """One entry per peer."""
     return [_tahoe(), *map(_installed, PROGRAMS)]
 
 

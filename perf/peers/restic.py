@@ -1,4 +1,4 @@
-"""restic: a repository in a folder, or in a bucket of an S3 server. Each name is the tag of one snapshot."""
+"""restic with a repository in a folder, or in a bucket of an S3 server. Each name is the tag of one snapshot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONNECTIONS = "32"
 
 
 class Restic(Peer):
-    """A backup for each put: chunks by content, compressed, sealed, packed."""
+    """A backup for each put: content-defined chunks, compressed, encrypted and packed."""
 
     def __init__(self, label: str, server: str = "", options: Sequence[str] = ()) -> None:
         """server: of perf.peers.object_servers; empty for a folder."""
@@ -30,7 +30,7 @@ class Restic(Peer):
 
     @property
     def properties(self) -> Properties:
-        """Everything is sealed by the client; a folder is synced, and a server as it does."""
+        """The client encrypts everything; a folder is synced, and a server syncs as it does by itself."""
         own = Properties(
             expansion=1.0,
             encrypts="server",
@@ -50,7 +50,7 @@ class Restic(Peer):
         return [self.server.process.pid] if self.server is not None and self.server.process is not None else []
 
     def bring_up(self, server: Host) -> None:
-        """A password, the server, and an empty repository."""
+        """Create a password, the server, and an empty repository."""
         self.write_secret("password", new_secret())
         if self.server is not None:
             self.server.start(self.root, server, super().environment())
@@ -66,7 +66,7 @@ class Restic(Peer):
             self.server.stop()
 
     def environment(self) -> dict[str, str]:
-        """With the files that hold the password and the account."""
+        """Adds the files of the password and the account."""
         remote = str(self.root / "remote")
         return {
             **super().environment(),

@@ -1,4 +1,4 @@
-"""Commands that talk to an S3 server: rclone, s5cmd, and the aws command line."""
+"""Command-line clients of an S3 server: rclone, s5cmd and aws."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RCLONE_TUNED = (
     "32", "--fast-list",
 )
 # fmt: on
-"""Exactly the options of the published comparison of transfer agents. A bare number is KiB: chunks are 125 MiB."""
+"""Exactly the options of the published comparison of transfer agents. A bare number is in KiB: chunks are 125 MiB."""
 
 AWS_TUNED = """  max_concurrent_requests = 32
   max_queue_size = 10000
@@ -47,7 +47,7 @@ class S3Peer(Peer):
 
     @property
     def properties(self) -> Properties:
-        """The server's: these clients send files as they are."""
+        """The server's properties: these clients send files unchanged."""
         return self.server.properties
 
     @property
@@ -61,7 +61,7 @@ class S3Peer(Peer):
         return "tuned" in self.options
 
     def bring_up(self, server: Host) -> None:
-        """The server, the account, and a bucket."""
+        """Start the server, and create the account and a bucket."""
         self.server.start(self.root, server, super().environment())
         self.write_secret(
             "credentials",
@@ -75,10 +75,10 @@ class S3Peer(Peer):
 
     @abstractmethod
     def make_bucket(self) -> None:
-        """Make the bucket that everything goes to."""
+        """Create the bucket for everything."""
 
     def environment(self) -> dict[str, str]:
-        """With the account's file in place of the account."""
+        """Uses the account's file instead of the account itself."""
         return {
             **super().environment(),
             "AWS_SHARED_CREDENTIALS_FILE": str(self.root / "credentials"),
@@ -88,35 +88,35 @@ class S3Peer(Peer):
         }
 
     def run(self, *words: str | Path) -> Cost:
-        """Run the client's program with these words, on the client's host."""
+        """Run the client's program with these arguments on the client's host."""
         return run_peer(self.command(*words), self.environment())
 
     def read(self, *words: str | Path) -> str:
-        """What the client's program prints."""
+        """The output of the client's program."""
         return read_peer(self.command(*words), self.environment())
 
     def command(self, *words: str | Path) -> list[str]:
-        """The client's command with what always stands before its words."""
+        """The client's command with its fixed arguments."""
         return self.client_host.command([self.program(self.client).path, *map(str, words)])
 
 
 class Rclone(S3Peer):
-    """rclone: as it comes, tuned, or with its own encryption in front of the server."""
+    """rclone with its defaults, tuned, or with its own encryption in front of the server."""
 
     client = "rclone"
     words: Sequence[str] = ()
-    """Options beside those of the label."""
+    """Options in addition to those of the label."""
 
     @property
     def properties(self) -> Properties:
-        """With crypt the client seals each chunk of 64 KiB."""
+        """With crypt, the client encrypts each chunk of 64 KiB."""
         if "crypt" not in self.options:
             return super().properties
         sealed = "each chunk of 64 KiB is authenticated; an old or another file in its place is not noticed"
         return evolve(super().properties, encrypts="server", proves=sealed)
 
     def make_bucket(self) -> None:
-        """A configuration, and the bucket that it names."""
+        """Write a configuration, and create the bucket that it names."""
         provider = "Minio" if self.server.program == "minio" else "Other"
         lines = [
             "[server]",
@@ -134,7 +134,7 @@ class Rclone(S3Peer):
         self.run("mkdir", f"server:{BUCKET}")
 
     def environment(self) -> dict[str, str]:
-        """With its configuration's place."""
+        """Adds the path of its configuration."""
         return {**super().environment(), "RCLONE_CONFIG": str(self.root / "rclone.conf")}
 
     def put(self, source: Path, name: str) -> Cost:
@@ -142,7 +142,7 @@ class Rclone(S3Peer):
         return self.run("copyto", *self._tuning(), source, self._remote(name))
 
     def get(self, name: str, target: Path) -> Cost:
-        """`rclone copyto`, which ends well also where there is nothing to copy."""
+        """`rclone copyto`; check the result, since it also succeeds if there is nothing to copy."""
         cost = self.run("copyto", *self._tuning(), self._remote(name), target)
         if not target.exists():
             raise PeerError(f"rclone ended well and brought no {name}")
@@ -185,7 +185,7 @@ class S5cmd(S3Peer):
         self.run("mb", f"s3://{BUCKET}")
 
     def command(self, *words: str | Path) -> list[str]:
-        """Where the server is stands before the command's name."""
+        """The server's address goes before the command's name."""
         workers = ("--numworkers", "32") if self.tuned else ()
         before = ("--endpoint-url", self.server.url, "--credentials-file", self.root / "credentials", *workers)
         return super().command(*before, *words)
@@ -228,14 +228,14 @@ class AwsCommand(S3Peer):
     client = "awscli"
 
     def make_bucket(self) -> None:
-        """A configuration, and `aws s3 mb`."""
+        """Write a configuration, then `aws s3 mb`."""
         (self.root / "aws.cfg").write_text(
             f"[default]\nregion = {REGION}\ns3 =\n  addressing_style = path\n{AWS_TUNED if self.tuned else ''}"
         )
         self.run("s3", "mb", f"s3://{BUCKET}")
 
     def command(self, *words: str | Path) -> list[str]:
-        """Where the server is."""
+        """Adds the server's address."""
         return super().command("--endpoint-url", self.server.url, *words)
 
     def put(self, source: Path, name: str) -> Cost:

@@ -1,4 +1,4 @@
-"""Servers of peers: processes that end with the run that started them, whatever ends it, and what they used."""
+"""Peers' servers: processes that end with the run that started them in any event, and their resource usage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TICKS_S = os.sysconf("SC_CLK_TCK")
 
 @frozen(kw_only=True)
 class ServerUse:
-    """Processor seconds of a server so far, and bytes at its peak; children that it has reaped are part of the seconds."""
+    """A server's processor seconds so far, including reaped children, and its peak memory in bytes."""
 
     user_s: float
     system_s: float
@@ -36,7 +36,7 @@ class ServerProcess:
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str], log: Path, host: Host, ports: Sequence[int]
     ) -> None:
-        """Return when all ports answer; PeerError with the end of its log if it ends before."""
+        """Wait until all ports accept connections; PeerError with the end of its log if it ends first."""
         tether = shutil.which("setpriv")
         if tether is None:
             raise MissingPeerError("setpriv", "it is part of util-linux, and ends servers together with the run")
@@ -58,11 +58,11 @@ class ServerProcess:
 
     @property
     def pid(self) -> int:
-        """The server's own."""
+        """The server's pid."""
         return self._process.pid
 
     def stop(self) -> None:
-        """End it."""
+        """End the server."""
         self._process.terminate()
         try:
             self._process.wait(STOP_S)
@@ -82,7 +82,7 @@ class ServerProcess:
 
 
 def server_use(pid: int) -> ServerUse:
-    """What a process and the children that it has reaped have used so far, to a hundredth of a second."""
+    """Usage of a process and the children that it has reaped, accurate to 10 ms."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     user, system, children_user, children_system = (int(field) / _TICKS_S for field in fields[11:15])
     peak = 0

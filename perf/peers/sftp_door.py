@@ -1,4 +1,7 @@
-"""The SFTP door of a grid, and sshfs: OpenSSH's clients at a client node of ours, and a directory mounted from there or from OpenSSH's server."""
+"""The SFTP door of a grid, and sshfs: OpenSSH's clients at one of our client nodes, and mounted directories.
+
+Directories are mounted from the door or from OpenSSH's server.
+"""
 
 from __future__ import annotations
 
@@ -20,24 +23,24 @@ MOUNT_S = 10.0
 
 
 class SftpAtGrid(Sftp):
-    """`sftp` at the SFTP door of a client of a grid of ten servers, 3-of-10. The door counts as a client."""
+    """`sftp` at the SFTP door of a client, on a grid of ten servers with 3-of-10. The door counts as a client."""
 
     programs: tuple[str, ...] = ("ssh", "sftp")
 
     def __init__(self, label: str, options: Sequence[str] = ()) -> None:
-        """options: `tuned`, which leaves the cipher to the door."""
+        """options: `tuned`, which lets the door choose the cipher."""
         super().__init__(label, options)
         self._grid: ProcessGrid | None = None
         self._door: SftpDoor | None = None
 
     @property
     def cipher(self) -> str:
-        """The door's."""
+        """The door's cipher."""
         return ""
 
     @property
     def properties(self) -> Properties:
-        """Those of the grid."""
+        """The grid's properties."""
         return Properties(
             expansion=10 / 3, encrypts="server", proves="every byte, from the capability", syncs=True, survives=7
         )
@@ -59,7 +62,7 @@ class SftpAtGrid(Sftp):
         return [node.pid for node in self._grid.nodes if node.pid not in staying] if self._grid is not None else []
 
     def bring_up(self, server: Host) -> None:
-        """A grid, and a client of it whose door is open."""
+        """Start a grid, and a client with an open door."""
         self._grid = ProcessGrid(
             self.root / "grid", introducer="grid", storage=["grid"] * 10, force_foolscap=False, placement=self.placement
         )
@@ -78,10 +81,10 @@ class SftpAtGrid(Sftp):
             grid.stop()
 
     def settle(self) -> None:
-        """Nodes start nothing for a client."""
+        """Do nothing: nodes start no processes for a client."""
 
     def stored_bytes(self) -> int:
-        """On all servers."""
+        """Bytes on all servers."""
         assert self._grid is not None
         folders = [node.directory / "storage" / "shares" for node in self._grid.storage]
         return sum(path.stat().st_blocks * 512 for each in folders for path in each.rglob("*") if path.is_file())
@@ -91,17 +94,17 @@ class SftpAtGrid(Sftp):
 
 
 class _Mounted(Sftp):
-    """Files copied to and from a directory that sshfs mounts; it is mounted anew before each file is read, so that none comes from a cache."""
+    """Copies files to and from an sshfs mount, remounted before each read so that nothing comes from a cache."""
 
     programs: tuple[str, ...] = ("sshd", "ssh", "sftp", "sshfs")
 
     @property
     def mount(self) -> Path:
-        """Where the directory is seen."""
+        """The mount point."""
         return self.root / "mount"
 
     def bring_up(self, server: Host) -> None:
-        """The server, and the mount."""
+        """Start the server, and mount."""
         if not Path("/dev/fuse").exists():
             raise MissingPeerError("sshfs", "this machine has no /dev/fuse")
         super().bring_up(server)
@@ -114,11 +117,11 @@ class _Mounted(Sftp):
         super().take_down()
 
     def put(self, source: Path, name: str) -> Cost:
-        """`cp` to there."""
+        """`cp` to the mount."""
         return self._copy(source, self.mount / name)
 
     def get(self, name: str, target: Path) -> Cost:
-        """`cp` from there, of what no cache has."""
+        """`cp` from the mount, uncached."""
         self._unmount()
         self._mount()
         return self._copy(self.mount / name, target)
@@ -154,10 +157,10 @@ class _Mounted(Sftp):
 
 
 class Sshfs(_Mounted):
-    """A directory of OpenSSH's server, mounted."""
+    """A mounted directory of OpenSSH's server."""
 
 
 class SshfsAtGrid(_Mounted, SftpAtGrid):
-    """A directory of the SFTP door, mounted."""
+    """A mounted directory of the SFTP door."""
 
     programs = ("ssh", "sftp", "sshfs")

@@ -1,4 +1,4 @@
-"""OpenSSH: scp over SFTP and over the old protocol, and sftp, with any cipher, against a server that starts with them."""
+"""OpenSSH: scp over SFTP and over its old protocol, and sftp, with any cipher, against a private server."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from perf.peers.contract import Cost, Peer, Properties
 from perf.peers.servers import ServerProcess, free_port
 
 FAST_CIPHER = "aes128-gcm@openssh.com"
-"""Of the tuned rows: the fastest where the processor has instructions for AES."""
+"""The tuned cipher: the fastest on processors with AES instructions."""
 
 SFTP_TUNED = ("-R", "256", "-B", "261120")
-"""Requests under way, and the bytes of each: a message of 256 KiB is the longest."""
+"""Requests in flight, and bytes of each: messages are limited to 256 KiB."""
 
 SHORT_NAMES = ("aes128-gcm", "aes256-gcm")
 
 
 class Ssh(Peer):
-    """A server with every cipher, or with those that it takes by default, and a client. One host key and one user key per start."""
+    """A server with every cipher or its default ones, and a client. New host and user keys for each start."""
 
     programs: tuple[str, ...] = ("sshd", "ssh", "scp", "sftp")
 
@@ -33,14 +33,14 @@ class Ssh(Peer):
 
     @property
     def properties(self) -> Properties:
-        """Plain files at the far end of an encrypted line."""
+        """Plain files at the far end of an encrypted connection."""
         return Properties(
             expansion=1.0, encrypts="line", proves="nothing beyond the line", syncs="sync" in self.options, survives=0
         )
 
     @property
     def cipher(self) -> str:
-        """The one cipher that the client offers; empty for what it prefers itself."""
+        """The client's only cipher; empty for its own preference."""
         named = [option.partition("=")[2] for option in self.options if option.startswith("cipher=")]
         if not named:
             return FAST_CIPHER if "tuned" in self.options else ""
@@ -51,11 +51,11 @@ class Ssh(Peer):
 
     @property
     def server_pids(self) -> Sequence[int]:
-        """The listener: sessions are its children, and what they used is its own once they have ended."""
+        """The listener: sessions are its children, and their usage counts as its own once they have ended."""
         return [self._server.pid] if self._server is not None else []
 
     def bring_up(self, server: Host) -> None:
-        """Keys, configurations, and the server."""
+        """Create keys and configurations, and start the server."""
         for name in ("host_key", "user_key"):
             self._run_tool("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.root / name))
         (self.root / "authorized_keys").write_text((self.root / "user_key.pub").read_text())
@@ -122,7 +122,10 @@ class Ssh(Peer):
         (self.root / "sshd_config").write_text("\n".join(lines) + "\n")
 
     def write_client_configuration(self, address: str, port: int, host_key: Path, user: str = "") -> None:
-        """What every client is started with. host_key: the public half. user: at the server; the same as here if not given."""
+        """Write the clients' configuration. host_key: the public half.
+
+        user: at the server; the local user by default.
+        """
         kind, key = host_key.read_text().split()[:2]
         (self.root / "known_hosts").write_text(f"peer {kind} {key}\n")
         lines = [
@@ -146,7 +149,7 @@ class Ssh(Peer):
 
 
 class Scp(Ssh):
-    """`scp`; with the option `old` over the protocol that it spoke before it learned SFTP."""
+    """`scp`; with the option `old`, over the protocol from before it used SFTP."""
 
     def put(self, source: Path, name: str) -> Cost:
         """`scp FILE HOST:`."""
@@ -171,7 +174,7 @@ class Scp(Ssh):
 
 
 class Sftp(Ssh):
-    """`sftp` with a batch of commands; with the option `sync` it asks the server to sync each file."""
+    """`sftp` with a batch of commands; with the option `sync`, it asks the server to sync each file."""
 
     def put(self, source: Path, name: str) -> Cost:
         """`put`."""

@@ -1,1 +1,1 @@
-"""Real grids of operating system processes: node directories, nodes, and clients driven from outside."""
+"""Real grids of operating system processes: node directories, nodes, and clients controlled from outside."""

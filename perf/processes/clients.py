@@ -1,4 +1,4 @@
-"""Clients of a grid of processes, driven from outside as a user drives them: command lines and a web gateway."""
+"""Clients of a process grid, used as a user would: through command lines and web gateways."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from perf.processes.node_directory import grid_executable, tahoe_executable
 from perf.processes.node_process import NodeProcess, child_environment
 
 COMMAND_S = 300.0
-"""Longer than any command takes."""
+"""The timeout, longer than any command takes."""
 
 CHECK_STATUSES = (0, 1, 4)
-"""`grid check`: healthy, not healthy, not recoverable; all with a result."""
+"""Statuses of `grid check` that come with a result: healthy, not healthy, not recoverable."""
 
 COPY_BYTES = 1 << 20
 
@@ -36,7 +36,7 @@ class Done:
 
 
 class CommandError(Exception):
-    """A command line ended with another status than 0."""
+    """A command line ended with an unexpected status."""
 
     def __init__(self, command: list[str], status: int, stderr: str) -> None:
         super().__init__(f"{' '.join(command)}: status {status}: {stderr[-2000:]}")
@@ -45,7 +45,7 @@ class CommandError(Exception):
 
 
 def run_command(command: list[str], data: bytes | None = None, expected: Collection[int] = (0,)) -> bytes:
-    """What the command prints on stdout; CommandError if it ends with another status than those expected."""
+    """The command's stdout; CommandError if its exit status is not expected."""
     done = subprocess.run(
         command, input=data, capture_output=True, timeout=COMMAND_S, env=child_environment(), check=False
     )
@@ -55,17 +55,17 @@ def run_command(command: list[str], data: bytes | None = None, expected: Collect
 
 
 class Client(Protocol):
-    """What tests and campaigns ask of either program's client."""
+    """The interface of either program's client."""
 
     @property
     def directory(self) -> Path:
         """Its node directory."""
 
     def connected_count(self) -> int:
-        """Storage servers that it reaches now."""
+        """The number of storage servers it reaches now."""
 
     def put(self, path: Path) -> str:
-        """Upload an immutable file; its cap."""
+        """Upload an immutable file; return its capability."""
 
     def get(self, cap: str, path: Path) -> None:
         """Download to a file."""
@@ -74,7 +74,7 @@ class Client(Protocol):
         """The RESULTS object of [spec webapi 6.2]."""
 
     def repair(self, cap: str) -> None:
-        """Repair, and raise unless the file is healthy then."""
+        """Repair, and raise unless the file is healthy afterwards."""
 
 
 class WebClient:
@@ -90,11 +90,11 @@ class WebClient:
 
     @property
     def url(self) -> str:
-        """Of the gateway, with a slash at the end."""
+        """The gateway's URL, with a trailing slash."""
         return (self.directory / "node.url").read_text().strip()
 
     def connected_count(self) -> int:
-        """Storage servers that the node has a connection to; 0 while the gateway does not answer yet."""
+        """The number of servers the node is connected to; 0 while the gateway does not answer yet."""
         if not (self.directory / "node.url").exists():
             return 0
         try:
@@ -105,7 +105,7 @@ class WebClient:
         return sum(server["connection_status"].lower().startswith("connected") for server in servers)
 
     def put(self, path: Path) -> str:
-        """Upload an immutable file; its cap."""
+        """Upload an immutable file; return its capability."""
         with path.open("rb") as body, self._request("PUT", "uri", body, path.stat().st_size) as answer:
             return answer.read().decode("ascii").strip()
 
@@ -127,7 +127,7 @@ class WebClient:
         return results
 
     def repair(self, cap: str) -> None:
-        """Repair, and raise unless the file is healthy then."""
+        """Repair, and raise unless the file is healthy afterwards."""
         query = f"uri/{urllib.parse.quote(cap, safe='')}?t=check&output=json&verify=true&repair=true"
         with self._request("POST", query) as answer:
             done = json.load(answer)
@@ -163,7 +163,7 @@ class TahoeClient(WebClient):
         self._cli("get", cap, str(path))
 
     def cli_check(self, cap: str) -> dict[str, Any]:
-        """`tahoe check --verify --raw`, its RESULTS object."""
+        """`tahoe check --verify --raw`; return its RESULTS object."""
         results: dict[str, Any] = json.loads(self._cli("check", "--verify", "--raw", cap))["results"]
         return results
 
@@ -179,12 +179,12 @@ class GridClient:
     """A client directory of Grid, through the command line; no process runs between commands."""
 
     def __init__(self, directory: Path, program: str = "") -> None:
-        """program: the `grid` to run; the installed one if not given."""
+        """program: the `grid` to run; the installed one by default."""
         self.directory = directory
         self._program = program or grid_executable()
 
     def connected_count(self) -> int:
-        """Storage servers that `grid status` reaches; 0 while there is no introducer to ask."""
+        """The number of servers that `grid status` reaches; 0 while no introducer answers."""
         try:
             status = json.loads(self.run("status", "--json"))
         except (CommandError, ValueError):
@@ -192,7 +192,7 @@ class GridClient:
         return sum(server["reachable"] for server in status["servers"])
 
     def put(self, path: Path) -> str:
-        """`grid put`; the cap."""
+        """`grid put`; return the capability."""
         return self.run("put", str(path)).decode("ascii").strip()
 
     def get(self, cap: str, path: Path) -> None:
@@ -200,18 +200,18 @@ class GridClient:
         self.run("get", cap, str(path))
 
     def check(self, cap: str, *, verify: bool = True) -> dict[str, Any]:
-        """`grid check`, its RESULTS object."""
+        """`grid check`; return its RESULTS object."""
         options = ["--verify"] if verify else []
         answer = self.run("check", *options, "--json", cap, expected=CHECK_STATUSES)
         results: dict[str, Any] = json.loads(answer)["results"]
         return results
 
     def repair(self, cap: str) -> None:
-        """`grid repair`, which fails unless the file is healthy then."""
+        """`grid repair`, which fails unless the file is healthy afterwards."""
         self.run("repair", cap)
 
     def run(self, *arguments: str, data: bytes | None = None, expected: Collection[int] = (0,)) -> bytes:
-        """What `grid -d DIRECTORY ARGUMENTS` prints on stdout; CommandError at another status than those expected."""
+        """The stdout of `grid -d DIRECTORY ARGUMENTS`; CommandError if its exit status is not expected."""
         return run_command(self.command(*arguments), data, expected)
 
     def command(self, *arguments: str) -> list[str]:

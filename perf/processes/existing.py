@@ -1,7 +1,7 @@
-"""A grid that exists already, measured through a client's node directory that its user names.
+"""An existing grid, measured through a client's node directory that its user names.
 
-Nothing is started but clients, and the directory is never written to by us. What is put is small, and all of it is named for the
-record: nothing is linked anywhere, and what was put is left to expire with its leases.
+It starts only clients, and never writes to the directory. Files are small, and all of them are listed in the record;
+nothing is linked, and what was stored is left to expire with its leases.
 """
 
 from __future__ import annotations
@@ -17,22 +17,24 @@ from perf.processes.clients import GridClient
 
 MAX_FILE = 10 * 10**6
 MAX_TOTAL = 100 * 10**6
-"""Bytes that one run may put on somebody's grid: of a file, and of all."""
+"""Bytes that one run may put on a user's grid: per file, and in total."""
 
 MAX_OBJECTS = 1000
 """Files and directories that one run may leave there."""
 
 
 class ExistingGrid:
-    """The user's grid. What a run puts there is counted, and refused when it gets too much."""
+    """The user's grid. Everything put there is counted, and refused beyond the limits."""
 
     def __init__(
         self, directory: Path, program: str = "", keep: Callable[[str, int], None] = lambda storage_index, size: None
     ) -> None:
-        """directory: of a client node. program: the `grid` to run. keep: hears at once of whatever is left there: of the
-        storage index, in base32, which says what it is and lets nobody read it, and of its bytes.
+        """directory: of a client node. program: the `grid` to run.
 
-        ValueError if the directory is no client's.
+        keep: called immediately with the storage index (base32, which lets nobody read it) and bytes of everything left
+        there.
+
+        ValueError if the directory is not a client's.
         """
         if not any((directory / name).exists() for name in ("grid.cfg", "tahoe.cfg")):
             raise ValueError(f"{directory} is no node directory: it has neither grid.cfg nor tahoe.cfg")
@@ -43,16 +45,16 @@ class ExistingGrid:
 
     @property
     def client(self) -> GridClient:
-        """For what puts nothing: gets, checks, lists."""
+        """A client for operations that store nothing: gets, checks, lists."""
         return self._client
 
     @property
     def settings(self) -> ClientSettings:
-        """How its files are encoded; ConfigError if the node's own configuration is wrong."""
+        """The encoding of its files; ConfigError if the node's configuration is invalid."""
         return open_directory(self.directory).settings.client
 
     def expect(self, sizes: Sequence[int]) -> None:
-        """ValueError if one of these is larger than a guest should leave, or all together are."""
+        """Raise ValueError if one of these sizes, or their sum, is beyond the limits."""
         total = sum(size for _, size in self._left) + sum(sizes)
         if max(sizes, default=0) > MAX_FILE or total > MAX_TOTAL:
             raise ValueError(
@@ -62,7 +64,7 @@ class ExistingGrid:
             raise ValueError(f"on an existing grid a run leaves at most {MAX_OBJECTS} objects: take fewer")
 
     def note(self, caps: Sequence[str], sizes: Sequence[int]) -> None:
-        """Keep what was left there. A small file is all in its cap, and leaves nothing."""
+        """Record what was left there. A literal file leaves nothing."""
         for text, size in zip(caps, sizes, strict=True):
             cap = parse_cap(text)
             index = None if isinstance(cap, UnknownCap | LitCap) else cap.storage_index
@@ -71,5 +73,5 @@ class ExistingGrid:
                 self._keep(encode(index), size)
 
     def left(self) -> Sequence[tuple[str, int]]:
-        """What the run left on the grid so far."""
+        """What the run has left on the grid so far."""
         return tuple(self._left)

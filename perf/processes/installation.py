@@ -1,8 +1,8 @@
-"""Installations of Grid that nodes, commands and warm clients run: the one of this tree, or one of an older commit.
+"""Installations of Grid for nodes, commands and warm clients: this tree's, or that of an older commit.
 
-An older commit gets a copy of its tree and an environment of its own under .tox/baselines, where only Grid is
-installed: everything else comes from the environment that runs now, so that two commits differ in Grid alone. They are
-kept for the next time, and `make clean` removes them.
+An older commit gets a copy of its tree and an environment under .tox/baselines in which only Grid is installed:
+everything else comes from the current environment, so two commits differ in Grid alone. They are kept for later; `make
+clean` removes them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BASELINES = ROOT / ".tox" / "baselines"
 
 @frozen
 class Installation:
-    """A Grid. tree: its sources with its own harness. python: of the environment that it is installed in."""
+    """A Grid. tree: its sources, with its own harness. python: of its environment."""
 
     tree: Path
     python: Path
@@ -33,16 +33,16 @@ class Installation:
         return str(self.python.with_name("grid"))
 
     def module(self, name: str, *arguments: str) -> list[str]:
-        """The command that runs a module of its harness; it needs the tree as its working directory."""
+        """The command that runs a module of its harness, with the tree as its working directory."""
         return [str(self.python), "-m", name, *arguments]
 
 
 OWN = Installation(ROOT, Path(sys.executable))
-"""What runs now."""
+"""The current installation."""
 
 
 def resolve(commit: str) -> str:
-    """The full name of a commit; ValueError if there is none."""
+    """The full hash of a commit; ValueError if there is none."""
     found = subprocess.run(
         ["git", "-C", str(ROOT), "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"],
         capture_output=True,
@@ -55,7 +55,7 @@ def resolve(commit: str) -> str:
 
 
 def install_baseline(commit: str) -> Installation:
-    """The Grid of a commit, set up unless it was before. Building it needs PyPI for setuptools, and a minute."""
+    """The Grid of a commit, installed if necessary. Building it takes a minute, and setuptools from PyPI."""
     name = resolve(commit)
     home = BASELINES / name[:12]
     baseline = Installation(home / "tree", home / "environment" / "bin" / "python")
@@ -78,7 +78,7 @@ def _unpack(commit: str, tree: Path) -> None:
 
 
 def _borrow_dependencies(baseline: Installation) -> None:
-    """Let the environment see what ours holds, behind its own: it has a Grid, and takes ours for nothing."""
+    """Let the environment use our packages after its own; it has its own Grid, which takes precedence over ours."""
     (site,) = (baseline.python.parent.parent / "lib").glob("python*/site-packages")
     ours = [path for path in sys.path if path.endswith("site-packages")]
     (site / "zz_dependencies.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in ours))

@@ -1,6 +1,6 @@
-"""The directories that nodes run from, the same for Tahoe-LAFS 1.20 and for Grid. [spec cli 4.1]
+"""Writes the directories that nodes run from, for Tahoe-LAFS 1.20 and for Grid alike. [spec cli 4.1]
 
-Written by hand rather than with `create-node`: a grid of ten then starts seven seconds sooner.
+Without `create-node`, a grid of ten starts seven seconds sooner.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from perf.network.contract import LOOPBACK, LOOPBACK_ADDRESS, Host
 from perf.processes.node_process import NodeProcess
 
 Kind = Literal["grid", "tahoe"]
-"""Whose program runs a node."""
+"""The program that runs a node."""
 
 Role = Literal["introducer", "storage", "client"]
 
@@ -27,13 +27,12 @@ Transport = Literal["auto", "foolscap", "http"]
 
 @frozen(kw_only=True)
 class NodeSettings:
-    """What one node is to be.
+    """The settings of one node.
 
-    port: where it listens; 0 for none. address: of the host that it listens on. convergence, lease_master: 32 bytes or None to let the node draw them.
-    segment_size: the largest segment of new files, in bytes, or None for the 1 MiB that nodes use.
-    gateway: whether it serves the web interface, on any port.
-    transport, plaintext_reads, durability: the keys of Grid's nodes; 1.20 has none of them.
-    program: the `grid` that runs it; the installed one if not given.
+    port: to listen on; 0 for none. address: of its host. convergence, lease_master: 32 bytes, or None to let the node
+    draw them. segment_size: the largest segment of new files, in bytes, or None for the default of 1 MiB. gateway:
+    whether it serves the web interface, on any port. transport, plaintext_reads, durability: keys of Grid's nodes,
+    which 1.20 does not have. program: the `grid` that runs it; the installed one by default.
     """
 
     kind: Kind
@@ -57,7 +56,7 @@ class NodeSettings:
 
 
 def tahoe_executable() -> str:
-    """The `tahoe` that GRID_TAHOE names; RuntimeError if it names none."""
+    """The `tahoe` that GRID_TAHOE names; RuntimeError if it is not set."""
     path = os.environ.get("GRID_TAHOE", "")
     if not path:
         raise RuntimeError("set GRID_TAHOE to the path of a tahoe 1.20 executable")
@@ -65,12 +64,12 @@ def tahoe_executable() -> str:
 
 
 def grid_executable() -> str:
-    """The `grid` installed beside the Python that runs now."""
+    """The `grid` installed beside the running Python."""
     return str(Path(sys.executable).with_name("grid"))
 
 
 def make_node(directory: Path, settings: NodeSettings, host: Host = LOOPBACK) -> NodeProcess:
-    """Write the directory, and the process (not started) that runs it on the host."""
+    """Write the directory, and return the process, not started, that runs it on the host."""
     (directory / "private").mkdir(parents=True)
     (directory / "private").chmod(0o700)
     for name, content in node_files(directory.name, settings).items():
@@ -84,7 +83,7 @@ def make_node(directory: Path, settings: NodeSettings, host: Host = LOOPBACK) ->
 
 
 def node_files(nickname: str, settings: NodeSettings) -> dict[str, str]:
-    """What a node's directory holds at first, by path. Grid's nodes also read tahoe.cfg under the name of grid.cfg."""
+    """The initial files of a node's directory, by path. Grid's nodes also read tahoe.cfg as grid.cfg."""
     role = "introducer" if settings.role == "introducer" else "client"
     files = {"tahoe.cfg": _configuration(nickname, settings), f"tahoe-{role}.tac": ""}
     if settings.introducer_furl:
@@ -96,20 +95,20 @@ def node_files(nickname: str, settings: NodeSettings) -> dict[str, str]:
 
 
 def node_command(settings: NodeSettings) -> list[str]:
-    """The command that runs such a node in the foreground, but for its directory."""
+    """The command that runs such a node in the foreground, except for its directory."""
     if settings.kind == "tahoe":
         return [tahoe_executable(), "run", "--allow-stdin-close"]
     return [settings.program or grid_executable(), "run"]
 
 
 def start_node(node: NodeProcess) -> None:
-    """Start a storage node again and return when it takes connections."""
+    """Restart a storage node, and wait until it accepts connections."""
     node.start()
     wait_listening(node)
 
 
 def wait_listening(node: NodeProcess) -> None:
-    """Return when a storage node takes connections where its configuration says."""
+    """Wait until a storage node accepts connections at its configured port."""
     configuration = (node.directory / "tahoe.cfg").read_text()
     address, _, port = configuration.partition("tub.location = tcp:")[2].partition("\n")[0].rpartition(":")
 
@@ -140,7 +139,7 @@ def _configuration(nickname: str, settings: NodeSettings) -> str:
     if settings.segment_size is not None:
         lines.append(f"shares._max_immutable_segment_size_for_testing = {settings.segment_size}")
     if settings.kind == "grid":
-        # 1.20 runs no node whose file has keys that are Grid's own, so that they stand only where they say something.
+        # 1.20 refuses files with Grid's own keys, so they are written only where they differ from the defaults.
         lines += [f"transport = {settings.transport}"] if settings.transport != "auto" else []
         lines += ["plaintext_reads = true"] if settings.plaintext_reads else []
     lines += ["[storage]", f"enabled = {settings.role == 'storage'}"]

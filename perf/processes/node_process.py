@@ -1,6 +1,6 @@
 """One node of a real grid as an operating system process: started, watched, stopped and killed by its pid.
 
-It knows nothing of what the node is; perf.processes.node_directory writes what a node runs from.
+It does not know the node's role; perf.processes.node_directory writes what a node runs from.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from types import MappingProxyType
 from typing import BinaryIO, Protocol
 
 START_S = 180.0
-"""A node of ten takes 3 to 5 s to be ready on two idle cores; this is for a machine that is busy."""
+"""A node of ten needs 3 to 5 s to start on two idle cores; this allows for a busy machine."""
 
 STOP_S = 60.0
-"""After this a node that ignores SIGTERM is killed."""
+"""Seconds after which a node that ignores SIGTERM is killed."""
 
 POLL_S = 0.05
 
 _PORTS = range(12000, 32000)
-"""Below Linux's ephemeral ports, so that no outgoing connection takes a port between its choice and its use."""
+"""Below Linux's ephemeral ports, so no outgoing connection takes a port between its choice and its use."""
 
 
 _LASTING: set[int] = set()
 
 
 def free_ports(count: int) -> list[int]:
-    """That many different ports on which nothing listens now, on loopback."""
+    """Distinct ports on loopback on which nothing listens now."""
     chosen: list[int] = []
     held: list[socket.socket] = []
     try:
@@ -55,7 +55,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = START_S) -> None:
-    """Return as soon as the condition holds; TimeoutError naming `what` if it does not in time."""
+    """Wait until the condition holds; TimeoutError, which names `what`, if it does not in time."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:
@@ -64,14 +64,14 @@ def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = STAR
 
 
 def child_environment() -> dict[str, str]:
-    """Our environment without what changes how another Python, or a node, behaves."""
+    """Our environment, without variables that affect another Python or a node."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "COV_", "GRID_"))}
 
 
 def tether() -> Sequence[str]:
-    """What a command begins with so that the kernel ends it with this process, however that ends.
+    """A command prefix that makes the kernel end the command with this process in any event.
 
-    Nothing without setpriv, or in a thread that may end earlier: the kernel looks at the thread that started the command.
+    Empty without setpriv, or in a thread that may end earlier: the kernel watches the thread that started the command.
     """
     found = shutil.which("setpriv")
     lasting = threading.current_thread() is threading.main_thread() or threading.get_ident() in _LASTING
@@ -81,26 +81,29 @@ def tether() -> Sequence[str]:
 
 
 def expect_lasting_thread() -> None:
-    """Say that the thread that calls this lives as long as its process, as the main thread does."""
+    """Declare that the calling thread lives as long as its process, like the main thread."""
     _LASTING.add(threading.get_ident())
 
 
 class Process(Protocol):
-    """A child of this process, as subprocess.Popen shows it."""
+    """A child of this process, as subprocess.Popen presents it."""
 
     @property
     def pid(self) -> int:
         """Its process id."""
 
     def poll(self) -> int | None:
-        """Its exit status if it has ended."""
+        """Its exit status if it has ended, else None."""
 
     def wait(self, timeout: float | None = None) -> int:
         """Its exit status; subprocess.TimeoutExpired if it does not end in time."""
 
 
 def spawn(command: Sequence[str], log: BinaryIO, environment: Mapping[str, str], folder: Path | None) -> Process:
-    """Start a node's command, which ends with this process. log: gets its output. folder: its working directory, or None for ours."""
+    """Start a node's command, which ends with this process. log: receives its output.
+
+    folder: its working directory, or None.
+    """
     return subprocess.Popen(
         [*tether(), *command],
         stdin=subprocess.DEVNULL,
@@ -117,7 +120,7 @@ class NodeProcess:
     def __init__(
         self, directory: Path, command: Sequence[str], environment: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """command: runs the node in the foreground until SIGTERM. environment: what it has besides ours."""
+        """command: runs the node in the foreground until SIGTERM. environment: additional variables."""
         self.directory = directory
         self._command = list(command)
         self._environment = dict(environment)
@@ -127,17 +130,17 @@ class NodeProcess:
 
     @property
     def wanted(self) -> bool:
-        """Whether it was started and never asked to end."""
+        """Whether it was started and not asked to end."""
         return self._wanted
 
     @property
     def name(self) -> str:
-        """The directory's last part."""
+        """The directory's last component."""
         return self.directory.name
 
     @property
     def pid(self) -> int:
-        """Of the running process; RuntimeError if it was never started."""
+        """The pid of the running process; RuntimeError if it was never started."""
         if self._process is None:
             raise RuntimeError(f"{self.name} was not started")
         return self._process.pid
@@ -149,17 +152,17 @@ class NodeProcess:
 
     @property
     def log(self) -> str:
-        """All that it printed so far, of every run."""
+        """Its output of all runs so far."""
         path = self.directory / "run.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
     def run_with(self, command: Sequence[str], working_directory: Path | None = None) -> None:
-        """Run this command from the next start on; in our own working directory if none is given."""
+        """Use this command from the next start on, in the given working directory or ours."""
         self._command = list(command)
         self._working_directory = working_directory
 
     def start(self) -> None:
-        """Start the process; it is ready some time later."""
+        """Start the process, which becomes ready later."""
         if self.running:
             raise RuntimeError(f"{self.name} runs already")
         self._wanted = True
@@ -168,12 +171,12 @@ class NodeProcess:
             self._process = spawn(self._command, log, environment, self._working_directory)
 
     def expect_running(self) -> None:
-        """RuntimeError with the end of its log if it has ended."""
+        """Raise RuntimeError with the end of its log if it has ended."""
         if not self.running:
             raise RuntimeError(f"{self.name} ended: ...{self.log[-2000:]}")
 
     def wait_for(self, condition: Callable[[], bool], what: str) -> None:
-        """Return as soon as the condition holds; RuntimeError if the process ends, TimeoutError if it takes too long."""
+        """Wait until the condition holds; RuntimeError if the process ends, TimeoutError if it takes too long."""
 
         def holds() -> bool:
             self.expect_running()
@@ -182,28 +185,28 @@ class NodeProcess:
         wait_until(holds, f"{self.name}: {what}")
 
     def terminate(self) -> None:
-        """Ask it to end; wait() waits for that."""
+        """Ask it to end, without waiting."""
         self._wanted = False
         if self.running:
             self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it at once, as a power failure would."""
+        """Kill it, as a power failure would."""
         self._wanted = False
         if self.running:
             self._signal(signal.SIGKILL)
             self._reap()
 
     def freeze(self) -> None:
-        """Stop its clock: its connections stay open and it answers nothing."""
+        """Freeze it: its connections stay open, but it answers nothing."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it go on."""
+        """Let it continue."""
         self._signal(signal.SIGCONT)
 
     def wait(self, timeout_s: float = STOP_S) -> int:
-        """Its exit status (negative: the signal); killed first if it does not end in time."""
+        """Its exit status (negative: a signal); kills it if it does not end in time."""
         if self._process is None:
             return 0
         try:
@@ -213,7 +216,7 @@ class NodeProcess:
             return self._reap()
 
     def stop(self) -> int:
-        """Ask it to end, and its exit status."""
+        """Ask it to end, and return its exit status."""
         self.terminate()
         return self.wait()
 

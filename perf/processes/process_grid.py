@@ -1,9 +1,9 @@
-"""Real grids of processes, on loopback or on the hosts of a topology, composed of Tahoe-LAFS 1.20's nodes and of Grid's in any mixture.
+"""Real process grids on loopback or on a topology's hosts, with any mix of Tahoe-LAFS 1.20's and Grid's nodes.
 
     with ProcessGrid(root, introducer="tahoe", storage=["tahoe"] * 5 + ["grid"] * 5) as grid:
         client = grid.add_client(ClientSettings(kind="tahoe"))
 
-The `tahoe` is the one that the environment variable GRID_TAHOE names.
+The environment variable GRID_TAHOE names the `tahoe` to use.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from perf.processes.node_process import NodeProcess, free_ports, stop_all, wait_
 
 @frozen(kw_only=True)
 class ClientSettings:
-    """What a client encodes with; segment_size in bytes, None for the usual 1 MiB.
+    """A client's encoding; segment_size in bytes, None for the default of 1 MiB.
 
-    gateway: run a web gateway of Grid; 1.20's clients always do.
+    gateway: run Grid's web gateway; 1.20's clients always do.
     """
 
     kind: Kind
@@ -39,14 +39,14 @@ class ClientSettings:
 
 @frozen(kw_only=True)
 class ClientSecrets:
-    """What clients have to share for equal caps and leases: 32 bytes each."""
+    """Secrets that clients must share to get equal capabilities and leases: 32 bytes each."""
 
     convergence: bytes = field(repr=False)
     lease_master: bytes = field(repr=False)
 
 
 class ProcessGrid:
-    """A grid that runs inside a `with`; every node is stopped and every file removed at its end."""
+    """A grid that runs inside a context; at the end every node is stopped and every file removed."""
 
     def __init__(
         self,
@@ -62,11 +62,11 @@ class ProcessGrid:
         program: str = "",
         placement: Placement | None = None,
     ) -> None:
-        """root: a directory to make. transport, plaintext_reads, durability: of Grid's nodes.
+        """root: a directory to create. transport, plaintext_reads, durability: of Grid's nodes.
 
-        secrets: what all clients share; each draws its own if not given. program: the `grid` of its nodes
-        and commands; the installed one if not given. placement: the host of each node; loopback if not given. A host's
-        own directory must be empty, and is left so.
+        secrets: shared by all clients; by default each draws its own. program: the `grid` of its nodes and commands;
+        the installed one by default. placement: the host of each node; loopback by default. A host's own directory must
+        be empty, and is left empty.
         """
         self.root = root
         self.introducer_furl = ""
@@ -110,7 +110,7 @@ class ProcessGrid:
 
     @property
     def nodes(self) -> list[NodeProcess]:
-        """Every process of the grid, clients' gateways included."""
+        """Every process of the grid, including clients' gateways."""
         return [*self._gateways, *self.storage, *([self._introducer] if self._introducer else [])]
 
     @property
@@ -119,28 +119,31 @@ class ProcessGrid:
         return self._client_settings.program
 
     def join(self, introducer_furl: str, servers: int) -> None:
-        """Before the `with`: have clients only, of a grid that runs elsewhere and has that many servers."""
+        """Use only clients, of a grid that runs elsewhere with this many servers.
+
+        Call it before entering the context.
+        """
         self.introducer_furl = introducer_furl
         self.elsewhere = servers
         self._storage_kinds = []
 
     @property
     def server_count(self) -> int:
-        """Storage nodes, wherever they run."""
+        """The number of storage nodes, wherever they run."""
         return self.elsewhere + len(self.storage)
 
     def stop(self) -> None:
-        """End every process; the files stay."""
+        """End every process, but keep the files."""
         stop_all(self.nodes)
 
     def add_client(self, settings: ClientSettings) -> Client:
-        """A client that reaches every storage node, started and connected."""
+        """Start a client, and wait until it reaches every storage node."""
         client = self.start_client(settings)
         self.wait_connected(client)
         return client
 
     def start_client(self, settings: ClientSettings) -> Client:
-        """The same without the wait; several start together so."""
+        """The same without waiting, which lets several start in parallel."""
         directory = self.root / f"client{len(self.clients)}"
         node = make_node(
             directory,
@@ -167,12 +170,12 @@ class ProcessGrid:
         return client
 
     def wait_connected(self, client: Client) -> None:
-        """Return when the client reaches every storage node that was not stopped; RuntimeError if one ended by itself."""
+        """Wait until the client reaches every node that was not stopped; RuntimeError if one ended by itself."""
         wanted = [node for node in self.nodes if node.wanted]
         servers = [node for node in self.storage if node.wanted]
         count = self.elsewhere + len(servers)
         if self.placement == Placement():
-            # To ask a client may take a process and its start, which the nodes would have to wait for.
+            # Asking a client may start a process; do not add that to the wait for the nodes.
             for node in servers:
                 wait_listening(node)
 
@@ -184,7 +187,7 @@ class ProcessGrid:
         wait_until(connected, f"{client.directory.name} to reach {count} servers")
 
     def shares(self, storage_index: str) -> dict[int, list[Path]]:
-        """The share files of a file (storage index in base32) by share number, over all storage nodes."""
+        """A file's shares by share number, over all storage nodes; the storage index is in base32."""
         found: dict[int, list[Path]] = {}
         for node in self.storage:
             bucket = node.directory / "storage" / "shares" / storage_index[:2] / storage_index
@@ -193,7 +196,7 @@ class ProcessGrid:
         return found
 
     def incoming(self) -> list[Path]:
-        """Every share file still being uploaded, over all storage nodes."""
+        """Every share file still being uploaded, on all storage nodes."""
         roots = [node.directory / "storage" / "shares" / "incoming" for node in self.storage]
         return [path for root in roots for path in root.rglob("*") if path.is_file()]
 
@@ -225,9 +228,9 @@ class ProcessGrid:
             self.storage.append(node)
 
     def _directory_of(self, name: str, host: Host) -> Path:
-        """Where a storage node lies: below the grid's root, or on the host's own medium."""
+        """A storage node's directory: below the grid's root, or on the host's own medium."""
         if host.directory is None:
             return self.root / name
-        # Grids side by side share a medium.
+        # Several grids may share a medium.
         self._outside.append(host.directory / f"{self.root.name}-{name}")
         return self._outside[-1]

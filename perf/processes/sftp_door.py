@@ -1,4 +1,4 @@
-"""A client node of Grid whose SFTP door is open, configured as a node of 1.20 is."""
+"""A client node of Grid with an open SFTP door, configured like a node of 1.20."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ACCOUNT = "alice"
 
 @frozen(kw_only=True)
 class SftpDoor:
-    """A door that is open for ACCOUNT. root: the capability of the account's directory. key: its private key's file."""
+    """An open door for ACCOUNT. root: the capability of the account's directory. key: the file of its private key."""
 
     client: GridClient
     node: NodeProcess
@@ -28,7 +28,7 @@ class SftpDoor:
 
 
 def make_key(file: Path) -> str:
-    """Write a private key there, and its public half beside it; the public half as accounts have it."""
+    """Write a private key, with its public half beside it; return the public half as accounts list it."""
     key = Ed25519PrivateKey.generate()
     file.touch(0o600)
     file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
@@ -39,7 +39,7 @@ def make_key(file: Path) -> str:
 
 
 def open_sftp_door(grid: ProcessGrid, settings: ClientSettings, key: Path) -> SftpDoor:
-    """Start a client whose door is open; the caller stops its node. key: where the account's key is written."""
+    """Start a client with an open door; the caller stops its node. key: where to write the account's key."""
     client = grid.add_client(settings)
     assert isinstance(client, GridClient)
     web, port = free_ports(2)
