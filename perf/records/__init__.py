@@ -1,1 +1,1 @@
-"""Records: the raw samples of campaigns, one file for each."""
+"""Records: the raw samples of campaigns, one file per campaign run."""

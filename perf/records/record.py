@@ -1,6 +1,6 @@
-"""Raw samples on disk: JSON lines, one header with the environment, then one line per sample, never changed after.
+"""Raw samples on disk as JSON lines: a header with the environment, then one line per sample, never changed afterwards.
 
-A failed operation is a sample too, with no time and with its error; nothing is dropped.
+A failed operation is a sample too, without a time but with its error; nothing is dropped.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from attrs import asdict, field, fields, frozen
 VERSION = 1
 
 _RENAMED = {"octets_out": "bytes_out", "octets_in": "bytes_in"}
-"""Names that early records have for today's."""
+"""Today's names for fields of early records."""
 
 _ELSEWHERE = ("timeline", "status")
-"""What only the lines of outliers keep."""
+"""Stored only in the lines of outliers."""
 
 _ALWAYS = ("seconds", "error")
-"""What a line says even if there is nothing to say; other values that are not known are left out."""
+"""Fields written even if empty; others are omitted when unknown."""
 
 Factor = str | int | float | bool
 
@@ -45,9 +45,10 @@ class RecordError(Exception):
 
 @frozen(kw_only=True)
 class Header:
-    """What a record is of: campaign, its seed, and the environment as perf.sampling.environment saw it.
+    """The subject of a record: the campaign, its seed, and the environment from perf.sampling.environment.
 
-    floor: what primitives reached just before, in MB/s, as perf.sampling.floor measured them; empty in older records. plan: the campaign in full, so that it can be continued; empty in older records.
+    floor: primitives' speed just before, in MB/s, from perf.sampling.floor; empty in older records. plan: the complete
+    campaign, for resuming it; empty in older records.
     """
 
     campaign: str
@@ -60,20 +61,21 @@ class Header:
 
 @frozen(kw_only=True)
 class Sample:
-    """One operation, timed.
+    """One timed operation.
 
-    run, order: which run, and when within it (from 0). system: its label. client: `warm`, `gateway` or `cli`. scenario: what was
-    done. factors: what it was done with. seconds: wall time, None if it failed (then error says how). first_byte_s:
-    until the first byte of a file was there, the median of several files. size: bytes of payload, count: in how many
-    files. *_cpu_s: processor seconds of the client's, the servers' processes. *_peak_rss: bytes, the most that
-    the client held during the operation, and any one server at any time in the run. client_idle_rss: what it held
-    before it was ever asked. server_*s: of each server. bytes_*, segments_*: what the client's connections carried, as
-    perf.sampling.traffic sees it. requests: that the client's engine sent. timeline: as perf.sampling.timeline writes it, not in records:
-    those of outliers have lines of their own. load: the machine's load average when it began. key: of cell and environment, by which an
-    interrupted campaign goes on. *_user_s, *_system_s: the two parts of processor seconds. others_cpu_s: what systems that should have been
-    still have spent meanwhile. status: asks for its status page, for a system without timelines. pressure: resource -> part of the time in which some task of the machine waited for it. members: of each
-    process, by name, as perf.sampling.sampler sees it. series: the same over time. files: of each single transfer its bytes, the seconds when
-    it was meant to start, when it started and when it ended, and its error. None where not measured.
+    run, order: the run, and the position within it (from 0). system: its label. client: `warm`, `gateway` or `cli`.
+    scenario: what was done. factors: its parameters. seconds: wall time, None if it failed (then error says why).
+    first_byte_s: until the first byte of a file arrived, the median of several files. size: bytes of payload. count: of
+    files. *_cpu_s: processor seconds of the client's and the servers' processes. *_peak_rss: bytes, the most that the
+    client held during the operation, and that any one server held at any time in the run. client_idle_rss: what it held
+    before its first request. server_*s: of each server. bytes_*, segments_*: carried by the client's connections, from
+    perf.sampling.traffic. requests: sent by the client's engine. timeline: in the form of perf.sampling.timeline, not
+    in records: those of outliers have lines of their own. load: the machine's load average at the start. key: of cell
+    and environment, for resuming an interrupted campaign. *_user_s, *_system_s: the two parts of processor seconds.
+    others_cpu_s: spent meanwhile by systems that should have been frozen. status: fetches its status page, for a system
+    without timelines. pressure: resource -> fraction of the time in which some task of the machine waited for it.
+    members: of each process, by name, from perf.sampling.sampler. series: the same over time. files: for each transfer
+    its bytes, the scheduled, actual and final seconds, and its error. None where not measured.
     """
 
     run: int
@@ -120,10 +122,10 @@ class Sample:
 
 @frozen(kw_only=True)
 class Timeline:
-    """The events of one operation that took long. median: seconds that its kind took usually.
+    """The events of one slow operation. median: usual seconds of its kind.
 
-    left_out: events in the middle that were not kept. events: as perf.sampling.timeline writes them. status: what a system
-    without events says of it.
+    left_out: number of dropped events in the middle. events: in the form of perf.sampling.timeline. status: the status
+    page of a system without events.
     """
 
     run: int
@@ -136,7 +138,7 @@ class Timeline:
 
 @frozen(kw_only=True)
 class Gap:
-    """What was not measured. work: in words; empty for everything. reason: why."""
+    """Something that was not measured. work: in words; empty for everything. reason: why."""
 
     system: str
     work: str
@@ -145,7 +147,7 @@ class Gap:
 
 @frozen(kw_only=True)
 class SiteFound:
-    """What was measured of a site in one run, before anything used it."""
+    """Measurements of a site in one run, before its use."""
 
     run: int
     site: str
@@ -154,7 +156,7 @@ class SiteFound:
 
 @frozen(kw_only=True)
 class Left:
-    """What a run left on a grid that is not its own. storage_index: in base32; it lets nobody read anything."""
+    """Something that a run left on a user's grid. storage_index: in base32; it lets nobody read anything."""
 
     storage_index: str
     size: int
@@ -165,7 +167,7 @@ Line = TypeVar("Line", Header, Sample, Timeline, Gap, SiteFound, Left)
 
 @frozen
 class Record:
-    """A header and its samples, in the order in which they were taken, the timelines of outliers, and what was not measured."""
+    """A header, samples in the order they were taken, timelines of outliers, and gaps."""
 
     header: Header
     samples: tuple[Sample, ...]
@@ -174,36 +176,36 @@ class Record:
     sites: tuple[SiteFound, ...] = ()
     left: tuple[Left, ...] = ()
     ended: frozenset[str] = frozenset()
-    """Keys of work that was done to its end, as drivers of workloads say it."""
+    """Keys of completed work, as drivers of workloads report it."""
 
     def measured(self) -> Iterable[Sample]:
         """The samples that count: no warm-ups, no failures."""
         return (sample for sample in self.samples if not sample.warmup and sample.seconds is not None)
 
     def done_keys(self) -> set[str]:
-        """The keys of cells that need not be done again: every sample of theirs is here."""
+        """The keys of cells whose samples are all here, and which need not be repeated."""
         if "driver" in self.header.plan:
             return set(self.ended)
         ended = {sample.key for sample in self.samples if sample.scenario != "put" or sample.seconds is None}
         return {sample.key for sample in self.samples if sample.key in ended}
 
     def next_orders(self) -> dict[int, int]:
-        """Of each run that was begun, the order of its next sample."""
+        """The order of the next sample of each run that was begun."""
         orders: dict[int, int] = {}
         for sample in self.samples:
             orders[sample.run] = max(orders.get(sample.run, 0), sample.order + 1)
         return orders
 
     def failures(self) -> list[Sample]:
-        """The operations that failed, warm-ups included."""
+        """The operations that failed, including warm-ups."""
         return [sample for sample in self.samples if sample.seconds is None]
 
 
 class RecordWriter:
-    """Appends to a new file; every line is on its way to the disk before the next operation starts."""
+    """Appends to a new file; each line is handed to the system before the next operation starts."""
 
     def __init__(self, path: Path, header: Header | None) -> None:
-        """FileExistsError rather than to write over a record. header: none to go on with a record that exists."""
+        """FileExistsError rather than overwriting a record. header: None to continue an existing record."""
         path.parent.mkdir(parents=True, exist_ok=True)
         if header is None:
             _cut_off(path)
@@ -227,23 +229,23 @@ class RecordWriter:
         self._append(line)
 
     def write_timeline(self, timeline: Timeline) -> None:
-        """Append the timeline of a sample that was written before."""
+        """Append the timeline of a sample written earlier."""
         self._append({"timeline": asdict(timeline)})
 
     def write_site(self, site: SiteFound) -> None:
-        """Append what was found of a site."""
+        """Append the measurements of a site."""
         self._append({"site": asdict(site)})
 
     def write_gap(self, gap: Gap) -> None:
-        """Append what is not measured."""
+        """Append a gap."""
         self._append({"gap": asdict(gap)})
 
     def write_left(self, left: Left) -> None:
-        """Append what stays on somebody's grid."""
+        """Append something left on a user's grid."""
         self._append({"left": asdict(left)})
 
     def write_end(self, key: str) -> None:
-        """Append that the work with this key was done to its end."""
+        """Append that the work with this key is complete."""
         self._append({"ended": key})
 
     def _append(self, line: Mapping[str, Any]) -> None:
@@ -252,7 +254,7 @@ class RecordWriter:
 
 
 def read_record(path: Path) -> Record:
-    """The record in the file; RecordError if it is none. A last line cut short by a crash is left out."""
+    """Read a record; RecordError if it is invalid. A last line truncated by a crash is ignored."""
     lines = path.read_text(encoding="utf-8").split("\n")
     head = _parse_line(lines[0], path, 1)
     if head.pop("record", None) != VERSION:
@@ -289,7 +291,7 @@ def read_record(path: Path) -> Record:
 
 
 def _cut_off(path: Path) -> None:
-    """Remove the last line if it was cut short."""
+    """Remove a truncated last line."""
     with path.open("r+b") as file:
         file.truncate(file.read().rfind(b"\n") + 1)
 

@@ -1,4 +1,4 @@
-"""What each operation does, for every system alike, and the unit of its rate. Pure."""
+"""Kinds of work, identical for every system, and the units of their rates. Pure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from perf.records.record import Sample
 
 MB = 1e6
 SMALL = 100_000
-"""Bytes of a file below which files a second say more than MB a second."""
+"""Bytes of a file below which files per second say more than MB/s."""
 
 
 @frozen(order=True)
 class Work:
-    """The key of a row. factors: names and values; size: bytes of payload in count files."""
+    """The key of a row. factors: names and values. size: bytes of payload in count files."""
 
     scenario: str
     client: str
@@ -37,12 +37,12 @@ class Work:
 
     @property
     def is_range(self) -> bool:
-        """Whether it is a part of a file that was read or written."""
+        """Whether a part of a file was read or written."""
         return "length" in dict(self.factors)
 
     @property
     def unit(self) -> str:
-        """Of what `measure` gives: `ms`, of which fewer are better, or a rate; `s` where nothing was done."""
+        """The unit of `measure`: `ms`, of which fewer are better, or a rate; `s` if no work was done."""
         if self.scenario == "idle":
             return "s"
         if self.is_range or not self.size:
@@ -50,7 +50,7 @@ class Work:
         return "files/s" if self.count > 1 and self.size / self.count < SMALL else "MB/s"
 
     def measure(self, seconds: float) -> float:
-        """What a time means, in the unit."""
+        """Convert a time to the unit."""
         unit = self.unit
         if unit == "s":
             return seconds
@@ -71,7 +71,7 @@ class Work:
 
 
 _SAID = ("k", "n", "format", "segment", "size", "length", "count", "concurrency")
-"""Factors that a row's name tells in words of its own."""
+"""Factors that a row's name expresses in words of its own."""
 
 _NAMES = {
     "idle": "",
@@ -83,12 +83,11 @@ _NAMES = {
 
 
 def bound(floor: Mapping[str, float], work: Work) -> float | None:
-    """MB/s of a client that did what a put or get cannot do without, one thing after the other; None if not known.
+    """MB/s of a client that does the unavoidable steps of a put or get sequentially; None if unknown.
 
-    Every byte got goes through TLS, is decrypted and hashed in its block; of an immutable file also in its segment.
-    One that is put is encrypted, coded, hashed N / k times in blocks and sent N / k times; of an immutable file hashed
-    for its key, in its segment and in the whole besides. A client that does several things at once on several cores
-    can be faster.
+    Every byte of a get passes TLS, is decrypted, and is hashed in its block; for an immutable file also in its segment.
+    A byte of a put is encrypted and coded, and N / k bytes are hashed in blocks and sent; for an immutable file it is
+    also hashed for the key, in its segment and in the whole. A client that uses several cores at once can be faster.
     """
     factors = dict(work.factors)
     if work.unit != "MB/s" or "k" not in factors:
@@ -105,13 +104,13 @@ def bound(floor: Mapping[str, float], work: Work) -> float | None:
 
 
 def work_of(sample: Sample) -> Work:
-    """What the sample is of."""
+    """The work of a sample."""
     factors = tuple(sorted((name, _plain(value)) for name, value in sample.factors.items()))
     return Work(sample.scenario, sample.client, factors, sample.size, sample.count)
 
 
 def works_of(samples: Sequence[Sample]) -> list[Work]:
-    """Every kind of work among them, in order."""
+    """Every kind of work among the samples, sorted."""
     return sorted({work_of(sample) for sample in samples})
 
 

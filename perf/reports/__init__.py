@@ -1,1 +1,1 @@
-"""Reports, plots and the verdict on each target, made from records."""
+"""Reports, plots, and verdicts on targets, made from records."""

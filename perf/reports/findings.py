@@ -1,4 +1,4 @@
-"""What a record shows, in sentences made from its numbers, each with an interval and a verdict. Pure."""
+"""Findings of a record as sentences with numbers, intervals and verdicts. Pure."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from perf.sampling.statistics import Estimate, median
 
 BETTER, WORSE, NONE = "better", "worse", "no difference shown"
 FEWEST_RUNS = 2
-"""Of fewer runs nothing is said but the numbers: their interval has no width."""
+"""With fewer runs, only numbers are reported: their interval has no width."""
 SLOW_AES = 500.0
-"""MB/s on one core. Below this the processor's instructions for AES are not used."""
+"""MB/s on one core. Below this, the processor's AES instructions are not in use."""
 _WAYS = ("way", "key", "mode", "chunk", "transfers", "threads", "cache", "site")
-"""Factors that make work of another kind for a fit."""
+"""Factors that separate kinds of work for a fit."""
 STILL = 0.02
-"""Processor seconds for each second measured that frozen systems may have used, by the clock's own grain."""
+"""Processor seconds per measured second that frozen systems may use, given the clock's resolution."""
 
 
 @frozen(kw_only=True)
 class Finding:
-    """A subject against another system, in one kind of work. ratio: of speeds, paired within runs."""
+    """A subject compared with another system in one kind of work. ratio: of speeds, paired within runs."""
 
     work: Work
     subject: str
@@ -35,7 +35,7 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """What the interval allows to say."""
+        """What the interval permits to say."""
         if self.ratio.count < FEWEST_RUNS or self.ratio.interval.contains(1.0):
             return NONE
         return BETTER if self.ratio.interval.low > 1 else WORSE
@@ -50,7 +50,7 @@ class Finding:
 
 
 def findings(record: Record, subject: str | None = None) -> list[Finding]:
-    """The subject (the first system if not given) against every other, work by work."""
+    """The subject (the first system by default) compared with all others, work by work."""
     systems = record.header.systems
     mine = subject or systems[0]
     return [
@@ -63,7 +63,7 @@ def findings(record: Record, subject: str | None = None) -> list[Finding]:
 
 @frozen(kw_only=True)
 class Disagreement:
-    """Two campaigns whose intervals for the same comparison do not meet."""
+    """Two campaigns whose intervals for the same comparison do not overlap."""
 
     one: str
     other: str
@@ -93,7 +93,9 @@ def disagreements(records: Sequence[Record]) -> list[Disagreement]:
 
 
 def costs(record: Record) -> dict[tuple[str, str], Cost]:
-    """What a file and a byte cost, by system and scenario, where files of several sizes were put or got one after the other."""
+    """The cost per file and per byte, by system and scenario, where files of several sizes were moved one after the
+    other.
+    """
     points: dict[tuple[str, str], list[Point]] = {}
     for sample in record.measured():
         if (
@@ -109,13 +111,13 @@ def costs(record: Record) -> dict[tuple[str, str], Cost]:
 
 
 def _fitted(sample: Sample) -> str:
-    """What a fit is of: sizes and counts are what it is fitted over."""
+    """The key of a fit, which excludes the sizes and counts over which it is fitted."""
     told = [f"{name} {value}" for name, value in sample.factors.items() if name in _WAYS]
     return ", ".join([sample.scenario, *told])
 
 
 def knees(record: Record) -> dict[tuple[str, str], Knee]:
-    """Where more files at a time gain nothing, by system and work, where several degrees were tried."""
+    """The concurrency beyond which nothing is gained, by system and work, where several were tried."""
     rates: dict[tuple[str, str], dict[int, list[float]]] = {}
     for sample in record.measured():
         degree = sample.factors.get("concurrency")
@@ -127,7 +129,7 @@ def knees(record: Record) -> dict[tuple[str, str], Knee]:
 
 
 def recommended_jobs(record: Record) -> dict[str, int]:
-    """System -> files at a time that suit this client and these servers: the most that any of its knees asks for."""
+    """Files at a time that suit this client and these servers, by system: the greatest of its knees."""
     found: dict[str, int] = {}
     for (system, _), knee in knees(record).items():
         found[system] = max(found.get(system, 0), knee.degree)
@@ -135,7 +137,7 @@ def recommended_jobs(record: Record) -> dict[str, int]:
 
 
 def _modes(record: Record) -> Iterable[str]:
-    """For each system and direction its modes of concurrency side by side."""
+    """The modes of concurrency side by side, for each system and direction."""
     rows: dict[tuple[str, str, str], dict[str, list[Sample]]] = {}
     for sample in record.measured():
         if sample.files and "mode" in sample.factors:
@@ -156,7 +158,7 @@ def _file_times(samples: Sequence[Sample]) -> str:
 
 
 def _slow_aes(record: Record) -> Iterable[str]:
-    """A warning for each AES cipher that is so slow that the processor cannot be helping."""
+    """A warning for each AES cipher so slow that the processor cannot be helping."""
     rates: dict[str, list[float]] = {}
     for sample in record.measured():
         if sample.scenario == "compute" and sample.system == "processor" and sample.seconds:
@@ -225,14 +227,14 @@ def _key(finding: Finding) -> tuple[Work, str, str]:
 
 
 def _are_apart(one: Estimate, other: Estimate) -> bool:
-    """Whether both are known well enough, and their intervals do not meet."""
+    """Whether both are known well enough, and their intervals do not overlap."""
     if min(one.count, other.count) < FEWEST_RUNS:
         return False
     return one.interval.low > other.interval.high or other.interval.low > one.interval.high
 
 
 def per_file(record: Record) -> list[tuple[str, Work, float, float, float]]:
-    """System, work, and least, mean and greatest seconds of each file, of its samples."""
+    """System, work, and least, mean and greatest seconds per file, for samples with single files."""
     found = []
     for work in works(record):
         for system in record.header.systems:

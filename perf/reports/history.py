@@ -1,4 +1,4 @@
-"""A row of a report over records, oldest first, with the steps in it. Pure."""
+"""The history of a report's row over several records, oldest first, with its steps. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perf.sampling.statistics import estimate
 
 
 def history(records: Sequence[Record], wanted: str = "") -> str:
-    """A table for each system and work whose name has the wanted text: date, commit, median, interval; then the step."""
+    """A table for each system and work whose name contains `wanted`: date, commit, median, interval; then the step."""
     ordered = sorted(records, key=lambda record: str(record.header.environment.get("date")))
     rows = dict.fromkeys(
         (system, work) for record in ordered for system in record.header.systems for work in works(record)

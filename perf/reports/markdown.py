@@ -1,4 +1,4 @@
-"""What a page says in pictures and colors too, in Markdown: sentences, what each system does with bytes, and what was not measured. Pure."""
+"""Parts of the HTML page as Markdown: findings, what each system does with bytes, and gaps. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PEER_TITLES = ["system", "stores", "hidden from", "proves", "syncs", "failures s
 
 
 def peer_row(name: str, values: dict[str, object]) -> list[str]:
-    """A system's row of the table that says what is compared with what."""
+    """A system's row in the table of compared systems."""
     versions = values.get("versions")
     known = ", ".join(f"{one} {two}" for one, two in versions.items()) if isinstance(versions, dict) else ""
     hidden = {"server": "servers", "line": "the line only"}.get(str(values.get("encrypts")), "nobody")
@@ -28,7 +28,7 @@ def peer_row(name: str, values: dict[str, object]) -> list[str]:
 
 
 def found_section(record: Record, subject: str | None = None) -> str:
-    """The sentences of a record, the table of its systems, seconds of each file, and gaps."""
+    """A record's findings, its table of systems, seconds per file, and gaps."""
     lines = ["## What was found", "", *(f"- {line}" for line in sentences(record, subject))]
     if peers := record.header.environment.get("capabilities") or {}:
         lines += ["", "## What each system does with bytes", ""]
@@ -50,5 +50,5 @@ def quarrels_section(records: Sequence[Record]) -> str:
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table."""
+    """The lines of a table."""
     return [f"| {' | '.join(cells)} |" for cells in (titles, ["---"] * len(titles), *rows)]

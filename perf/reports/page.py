@@ -1,4 +1,4 @@
-"""A report as one self-contained HTML page: no server, no network, light and dark, readable on a phone."""
+"""A report as one self-contained HTML page: no server, no network, light and dark themes, readable on phones."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ svg { max-width: 100%; height: auto; color: var(--text); fill: currentColor; }
 """
 
 SHOWN_SERIES = 3
-"""Series over time that are drawn of a record: those of outliers first, then the longest."""
+"""Series over time drawn for each record: those of outliers first, then the longest."""
 
 
 def page(records: Sequence[Record], subject: str | None = None) -> str:
-    """The whole page. subject: the system that others are compared with; the first of each record if not given."""
+    """The whole page. subject: the system that others are compared with; by default the first of each record."""
     title = "Measurements: " + ", ".join(record.header.campaign for record in records)
     parts = [f"<h1>{escape(title)}</h1>"]
     if quarrels := disagreements(records):
@@ -81,7 +81,7 @@ def _section(record: Record, subject: str | None) -> Iterable[str]:
 
 
 def picture(record: Record, sample: Sample | None = None) -> str:
-    """The record, or one sample over time, as SVG that takes its color from the page."""
+    """A record, or one sample over time, as SVG that takes its colors from the page."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "picture.svg"
         if sample is None:
@@ -94,9 +94,9 @@ def picture(record: Record, sample: Sample | None = None) -> str:
 
 
 def inline(svg: str, what: str) -> str:
-    """An SVG that may stand in a page: without its head and its background, black as the page's text, its names its own.
+    """Prepare an SVG for embedding: without its head and background, in the page's text color, with unique ids.
 
-    what: for those who do not see it.
+    what: the text alternative.
     """
     text = svg[svg.index("<svg") :]
     prefix = f"p{zlib.crc32(svg.encode()):x}-"
@@ -144,5 +144,5 @@ def _list(lines: Iterable[str], classes: dict[str, str] | None = None) -> str:
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     head = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    # Wide tables scroll by themselves: the keyboard reaches them too.
+    # Wide tables scroll on their own, and the keyboard reaches them.
     return f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'

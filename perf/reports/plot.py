@@ -1,4 +1,4 @@
-"""Pictures of records and of single operations; they need matplotlib, which nothing else here does."""
+"""Plots records and single operations; the only module here that needs matplotlib."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ AXES = (
     ("segment", "segment, MB", MB),
     ("size", "size, MB", MB),
 )
-"""Factor, what it is called, its unit: the first that varies within a panel is its x."""
+"""Factor, its label, its unit: the first that varies within a panel is its x axis."""
 
 
 def plot(record: Record, path: Path) -> None:
-    """Write one panel per kind of work, one line per system, and the floor; by the suffix of the path."""
+    """Write one panel per kind of work, with a line per system and the floor; the path's suffix selects the format."""
     pyplot = _pyplot()
     panels = panels_of(works(record))
     figure, places = pyplot.subplots(1, len(panels), figsize=(5 * len(panels), 4), squeeze=False)
@@ -40,7 +40,7 @@ def plot(record: Record, path: Path) -> None:
 
 
 def plot_timeline(record: Record, kept: Timeline, path: Path) -> None:
-    """Write one operation: a lane for each server, a bar for each request from its sending to its answer."""
+    """Write one operation: a lane per server, and a bar per request from sending to answer."""
     pyplot = _pyplot()
     spans, marks = spans_of(kept)
     lanes = max((lane for lane, *_ in spans), default=0)
@@ -65,7 +65,7 @@ def plot_timeline(record: Record, kept: Timeline, path: Path) -> None:
 
 
 def plot_series(sample: Sample, path: Path) -> None:
-    """Write what one operation did over time: cores in use and memory, of the client and of all servers together."""
+    """Write one operation over time: cores in use and memory, of the client and of all servers together."""
     pyplot = _pyplot()
     figure, (above, below) = pyplot.subplots(2, 1, figsize=(8, 5), sharex=True)
     for name, (at, cores, memory) in series_of(sample).items():
@@ -80,7 +80,7 @@ def plot_series(sample: Sample, path: Path) -> None:
 
 
 def series_of(sample: Sample) -> dict[str, tuple[list[float], list[float], list[float]]]:
-    """Seconds, cores in use since the point before, and MiB held, of the client and of all servers together."""
+    """Seconds, cores in use since the previous point, and MiB held, of the client and of all servers together."""
     series = sample.series or {}
     at = [value / 1e3 for value in series.get("at_ms", ())]
     groups: dict[str, list[str]] = {}
@@ -102,11 +102,11 @@ def series_of(sample: Sample) -> dict[str, tuple[list[float], list[float], list[
 
 
 Span = tuple[int, float, float, str, str]
-"""Lane, start and end in ms, what was asked, how it ended."""
+"""Lane, start and end in ms, the request, and how it ended."""
 
 
 def spans_of(kept: Timeline) -> tuple[list[Span], list[tuple[float, str]]]:
-    """The requests of a timeline, and what else is worth a mark. What never ended goes on to the last event."""
+    """The requests of a timeline, and other moments worth a mark. Unfinished requests extend to the last event."""
     spans: list[Span] = []
     marks: list[tuple[float, str]] = []
     waiting: dict[tuple[int, int], list[tuple[float, str]]] = {}
@@ -116,7 +116,8 @@ def spans_of(kept: Timeline) -> tuple[list[Span], list[tuple[float, str]]]:
         if what == "send":
             sent.append((at, detail))
         elif what in ("answer", "fail", "cancel"):
-            # Plans count their requests apart, so that a number may be of several; a failure says why, not of what.
+            # Plans number their requests separately, so a number may be ambiguous; a failure gives its reason, not its
+            # request.
             mine = next((one for one in sent if one[1] == detail), sent[0] if sent else None)
             if mine is not None:
                 sent.remove(mine)
@@ -134,7 +135,7 @@ def _pyplot() -> Any:  # noqa: ANN401 - imported only where pictures are drawn
 
 
 def panels_of(found: list[Work]) -> dict[str, list[Work]]:
-    """What belongs on one pair of axes, by the title: the same scenario, format, client, number of files and unit."""
+    """Works that share a pair of axes, by title: the same scenario, format, client, number of files and unit."""
     panels: dict[str, list[Work]] = {}
     for work in found:
         files = f", {work.count} files" if work.size and work.count > 1 else ""
@@ -145,7 +146,7 @@ def panels_of(found: list[Work]) -> dict[str, list[Work]]:
 
 
 def axis_of(mine: list[Work]) -> tuple[str, str, float]:
-    """The factor that the works of a panel differ by, its label and its unit."""
+    """The factor by which a panel's works differ, with its label and unit."""
     for axis in AXES:
         if len({dict(work.factors).get(axis[0]) for work in mine}) > 1:
             return axis
@@ -153,7 +154,7 @@ def axis_of(mine: list[Work]) -> tuple[str, str, float]:
 
 
 def _lines(panel: Any, record: Record, mine: list[Work]) -> None:  # noqa: ANN401 - matplotlib's
-    """One for each system, over the factor that varies."""
+    """One line per system over the factor that varies."""
     factor, label, unit = axis_of(mine)
     for system in record.header.systems:
         _line(panel, record, system, mine, (factor, unit))
@@ -162,7 +163,7 @@ def _lines(panel: Any, record: Record, mine: list[Work]) -> None:  # noqa: ANN40
 
 
 def _bars(panel: Any, record: Record, work: Work) -> None:  # noqa: ANN401 - matplotlib's
-    """One for each system, where nothing varies; the floor as a line across."""
+    """One bar per system if nothing varies, and the floor as a line across."""
     for number, system in enumerate(record.header.systems):
         values = _values(record, system, work)
         if values:

@@ -1,6 +1,6 @@
-"""The report that goes with the project: one page with everything, a table and a plot of it, and the five numbers of the README.
+"""The project's published report: one page with everything, a table and a plot, and the five numbers of the README.
 
-Made from records by one command. Documents have places for it, between two comments, and keep all else that they say.
+One command makes it from records. It fills places in documents marked by two comments, and leaves the rest unchanged.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STYLES = {
     "grid@http": ("Grid over HTTP (default)", "#1f6f8b", 0.19),
     "grid@foolscap": ("Grid over Foolscap", "#99c5c4", -0.19),
 }
-"""Of the plot: label, color, and where the bars stand."""
+"""Styles of the plot: label, color, and position of the bars."""
 
 FIVE, MEASURED = "five numbers", "measured"
 """The places in documents: `<!-- five numbers -->` to `<!-- end of five numbers -->`."""
@@ -45,7 +45,10 @@ BIG, SMALL = 100_000_000, 1024
 
 @frozen(kw_only=True)
 class Row:
-    """One kind of work of the table. factors: of its samples, beside 3-of-10; count is one of them. is_quoted: one of the five."""
+    """A row of the table. factors: of its samples, except the default 3-of-10.
+
+    is_quoted: whether the README quotes it.
+    """
 
     label: str
     scenario: str
@@ -53,7 +56,7 @@ class Row:
     is_quoted: bool = False
 
     def fits(self, work: Work) -> bool:
-        """Whether that is the work, done by a warm client on this machine as it is."""
+        """Whether this is the work, done by a warm client on this machine without limits."""
         known = {**dict(work.factors), "count": work.count}
         wanted = {"k": 3, "n": 10, "count": 1, **self.factors}
         told = set(known) - {"concurrency"} == set(wanted)
@@ -94,12 +97,12 @@ ROWS = (
     ),
     Row(label="list 1,000 children", scenario="list", factors={"count": 1000}, is_quoted=True),
 )
-"""In the order of the table. What no record has is left out of it; the five that the README quotes have to be there."""
+"""The rows in order. Those without records are omitted, but the README's five must exist."""
 
 
 @frozen(kw_only=True)
 class Measured:
-    """A row as it was found: what each system reached, in words, and the ratios of speeds."""
+    """A measured row: each system's result in words, and the ratios of speeds."""
 
     row: Row
     rates: Mapping[str, str]
@@ -107,7 +110,7 @@ class Measured:
 
 
 def records_below(paths: Sequence[Path]) -> list[Path]:
-    """The records that are named, and those in folders that are; RecordError of a folder without any."""
+    """The records named, and those in named folders; RecordError for a folder without any."""
     found = []
     for path in paths:
         inside = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
@@ -118,10 +121,11 @@ def records_below(paths: Sequence[Path]) -> list[Path]:
 
 
 def publish(records: Sequence[Record], folder: Path, quoted_in: Path | None) -> list[Path]:
-    """Write the page, the table of samples and the plot into the folder, and the text into the places for it; what was written.
+    """Write page, table of samples and plot into the folder, and fill the places in documents; return the written
+    paths.
 
-    quoted_in: a README with a place for the five numbers. RecordError, before anything is written, where the records lack one of
-    the five, or a document its place.
+    quoted_in: a README with a place for the five numbers. RecordError, before anything is written, if the records lack
+    one of the five, or a document its place.
     """
     kept = folder / "README.md"
     for path, place in ((kept, MEASURED), (quoted_in, FIVE)):
@@ -144,7 +148,7 @@ def publish(records: Sequence[Record], folder: Path, quoted_in: Path | None) -> 
 
 
 def measured(records: Sequence[Record]) -> list[Measured]:
-    """The rows that the records have, each by the record with most samples of it; RecordError if one of the five is missing."""
+    """The rows with records, each from the record with the most samples; RecordError if one of the five is missing."""
     chosen: dict[str, tuple[Row, Record, Work]] = {}
     for row in ROWS:
         candidates = list(_candidates(records, row))
@@ -205,7 +209,7 @@ def _times(record: Record, work: Work, system: str) -> Iterator[float]:
 
 
 def _section(records: Sequence[Record], found: Sequence[Measured]) -> str:
-    """What the page on performance says between its comments."""
+    """The text between the comments of the performance page."""
     how = (
         "Medians; ratios are of speeds against Tahoe-LAFS 1.20 over Foolscap, paired within a run, with bootstrap intervals. Grid "
         "syncs its shares to disk before a put returns; Tahoe-LAFS does not."
@@ -227,7 +231,7 @@ def _section(records: Sequence[Record], found: Sequence[Measured]) -> str:
 
 
 def _five(found: Sequence[Measured], link: str, environment: Mapping[str, Any]) -> str:
-    """What the README quotes."""
+    """The README's five numbers."""
     when, cores = str(environment.get("date"))[:10], environment.get("cpu_count")
     how = (
         f"Measured on {when} with all processes on one machine of {cores} cores, over loopback: Grid over HTTP, its default; "
@@ -239,7 +243,7 @@ def _five(found: Sequence[Measured], link: str, environment: Mapping[str, Any]) 
 
 
 def _placed(path: Path, place: str, text: str) -> str:
-    """The document with that text in its place; RecordError if it has none."""
+    """The document with the text in its place; RecordError if it has no such place."""
     begin, end = f"<!-- {place} -->", f"<!-- end of {place} -->"
     document = path.read_text(encoding="utf-8")
     pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)

@@ -1,4 +1,4 @@
-"""Reports in Markdown: one record by itself, and one record against another."""
+"""Reports in Markdown: of one record, and of two records compared."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ COSTS_NOTE = (
 )
 
 AA_RUNS = 8
-"""Eight ratios of equals are all above or all below 1 once in 128 times; five would be once in 16."""
+"""Eight ratios of equals all fall on one side of 1 once in 128 times; five would once in 16."""
 
 
 def report(record: Record, subject: str | None = None) -> str:
     """Throughput, ratios and cost of one record.
 
-    subject: the system that all others are compared with, the first if not given; ValueError if it is none of them.
+    subject: the system that all others are compared with, by default the first; ValueError if it is not in the record.
     """
     systems = record.header.systems
     if subject is not None and subject not in systems:
@@ -49,7 +49,7 @@ def report(record: Record, subject: str | None = None) -> str:
 def compare(before: Record, after: Record) -> str:
     """How much faster the second record is, work by work and system by system.
 
-    The two were taken at different times: only what exceeds the change of an unchanged system means anything.
+    The two were taken at different times: only what exceeds the change of an unchanged system is significant.
     """
     lines = [
         f"# {before.header.campaign}: before and after",
@@ -74,7 +74,7 @@ def compare(before: Record, after: Record) -> str:
 
 
 def works(record: Record) -> list[Work]:
-    """Every kind of work in the record, in order."""
+    """Every kind of work in the record, sorted."""
     return works_of(list(record.measured()))
 
 
@@ -89,10 +89,10 @@ def speedups(record: Record, subject: str, other: str, *, level: float = 0.95) -
 
 
 def same(record: Record) -> bool | None:
-    """Whether an A/A record shows no difference, as it must: the check of the instrument itself.
+    """Whether an A/A record shows no difference, which validates the method itself.
 
     Each interval is widened for the number of comparisons, so that all together are wrong about once in twenty times.
-    None if there are fewer than AA_RUNS runs, which can lie on one side of 1 by chance alone.
+    None for fewer than AA_RUNS runs, which can lie on one side of 1 by chance.
     """
     subject, other = record.header.systems
     level = 1 - 0.05 / max(1, len(works(record)))
@@ -103,7 +103,7 @@ def same(record: Record) -> bool | None:
 
 
 def baselines(record: Record) -> list[tuple[str, str]]:
-    """Each system of the record and its baseline: the same at an older commit."""
+    """Each system of the record with its baseline, the same at an older commit."""
     systems = record.header.systems
     pairs = [(_without_commit(system), system) for system in systems]
     return [(now, before) for now, before in pairs if now != before and now in systems]
@@ -112,7 +112,7 @@ def baselines(record: Record) -> list[tuple[str, str]]:
 def slower(record: Record) -> list[str] | None:
     """The work at which a system is slower than its baseline; None if there are too few runs to tell.
 
-    Intervals are widened as those of same().
+    Intervals are widened as in same().
     """
     rows = _against_baselines(record, baselines(record))
     if not rows or min(ratio.count for _, _, ratio in rows) < AA_RUNS:
@@ -147,7 +147,7 @@ def _without_commit(system: str) -> str:
 
 
 def verdict(interval: Interval) -> str:
-    """What an interval of a speed ratio allows to say."""
+    """What an interval of a speed ratio permits to say."""
     if interval.contains(1.0):
         return "no difference"
     return "faster" if interval.low > 1.0 else "slower"
@@ -175,7 +175,7 @@ def _throughput(record: Record, subject: str) -> list[str]:
 
 
 def floor_of(record: Record, work: Work) -> float | None:
-    """MB/s of perf.records.work.bound for that work; None where it says nothing."""
+    """perf.records.work.bound in MB/s for this work, or None."""
     return bound(record.header.floor, work)
 
 
@@ -206,7 +206,7 @@ def _costs(record: Record) -> list[str]:
 
 
 def _loads(record: Record) -> str:
-    """How busy the machine was, with what was measured on it."""
+    """The load of the machine during the measurements."""
     loads = [sample.load for sample in record.samples if sample.load is not None]
     return f" Load meanwhile {median(loads):.1f}, at most {max(loads):.1f}." if loads else ""
 
@@ -223,7 +223,7 @@ def _systems(systems: Sequence[str]) -> list[str]:
 
 
 def _outliers(record: Record) -> list[str]:
-    """Where each timeline comes from, for `python -m perf timeline`."""
+    """The origin of each timeline, for `python -m perf timeline`."""
     samples = {(sample.run, sample.order): sample for sample in record.samples}
     lines = []
     for kept in record.timelines:
@@ -289,15 +289,15 @@ def _ratio(ratio: Estimate | None) -> str:
 
 
 def bounds(interval: Interval) -> str:
-    """An interval as tables have it."""
+    """An interval as tables show it."""
     return f"[{short(interval.low)}, {short(interval.high)}]"
 
 
 def rate(work: Work, seconds: float) -> str:
-    """What a time means for that work, with its unit."""
+    """A time converted to the work's unit."""
     return f"{short(work.measure(seconds))} {work.unit}"
 
 
 def short(value: float) -> str:
-    """Three digits of a number, or all before the point."""
+    """Three significant digits, or all before the point."""
     return f"{value:.3g}" if value < 100 else f"{value:.0f}"

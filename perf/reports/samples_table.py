@@ -32,14 +32,14 @@ _NESTED = (
 
 
 def rows(records: Sequence[Record]) -> list[dict[str, Cell]]:
-    """One for each sample, warm-ups and failures included; every row has every column."""
+    """One row per sample, including warm-ups and failures; every row has every column."""
     found = [_row(record, sample) for record in records for sample in record.samples]
     columns = dict.fromkeys(name for row in found for name in row)
     return [{name: row.get(name) for name in columns} for row in found]
 
 
 def write_csv(records: Sequence[Record], path: Path) -> None:
-    """Write the table; what is not known is an empty cell."""
+    """Write the table; unknown values are empty cells."""
     table = rows(records)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(table[0]) if table else ["campaign"])
@@ -48,7 +48,7 @@ def write_csv(records: Sequence[Record], path: Path) -> None:
 
 
 def write_files_csv(records: Sequence[Record], path: Path) -> bool:
-    """Write a line for each single transfer of samples that have them; False, and no file, if none has."""
+    """Write a line per transfer of samples that have them; return False, without a file, if none does."""
     lines = [
         [
             record.header.campaign,
@@ -74,7 +74,7 @@ def write_files_csv(records: Sequence[Record], path: Path) -> bool:
 
 
 def write_parquet(records: Sequence[Record], path: Path) -> bool:
-    """Write the table; False if pyarrow is not installed."""
+    """Write the table; return False if pyarrow is not installed."""
     try:
         arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     except ImportError:
@@ -88,7 +88,7 @@ _MIXED = ("factor_mode", "factor_site", "factor_format", "factor_cache", "factor
 
 
 def _row(record: Record, sample: Sample) -> dict[str, Cell]:
-    """A sample, with the factors, pressures and costs of members as columns of their own."""
+    """A sample's row, with columns for its factors, pressures and members' costs."""
     environment = record.header.environment
     row: dict[str, Cell] = {
         "campaign": record.header.campaign,

@@ -1,6 +1,6 @@
-"""The rows of the tables of targets, and the tables in Markdown. Pure.
+"""The rows of the target tables, and the tables in Markdown. Pure.
 
-Ratios are of speeds unless the row says otherwise. `tahoe's best` is whichever of its transports was faster in the
+Ratios compare speeds unless the row says otherwise. `tahoe's best` is whichever of its transports was faster in the
 same record.
 """
 
@@ -124,7 +124,7 @@ TARGETS = (
 
 
 def target_tables(records: Sequence[Record], *, all_rows: bool) -> str:
-    """All tables, of what the records say. all_rows: also those that nothing was measured of."""
+    """All tables with the records' results. all_rows: include those without measurements."""
     outcomes = [judge(target, records) for target in TARGETS]
     lines = ["# Targets", ""]
     for title in (FILES, TREES, GATEWAYS):

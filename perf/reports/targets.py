@@ -1,7 +1,8 @@
-"""What Grid must reach, row by row, and whether records show it. Pure.
+"""Grid's performance targets, row by row, and whether records meet them. Pure.
 
-A row compares Grid with Tahoe-LAFS, or with itself at another encoding, always within the same runs; or it bounds what
-Grid may spend. A ratio is met if the better of Grid's two transports meets it, since clients choose; a bound if both do.
+A row compares Grid with Tahoe-LAFS, or with itself at another encoding, always within the same runs; or it limits what
+Grid may spend. A ratio is met if the better of Grid's two transports meets it, since clients choose; a limit, if both
+do.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Against = Literal["tahoe@foolscap", "tahoe@http", "tahoe's best", "ours"]
 
 @frozen(kw_only=True)
 class Wanted:
-    """Which works a row is about; None where any will do. at_least: bytes in all."""
+    """The works that a row covers; None permits any value. at_least: total bytes."""
 
     scenario: str | None = None
     size: int | None = None
@@ -59,9 +60,9 @@ class Wanted:
 
 @frozen(kw_only=True)
 class Target:
-    """One row. bar: the least ratio of speeds, or the most of anything else.
+    """One row. bar: the least ratio of speeds, or the greatest value of anything else.
 
-    basis: the work that it is compared with, where that is another.
+    basis: the work to compare with, if it is another one.
     """
 
     table: str
@@ -75,20 +76,20 @@ class Target:
 
     @property
     def is_ratio(self) -> bool:
-        """Whether two systems, or two works, are compared."""
+        """Whether two systems or two works are compared."""
         return self.against is not None
 
     @property
     def more_is_better(self) -> bool:
-        """Whether the bar is a least."""
+        """Whether the bar is a minimum."""
         return self.metric == "speed"
 
 
 @frozen(kw_only=True)
 class Finding:
-    """What a record says of a row for one of Grid's transports.
+    """A record's result for a row and one of Grid's transports.
 
-    against: the system it was compared with in the end. samples: how many of Grid's it is based on.
+    against: the system it was finally compared with. samples: how many of Grid's it is based on.
     """
 
     system: str
@@ -100,18 +101,18 @@ class Finding:
 
 @frozen(kw_only=True)
 class Outcome:
-    """A row and all that is found of it, the transport by which it is judged first."""
+    """A row with all its findings, the decisive transport first."""
 
     target: Target
     findings: Sequence[Finding] = field(factory=tuple)
 
     @property
     def met(self) -> bool | None:
-        """Whether it is met, by the median; None if nothing was measured."""
+        """Whether the median meets it; None if nothing was measured."""
         return self._reaches(self.target.bar) if self.findings else None
 
     def verdict(self) -> str:
-        """In words."""
+        """The result in words."""
         target = self.target
         if not self.findings:
             return "not measured"
@@ -131,7 +132,7 @@ class Outcome:
 
 
 def judge(target: Target, records: Sequence[Record]) -> Outcome:
-    """What the records say of a row: for each transport the one with most samples, or of a bound the worst."""
+    """The records' results for a row: for each transport the record with most samples, or for a limit the worst."""
     found: dict[str, list[Finding]] = {}
     for record in records:
         for system in record.header.systems:
@@ -186,7 +187,7 @@ def _named(
 
 
 def _worst(values: Sequence[float]) -> Estimate | None:
-    """The largest of all, which is what a bound is about."""
+    """The largest of all, which a limit applies to."""
     if not values:
         return None
     return evolve(estimate(values), median=max(values))
@@ -212,7 +213,7 @@ def _seconds(sample: Sample) -> float | None:
 
 
 def _cpu(sample: Sample) -> float | None:
-    """Processor seconds of the client and all servers for each GB."""
+    """Processor seconds of the client and all servers per GB."""
     if sample.client_cpu_s is None or sample.server_cpu_s is None or not sample.size:
         return None
     return (sample.client_cpu_s + sample.server_cpu_s) / sample.size * 1e3 * MB
@@ -225,7 +226,7 @@ def _above_idle(sample: Sample) -> float | None:
 
 
 def _idle_cpu(sample: Sample) -> float | None:
-    """Percent of a core."""
+    """Percent of one core."""
     if sample.client_cpu_s is None or sample.server_cpu_s is None or not sample.seconds:
         return None
     return (sample.client_cpu_s + sample.server_cpu_s) / sample.seconds * 100

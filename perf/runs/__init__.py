@@ -1,1 +1,1 @@
-"""Runs: campaigns carried out, sample by sample, on real systems."""
+"""Runs: carries out campaigns, sample by sample, on real systems."""

@@ -1,4 +1,4 @@
-"""A system that is measured alone: whatever it is asked, all others are frozen meanwhile, and its processes are watched."""
+"""Measures a system alone: all others are frozen during its operations, and its processes are watched."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Alone:
     """Decorates a system of a run."""
 
     def __init__(self, system: System, others: Sequence[System], freezer: Freezer | None) -> None:
-        """others: of the same run. freezer: none if they shall go on."""
+        """others: of the same run. freezer: None to let them continue."""
         self.label = system.label
         self._system = system
         self._others = others
@@ -46,12 +46,12 @@ class Alone:
         return evolve(usage, watched=watched)
 
     def ask(self, encoding: Encoding, operation: Callable[[WarmClient], T], client: str = "warm") -> tuple[T, Usage]:
-        """Measure anything else, alone."""
+        """Measure any other operation, alone."""
         (result, usage), watched = self._watch(lambda: self._system.ask(encoding, operation, client))
         return result, evolve(usage, watched=watched)
 
     def start(self, root: Path, servers: int, encodings: Sequence[Encoding], placement: Placement) -> None:
-        """Start the system; nobody is frozen for that."""
+        """Start the system, without freezing others."""
         self._system.start(root, servers, encodings, placement)
 
     def stop(self) -> None:
@@ -59,7 +59,7 @@ class Alone:
         self._system.stop()
 
     def capabilities(self, encoding: Encoding) -> Capabilities:
-        """Those of the system."""
+        """The system's capabilities."""
         return self._system.capabilities(encoding)
 
     def refuses(self, load: Load, client: str) -> str:
@@ -67,15 +67,15 @@ class Alone:
         return self._system.refuses(load, client)
 
     def members(self) -> Sequence[Member]:
-        """Those of the system."""
+        """The system's members."""
         return self._system.members()
 
     def server_cpus_s(self) -> list[float]:
-        """Those of the system."""
+        """The system's processor seconds."""
         return self._system.server_cpus_s()
 
     def server_peaks(self) -> list[int]:
-        """Those of the system."""
+        """The system's memory peaks."""
         return self._system.server_peaks()
 
     def _watch(self, operation: Callable[[], T]) -> tuple[T, Watched]:
@@ -91,7 +91,7 @@ class Alone:
 
 
 def members_of(system: System) -> Mapping[str, Sequence[int]]:
-    """The processes of a system by what they are: `client`, `server0`, ..., `other`."""
+    """A system's processes by role: `client`, `server0`, ..., `other`."""
     found: dict[str, list[int]] = {"client": []}
     for member in system.members():
         name = f"server{member.index}" if member.role == "server" else member.role

@@ -1,6 +1,6 @@
-"""Directories made, filled and listed, and grids that have nothing to do: what is asked of warm clients only.
+"""Creates, fills and lists directories, and measures idle grids; for warm clients only.
 
-Children are links to one small file of the same grid; names are compared after every change and every listing.
+Children are links to one small file of the same grid; names are verified after every change and listing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SETTLING_S = 5.0
 
 
 def make_directories(system: System, cell: Cell) -> Sample:
-    """New empty directories, one after the other."""
+    """Create empty directories, one after the other."""
 
     def make() -> Usage:
         caps, usage = system.ask(cell.encoding, lambda warm: warm.make_directories(cell.load.count))
@@ -52,7 +52,7 @@ def add_children(system: System, cell: Cell, child_cap: Callable[[], str]) -> Sa
 def list_children(
     system: System, cell: Cell, listed: MutableMapping[tuple[str, int], str], child_cap: Callable[[], str]
 ) -> Sample:
-    """List a directory that was filled earlier in the run. listed: system and number of children -> its cap."""
+    """List a directory filled earlier in the run. listed: its capability, by system and number of children."""
     nothing = blank(cell, "list")
     key = cell.system, cell.load.count
     try:
@@ -66,9 +66,9 @@ def list_children(
 
 
 def idle(systems: Mapping[str, System], cell: Cell) -> dict[str, Sample]:
-    """Ask nothing of any system for as long as the load says; what each of them spent meanwhile.
+    """Leave all systems alone for the load's duration, and measure what each of them spends.
 
-    Some seconds go by first, until starting has finished.
+    A few seconds pass first, so start-up work does not count.
     """
     time.sleep(min(SETTLING_S, cell.load.seconds))
     samples: dict[str, Sample] = {}
@@ -90,7 +90,7 @@ def idle(systems: Mapping[str, System], cell: Cell) -> dict[str, Sample]:
 
 
 def names_of(count: int) -> list[str]:
-    """The names of that many children, ascending."""
+    """The names of `count` children, sorted."""
     return [f"child {number:06}" for number in range(count)]
 
 

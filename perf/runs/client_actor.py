@@ -1,4 +1,4 @@
-"""A client of a grid on a machine of its own: an actor on a worker of dask.distributed, which plays cells and takes all their times."""
+"""A grid client on a separate machine: an actor on a dask.distributed worker that runs and times cells."""
 
 from __future__ import annotations
 
@@ -28,38 +28,38 @@ from perf.systems.peers import make_system
 from perf.systems.processes import ProcessSystem
 
 MEETING_S = 600.0
-"""How long a client waits for the others to be ready as well."""
+"""Seconds that a client waits for the others to be ready."""
 
 TURN_S = 2.0
-"""After this long a client that waits looks whether the run is over."""
+"""Seconds after which a waiting client checks whether the run is over."""
 
 T = TypeVar("T")
 
 
 class GridNodeActor(NodeActor):
-    """A node of a grid on a worker's machine, run by the Grid, or the Tahoe-LAFS, of that machine."""
+    """A grid node on a worker's machine, run by that machine's Grid or Tahoe-LAFS."""
 
     def words(self) -> Mapping[str, str]:
         """The programs: `{grid}` and `{tahoe}`."""
         return {"grid": grid_executable(), "tahoe": os.environ.get("GRID_TAHOE", "tahoe")}
 
     def environment(self) -> Mapping[str, str]:
-        """As for every node that campaigns start."""
+        """The environment of every node in campaigns."""
         return child_environment()
 
     def usage(self) -> tuple[float, int]:
-        """Processor seconds so far, and the most bytes that it held."""
+        """Processor seconds so far, and peak memory in bytes."""
         return cpu_seconds([self.pid()]), peak_resident(self.pid())
 
     def signal(self, number: int) -> None:
-        """Freeze it by SIGSTOP, or let it go on."""
+        """Send it a signal: SIGSTOP freezes it, SIGCONT lets it continue."""
         _signal([self.pid()], number)
 
 
 class Meeting(Alone):
-    """A system that waits before everything that is timed until all clients are ready for it.
+    """A system that waits before each timed operation until all clients are ready for it.
 
-    began: wall-clock time of the first operation since it was last emptied.
+    began: wall-clock time of the first operation since it was last cleared.
     """
 
     def __init__(self, system: ProcessSystem, meet: Callable[[], None]) -> None:
@@ -77,7 +77,7 @@ class ClientActor:
     """The clients of one system on one machine."""
 
     def __init__(self, label: str, furl: str, servers: int, encodings: Sequence[Encoding]) -> None:
-        """furl: of the introducer. Returns when its clients are connected to that many servers."""
+        """furl: of the introducer. Waits until its clients are connected to all servers."""
         expect_lasting_thread()
         self._root = Path(tempfile.mkdtemp(prefix="grid-perf-client-"))
         self._system = make_system(label)
@@ -94,9 +94,10 @@ class ClientActor:
             raise
 
     def play(self, cell: Cell, meetings: str, offset_s: float) -> list[tuple[float, Sample]]:
-        """The samples of a cell, each with the time of this machine's clock at which its operation began.
+        """Run a cell; return its samples, each with this machine's clock at the start of its operation.
 
-        meetings: prefix of the names under which the harness and its clients meet. offset_s: of this machine's clock.
+        meetings: prefix of the names by which the harness and its clients synchronize. offset_s: of this machine's
+        clock.
         """
         expect_lasting_thread()
         self._meetings = (meetings, 0, offset_s)
@@ -104,13 +105,13 @@ class ClientActor:
         self._alone.began.clear()
         for sample in self._stage.play(cell):
             began = self._alone.began[0] if self._alone.began else time.time()
-            # What asks for a status page cannot leave this machine.
+            # A function that fetches the status page cannot leave this machine.
             played.append((began, evolve(sample, status=None)))
             self._alone.began.clear()
         return played
 
     def signal(self, number: int) -> None:
-        """Freeze its processes by SIGSTOP, or let them go on."""
+        """Signal its processes: SIGSTOP freezes them, SIGCONT lets them continue."""
         _signal([member.pid for member in self._system.members()], number)
 
     def stop(self) -> None:
@@ -122,7 +123,7 @@ class ClientActor:
         self.stop()
 
     def _meet(self) -> None:
-        """Say that this client is ready, and wait until all begin. TimeoutError if they never do, because the run is over."""
+        """Report that this client is ready, and wait for the common start. TimeoutError if the run is over first."""
         import distributed
 
         prefix, number, offset_s = self._meetings
@@ -143,17 +144,17 @@ class ClientActor:
 
 
 def ready_name(prefix: str, number: int, address: str) -> str:
-    """Of the event that the client at that address is ready for its operation of this number."""
+    """The event that the client at this address is ready for the operation of this number."""
     return f"{prefix}/{number}/ready/{address}"
 
 
 def begin_name(prefix: str, number: int) -> str:
-    """Of the variable that says when, on the harness's clock, the operation of this number begins."""
+    """The variable with the start of the operation of this number, on the harness's clock."""
     return f"{prefix}/{number}/begin"
 
 
 def over_name(prefix: str) -> str:
-    """Of the event that nothing begins any more."""
+    """The event that no further operation begins."""
     return f"{prefix}/over"
 
 

@@ -54,11 +54,11 @@ _SCHEDULER_HELP = (
 
 
 class InterruptedRunError(Exception):
-    """Ctrl-C; the message says how to go on."""
+    """Ctrl-C; the message says how to resume."""
 
 
 def add_run(commands: Any) -> None:  # noqa: ANN401 - argparse keeps the type of its subparsers to itself
-    """Add both commands to those of the harness."""
+    """Add both commands to the harness."""
     run = commands.add_parser("run", help="run a campaign and keep its raw samples")
     run.set_defaults(action=_run)
     run.add_argument("campaign", help=f"a .toml file, or one of {', '.join(names())}")
@@ -112,7 +112,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _header(campaign: Campaign | Workload, seed: int, work: Path, options: argparse.Namespace) -> Header:
-    """What the record begins with: everything that is needed to go on with it."""
+    """The header of the record: everything required to resume it."""
     if isinstance(campaign, Workload):
         campaign = prepared(campaign, seed)
         added: dict[str, Any] = {"capabilities": capabilities(campaign)}
@@ -149,12 +149,12 @@ def _resume(options: argparse.Namespace) -> int:
 
 
 def _planned(header: Header) -> Campaign | Workload:
-    """What a record is of, as it was chosen."""
+    """The campaign of a record, as it was chosen."""
     return workload_from(header.plan) if "driver" in header.plan else campaign_from(header.plan)
 
 
 def _carry_out(header: Header, path: Path, work: Path, begun: Record | None, scheduler: str) -> int:
-    """Run what is not recorded yet; how many operations failed."""
+    """Run what is not recorded yet; return the number of failed operations."""
     campaign = _planned(header)
     done = begun.done_keys() if begun is not None else set()
     orders = begun.next_orders() if begun is not None else {}
@@ -198,7 +198,7 @@ def _conclude(record: Record, path: Path, campaign: Campaign | Workload, failure
 
 
 def _set_up(systems: Sequence[str]) -> dict[str, str]:
-    """Install the commits that the systems name, before anything is measured; what each is in full."""
+    """Install the commits that the systems name, before anything is measured; return their full hashes."""
     commits = {label.commit for label in map(parse_label, systems) if label.commit}
     for commit in sorted(commits):
         tell(f"installing commit {commit}, unless it is installed")
@@ -207,7 +207,7 @@ def _set_up(systems: Sequence[str]) -> dict[str, str]:
 
 
 def _capabilities(campaign: Campaign) -> dict[str, dict[str, Any]]:
-    """What each system does with bytes, for those that are here."""
+    """What each available system does with bytes."""
     found = {}
     for label in campaign.systems:
         try:
@@ -261,7 +261,7 @@ def _chosen(options: argparse.Namespace) -> Campaign | Workload:
 
 
 def _placed(campaign: Campaign, options: argparse.Namespace) -> Campaign:
-    """The campaign on the grid of --node, as a guest, or on the machines of --scheduler; ValueError of both."""
+    """The campaign moved to the grid of --node or the machines of --scheduler; ValueError for both."""
     if options.node and options.scheduler:
         raise ValueError("--node is a grid that runs already, and --scheduler starts others: give one of the two")
     if options.scheduler:
@@ -269,7 +269,7 @@ def _placed(campaign: Campaign, options: argparse.Namespace) -> Campaign:
     else:
         site = Site(topology="existing", node=str(options.node.absolute()))
         systems = [system for system in campaign.systems if parse_label(system).is_guest] or ["grid"]
-        # Its transport is the node's own, so that Grids that differ in theirs alone are one.
+        # The node determines the transport, so Grids that differ only in it are the same system.
         alike = {parse_label(system).options + (parse_label(system).codec,): system for system in reversed(systems)}
         campaign = evolve(campaign, systems=tuple(reversed(alike.values())))
     loads = tuple(dict.fromkeys(evolve(load, topology="") for load in campaign.loads))
@@ -277,7 +277,7 @@ def _placed(campaign: Campaign, options: argparse.Namespace) -> Campaign:
 
 
 def _as_guest(campaign: Campaign) -> Campaign:
-    """The campaign with the encoding of the grid that exists, if it is measured on one."""
+    """The campaign with the existing grid's encoding, if it is measured on one."""
     node = next((site.node for site in campaign.sites if site.node), "")
     if not node:
         return campaign
@@ -286,7 +286,7 @@ def _as_guest(campaign: Campaign) -> Campaign:
 
 
 def _chosen_workload(workload: Workload, options: argparse.Namespace) -> Workload:
-    """The workload with what the options change; ValueError of options that say nothing to a driver."""
+    """The workload with the options' changes; ValueError for options that do not apply to a driver."""
     for name in ("clients", "sizes", "seconds", "repetitions", "aa", "baseline", "node", "scheduler"):
         if getattr(options, name):
             raise ValueError(
@@ -297,12 +297,12 @@ def _chosen_workload(workload: Workload, options: argparse.Namespace) -> Workloa
 
 
 def _with_loads(campaign: Campaign, change: Callable[[Load], Sequence[Load]]) -> Campaign:
-    """Each load replaced by others, equal ones once."""
+    """Replace each load by others, without duplicates."""
     return evolve(campaign, loads=tuple(dict.fromkeys(new for load in campaign.loads for new in change(load))))
 
 
 def _sized(load: Load, size: int) -> Load:
-    """The load with files of that size, where it has any."""
+    """The load with files of this size, if it has files."""
     return evolve(load, size=size, length=min(load.length, size)) if load.size else load
 
 

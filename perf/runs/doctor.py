@@ -16,18 +16,18 @@ from perf.sampling.freezer import make_freezer
 from perf.sampling.sampler import PRESSURES, stalls
 
 BUSY = 0.5
-"""Load for each core above which a machine is not idle."""
+"""Load per core above which a machine is not idle."""
 
 
 def add_doctor(commands: Any) -> None:  # noqa: ANN401 - argparse keeps the type of its subparsers to itself
-    """Add the command to those of the harness."""
+    """Add the command to the harness."""
     commands.add_parser("doctor", help="what this machine can measure, and how to get the rest").set_defaults(
         action=_doctor
     )
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    """Always 0: what is missing is no failure."""
+    """Always return 0: a missing ability is not a failure."""
     for title, found in (
         ("Measuring", own_abilities()),
         ("Topologies", topologies.abilities()),
@@ -38,7 +38,7 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def describe(abilities: Iterable[Ability]) -> list[str]:
-    """A line for each, and one more on how to get what is missing."""
+    """A line for each ability, followed by how to get it if it is missing."""
     lines = []
     for one in abilities:
         lines.append(f"  {'yes' if one.available else 'no ':3}  {one.name}: {one.found}")
@@ -48,7 +48,7 @@ def describe(abilities: Iterable[Ability]) -> list[str]:
 
 
 def own_abilities() -> Sequence[Ability]:
-    """Of the harness itself."""
+    """The abilities of the harness itself."""
     freezer = make_freezer()
     freezer.close()
     load, cores = os.getloadavg()[0], os.cpu_count() or 1

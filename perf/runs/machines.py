@@ -1,7 +1,8 @@
-"""A campaign on the machines of a cluster: nodes on workers that are servers, loads on all that are clients, at the same time.
+"""Runs a campaign on a cluster: nodes on the server workers, and loads on all client workers at the same time.
 
-All timing happens on the clients' workers. What several clients did at once becomes one sample, of the time in which all of them ran. A
-machine that dies takes its nodes along, and all that should have been done on that grid afterwards is a failure that says so.
+All times are taken on the clients' workers. Simultaneous work of several clients becomes one sample, over the time in
+which all of them ran. A machine that dies takes its nodes with it, and all further work on that grid is recorded as a
+failure.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from perf.systems.processes import ProcessSystem
 
 POLL_S = 0.01
 TOGETHER_S = 0.25
-"""Several clients begin this long after all are ready, when the last of them has heard of it too."""
+"""Seconds between the last client's readiness and the common start, enough for all of them to learn of it."""
 FURL = "private/introducer.furl"
 
 
 @frozen(kw_only=True)
 class Played:
-    """What one client did: each sample with the time of its machine's clock at which it began. failure: of the client itself."""
+    """One client's samples, each with its machine's clock at its start. failure: of the client itself."""
 
     machine: Machine
     samples: Sequence[tuple[float, Sample]]
@@ -44,10 +45,10 @@ class Played:
 
 
 class Machines:
-    """The machines of a cluster, all with the tree that is measured."""
+    """The machines of a cluster, all with the tree under test."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """NetworkError if a role has no machine, or one has another tree."""
+        """NetworkError if a role has no machine, or one has a different tree."""
         self.cluster = cluster
         self.all = cluster.machines()
         self.servers = [machine for machine in self.all if machine.role == "server"]
@@ -65,12 +66,12 @@ class Machines:
                 )
 
     def found(self) -> Mapping[str, Any]:
-        """The machines as they were found, with their clocks: for the record."""
+        """For the record: the machines and their clocks."""
         return {"topology": "machines", "machines": [asdict(machine) for machine in self.all]}
 
 
 def tree_state() -> str:
-    """The commit of this tree and whether it is changed; the version of Python."""
+    """The tree's commit, whether it is modified, and Python's version."""
 
     def git(*words: str) -> str:
         done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False)
@@ -82,7 +83,9 @@ def tree_state() -> str:
 
 @define
 class MachineGrid:
-    """A grid of one system: an introducer, storage nodes in turn on the servers' machines, clients on each client's."""
+    """A grid of one system: an introducer, storage nodes spread over the server machines, and clients on each client
+    machine.
+    """
 
     system: ProcessSystem
     machines: Machines
@@ -90,7 +93,7 @@ class MachineGrid:
     _clients: list[tuple[Machine, Any]] = field(factory=list)
 
     def start(self, servers: int, encodings: Sequence[Encoding]) -> None:
-        """Start all of it; NetworkError if a machine cannot, or dies meanwhile."""
+        """Start everything; NetworkError if a machine cannot, or dies meanwhile."""
         settings = self.system.node_settings
         introducer = self._start_node("introducer", self.machines.servers[0], evolve(settings, role="introducer"))
         wait_until(lambda: bool(self._ask(introducer, "read", FURL).strip()), "the introducer's FURL")
@@ -103,22 +106,22 @@ class MachineGrid:
             self._clients.append((machine, self.machines.cluster.place(machine, ClientActor, *arguments)))
 
     def lost(self) -> list[str]:
-        """Machines of it that are not there any more."""
+        """Its machines that are no longer present."""
         present = self.machines.cluster.present()
         used = {machine.address: machine for machine, _ in [*self._nodes, *self._clients]}
         return [machine.host for address, machine in used.items() if address not in present]
 
     def usage(self) -> list[tuple[float, int]]:
-        """Processor seconds and greatest memory of each storage node; nothing if one is gone."""
+        """Processor seconds and peak memory of each storage node; empty if one is gone."""
         answers = self.machines.cluster.answers(self._asked(self._nodes, "usage"))
         return [] if any(one.failure for one in answers) else [_result(one) for one in answers]
 
     def signal(self, number: int) -> None:
-        """Freeze all its processes by SIGSTOP, or let them go on."""
+        """Signal all its processes: SIGSTOP freezes them, SIGCONT lets them continue."""
         self.machines.cluster.answers(self._asked([*self._nodes, *self._clients], "signal", number))
 
     def play(self, cell: Cell, meetings: str) -> tuple[list[Played], list[list[tuple[float, int]]]]:
-        """What all clients did at once, and what the storage nodes had used before each step of it and at its end."""
+        """Run a cell on all clients at once; also return the storage nodes' usage before each step and at the end."""
         cluster = self.machines.cluster
         asked = [
             (machine, cluster.call(client, "play", cell, meetings, machine.offset_s))
@@ -138,7 +141,7 @@ class MachineGrid:
         return [Played(machine=one.machine, samples=one.result or (), failure=one.failure) for one in answers], used
 
     def _all_ready(self, asked: Sequence[tuple[Machine, Any]], meetings: str, number: int) -> bool:
-        """Wait until every client that has not ended, or died, waits for its step of this number; False if none does."""
+        """Wait until every living client is ready for the step of this number; False if none is left."""
         while True:
             present = self.machines.cluster.present()
             active = [machine for machine, future in asked if not future.done() and machine.address in present]
@@ -169,7 +172,7 @@ class MachineGrid:
 
 
 class MachineStage:
-    """The grids of one run, of which only the one that is measured is not frozen."""
+    """The grids of one run; all but the measured one are frozen."""
 
     def __init__(self, grids: Mapping[str, MachineGrid]) -> None:
         self._grids = grids
@@ -177,7 +180,7 @@ class MachineStage:
         self._played = 0
 
     def play(self, cell: Cell) -> Iterator[Sample]:
-        """The samples of one cell: of all clients together where there are several."""
+        """Yield the samples of one cell, merged over all clients."""
         grid = self._grids[cell.system]
         if lost := grid.lost():
             gone = ", ".join(lost)
@@ -189,7 +192,7 @@ class MachineStage:
         yield from with_servers(merged(cell, played), used)
 
     def close(self) -> None:
-        """Let all go on, so that they can end."""
+        """Let all grids continue, so they can end."""
         for label in self._grids:
             self._signal(label, signal.SIGCONT)
 
@@ -209,7 +212,7 @@ class MachineStage:
 def start_grids(
     cluster: Cluster, systems: Mapping[str, ProcessSystem], servers: int, encodings: Sequence[Encoding]
 ) -> tuple[MachineStage, Machines]:
-    """All grids of a run, one after the other, each frozen when the next one starts."""
+    """Start all grids of a run one after the other, freezing each before the next starts."""
     machines = Machines(cluster)
     grids = {}
     for label, system in systems.items():
@@ -219,9 +222,9 @@ def start_grids(
 
 
 def merged(cell: Cell, played: Sequence[Played]) -> list[Sample]:
-    """The samples of a cell: those of the only client, or for each step one of all of them together. Pure.
+    """The samples of a cell: those of the only client, or for each step one that merges all clients. Pure.
 
-    A step's seconds are those in which all its bytes would have been moved at the rate of the time in which every client ran.
+    A step's seconds are the time its bytes would take at the combined rate reached while every client was working.
     """
     if len(played) == 1 and not played[0].failure:
         return [sample for _, sample in played[0].samples]
@@ -280,7 +283,7 @@ _SUMMED = (
 
 
 def _lines(there: Sequence[tuple[Played, float, Sample]]) -> list[list[Any]]:
-    """For each client its bytes and its times, on one clock."""
+    """For each client its bytes and times, on a common clock."""
     began = [begin - one.machine.offset_s for one, begin, _ in there]
     start = min(began)
     return [
@@ -309,7 +312,7 @@ def _sum(values: Iterator[Any]) -> Any:  # noqa: ANN401 - of the kind of its par
 
 
 def with_servers(samples: Sequence[Sample], used: Sequence[Sequence[tuple[float, int]]]) -> list[Sample]:
-    """The samples with what the storage nodes used. used: before each step and at the end; empty where it is not known. Pure."""
+    """Add the storage nodes' usage to the samples. used: before each step and at the end; empty if unknown. Pure."""
     spans = list(pairwise(used))
     if len(samples) == 1:
         spans = [(used[0], used[-1])]

@@ -1,7 +1,7 @@
-"""How far a campaign is, and when it will end. Pure.
+"""A campaign's progress and remaining time. Pure.
 
-The rest is estimated from cells like those to come: a cell takes as long as the median of its kind has so far, and one of a kind that
-was never done as long as the mean of all.
+Remaining cells are estimated from similar ones: a cell takes the median of its kind so far, or the mean of all cells if
+its kind is new.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from perf.sampling.statistics import median
 
 @define
 class Progress:
-    """Of all runs. total: cells to do."""
+    """The progress of all runs. total: cells to do."""
 
     total: int
     done: int = 0
     _times: dict[Hashable, list[float]] = field(factory=dict)
 
     def add(self, kind: Hashable, seconds: float) -> None:
-        """A cell was done, with everything around it."""
+        """Count a finished cell with its overhead."""
         self.done += 1
         self._times.setdefault(kind, []).append(seconds)
 
     def remaining_s(self, kinds: Iterable[Hashable]) -> float | None:
-        """Seconds that cells of these kinds will take; None while nothing was done."""
+        """Seconds for cells of these kinds; None before the first is done."""
         known = [seconds for times in self._times.values() for seconds in times]
         if not known:
             return None
@@ -35,7 +35,7 @@ class Progress:
         return sum(median(self._times[kind]) if kind in self._times else usual for kind in kinds)
 
     def describe(self, remaining: Iterable[Hashable]) -> str:
-        """`12/240, 3 min left`."""
+        """Such as `12/240, 3 min left`."""
         seconds = self.remaining_s(remaining)
         left = "" if seconds is None else f", {_duration(seconds)} left"
         return f"{self.done}/{self.total}{left}"

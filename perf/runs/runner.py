@@ -1,7 +1,6 @@
-"""Runs a campaign: fresh grids of every system side by side, cells interleaved, each sample on disk at once.
+"""Runs a campaign: fresh grids of every system side by side, cells interleaved, and each sample saved immediately.
 
-Only the system that is being measured runs; the others are frozen meanwhile. What was recorded before an interruption is
-not done again.
+Only the measured system runs; the others are frozen meanwhile. Work recorded before an interruption is not repeated.
 """
 
 from __future__ import annotations
@@ -39,9 +38,10 @@ from perf.systems.processes import ProcessSystem
 
 @frozen(kw_only=True)
 class Options:
-    """How to run. environment: goes into the keys of cells. done: keys of cells that are recorded already; orders: of each run, of the next sample.
+    """How to run. environment: part of the cells' keys. done: keys of recorded cells. orders: next order of each run.
 
-    freezer: none if systems shall not be frozen. scheduler: of the topology `machines`; empty for a cluster of our own. make, topology: of systems and topologies, for tests.
+    freezer: None to freeze nothing. scheduler: of the topology `machines`; empty for a private cluster. make, topology:
+    factories of systems and topologies, for tests.
     """
 
     tell: Callable[[str], None]
@@ -55,7 +55,10 @@ class Options:
 
 
 def run_campaign(campaign: Campaign, seed: int, directory: Path, writer: RecordWriter, options: Options) -> int:
-    """Do all runs; how many operations failed. directory: exists; grids and files are made below it and removed."""
+    """Do all runs; return the number of failed operations.
+
+    directory: exists; grids and files are made below it and removed.
+    """
     return _Campaign(campaign, seed, directory, writer, options).run()
 
 
@@ -78,7 +81,7 @@ class _Campaign:
         self._progress = Progress(sum(len(cells) for cells in self._left.values()))
 
     def run(self) -> int:
-        """How many operations failed."""
+        """Return the number of failed operations."""
         failures = 0
         began = time.monotonic()
         for run, site in list(self._left):
@@ -90,7 +93,7 @@ class _Campaign:
         return failures
 
     def _run_at(self, run: int, site: Site) -> int:
-        """One run at one site."""
+        """Do one run at one site."""
         begin = self._begin_on_machines if site.topology == "machines" else self._begin_here
         with ExitStack() as stack:
             try:
@@ -103,7 +106,7 @@ class _Campaign:
             return self._play(run, site, stage)
 
     def _begin_here(self, run: int, site: Site, stack: ExitStack) -> tuple[Stage, Mapping[str, Any]]:
-        """All systems on hosts of this machine, and what was found of the network between them."""
+        """All systems on hosts of this machine, and the measurements of the network between them."""
         topology = stack.enter_context(self._options.topology(site, self._campaign.servers))
         systems = self._start_systems(run, site, topology.placement, stack)
         files = self._directory / f"run{run}-files"
@@ -114,7 +117,7 @@ class _Campaign:
         return stage, topology.found()
 
     def _begin_on_machines(self, run: int, site: Site, stack: ExitStack) -> tuple[MachineStage, Mapping[str, Any]]:
-        """All systems on the machines of the scheduler, and what was found of those."""
+        """All systems on the scheduler's machines, and the measurements of those."""
         systems: dict[str, ProcessSystem] = {}
         for label in self._campaign.systems:
             system = self._options.make(label)
@@ -129,7 +132,7 @@ class _Campaign:
         return stage, machines.found()
 
     def _start_systems(self, run: int, site: Site, placement: Placement, stack: ExitStack) -> dict[str, System]:
-        """Those that this machine can run; the others become gaps."""
+        """Start the systems that this machine can run; the others become gaps."""
         systems: dict[str, System] = {}
         for index, label in enumerate(self._campaign.systems):
             try:
@@ -145,7 +148,7 @@ class _Campaign:
         return systems
 
     def _guest(self, site: Site) -> ExistingGrid:
-        """The grid of a node directory, which all runs share: what they leave there is counted together."""
+        """The grid of a node directory, shared by all runs, which counts everything they leave there."""
         if site.node not in self._guests:
 
             def keep(storage_index: str, size: int) -> None:
@@ -160,7 +163,7 @@ class _Campaign:
         ]
 
     def _alone(self, systems: Mapping[str, System]) -> dict[str, System]:
-        """Each system as it is measured: with all others frozen."""
+        """Each system, measured with all others frozen."""
         return {
             label: Alone(system, [other for other in systems.values() if other is not system], self._options.freezer)
             for label, system in systems.items()
@@ -174,7 +177,7 @@ class _Campaign:
         return bool(reason)
 
     def _leave_out(self, run: int, site: Site, labels: Sequence[str], reason: str) -> None:
-        """Do without these systems at that site."""
+        """Record these systems as gaps at this site."""
         for label in labels:
             self._options.tell(f"{label} is left out at {site}: {reason}")
             self._writer.write_gap(Gap(system=label, work="" if site == LOOPBACK else f"at {site}", reason=reason))
@@ -200,7 +203,7 @@ class _Campaign:
         return failures
 
     def _watch(self, sample: Sample) -> None:
-        """Tell at once what took unusually long, and keep what its system says of it."""
+        """Report an unusually slow sample at once, and keep its system's status."""
         if sample.seconds is None or sample.warmup:
             return
         kind, place = (sample.system, work_of(sample)), (sample.run, sample.order)
@@ -218,12 +221,12 @@ class _Campaign:
         self._outliers.add(kind, place, sample.seconds, sample.timeline)
 
     def _kinds(self) -> list[Hashable]:
-        """Of all cells that are left."""
+        """The kinds of all remaining cells."""
         return [_kind(cell) for cells in self._left.values() for cell, _ in cells]
 
 
 def _status_of(sample: Sample) -> str:
-    """What the system's status page says; what went wrong if it does not answer."""
+    """The system's status page, or the error if it does not answer."""
     try:
         return sample.status() if sample.status is not None else ""
     except Exception as error:  # noqa: BLE001 - a page that fails says that
@@ -231,7 +234,7 @@ def _status_of(sample: Sample) -> str:
 
 
 def _left_of(cells: Sequence[tuple[Cell, str]], done: Collection[str]) -> list[tuple[Cell, str]]:
-    """What has to be done still: fresh grids need all their warm-ups, if anything is left to be measured on them."""
+    """The remaining work: fresh grids need all their warm-ups if anything is still to be measured on them."""
     if all(cell.warmup or key in done for cell, key in cells):
         return []
     return [(cell, key) for cell, key in cells if cell.warmup or key not in done]
@@ -253,7 +256,7 @@ def _keyed(cells: Sequence[Cell], run: int, environment: Mapping[str, Any]) -> l
 
 
 def _start(system: System, root: Path, campaign: Campaign, placement: Placement, tell: Callable[[str], None]) -> None:
-    """Start it; once more if that fails, since a port that was free may be taken by somebody else meanwhile."""
+    """Start the system, with a second attempt, since another process may take a free port meanwhile."""
     try:
         system.start(root, campaign.servers, campaign.encodings, placement)
     except (RuntimeError, TimeoutError) as error:

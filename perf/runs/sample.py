@@ -1,8 +1,8 @@
-"""One sample: what it is of, taken with the same care whatever is measured.
+"""Takes one sample, with the same care whatever is measured.
 
-Not timed: what the operation needs beforehand, comparing its results, writing all that is dirty to the disk before it,
-so that no system waits for what another left behind, and touching memory, so that none pays for a host that takes free
-memory back from a virtual machine. [docs/decisions/0071-touched-memory.md]
+Excluded from the time: preparing the operation, comparing its results, flushing all dirty pages beforehand, so no
+system waits for what another left behind, and touching memory, so none pays for a host that reclaims a virtual
+machine's free memory. [docs/decisions/0071-touched-memory.md]
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ PIECE = 1 << 20
 LEAST_TOUCHED = 64 * PIECE
 MOST_TOUCHED = 2048 * PIECE
 TOUCHED_PER_BYTE = 6
-"""Memory that is touched for each byte of an operation: its shares on all servers, and what is on its way."""
+"""Bytes of memory touched per byte of an operation: its shares on all servers, and data in transit."""
 
 
 class WrongBytesError(Exception):
-    """What came back is not what was put."""
+    """The returned bytes differ from the stored ones."""
 
 
 def blank(cell: Cell, scenario: str) -> Sample:
-    """A sample of the cell that says what was done and not yet how well."""
+    """A sample of the cell, with the description of the operation but no results."""
     load, encoding = cell.load, cell.encoding
     factors: dict[str, Factor] = {"k": encoding.needed, "n": encoding.total}
     if load.size:
@@ -75,7 +75,7 @@ def blank(cell: Cell, scenario: str) -> Sample:
 
 
 def take(system: System, blank: Sample, operation: Callable[[], Usage]) -> Sample:
-    """Carry it out; a failure is a sample too."""
+    """Carry out the operation; a failure is a sample too."""
     touch_memory(min(MOST_TOUCHED, LEAST_TOUCHED + TOUCHED_PER_BYTE * blank.size))
     os.sync()
     before = system.server_cpus_s()
@@ -89,7 +89,7 @@ def take(system: System, blank: Sample, operation: Callable[[], Usage]) -> Sampl
 
 
 def filled(sample: Sample, usage: Usage, server_cpus_s: list[float], system: System) -> Sample:
-    """The sample with what was measured."""
+    """The sample with its measurements."""
     label, peaks, traffic, trace = parse_label(system.label), system.server_peaks(), usage.traffic, usage.trace
     return evolve(
         sample,
@@ -116,7 +116,7 @@ def filled(sample: Sample, usage: Usage, server_cpus_s: list[float], system: Sys
 
 
 def _watched(watched: Watched | None) -> dict[str, Any]:
-    """The fields that say what each process did."""
+    """The fields about each process."""
     if watched is None:
         return {}
     spent = watched.spent
@@ -135,17 +135,17 @@ def _watched(watched: Watched | None) -> dict[str, Any]:
 
 
 def failed_before(blank: Sample, error: Exception) -> Sample:
-    """The sample of what could not even begin."""
+    """The sample of an operation that could not even begin."""
     return evolve(blank, error=f"before it began: {describe_error(error)}", unix_time=time.time())
 
 
 def describe_error(error: Exception) -> str:
-    """Its kind and its words."""
+    """The error's type and message."""
     return f"{type(error).__name__}: {error}"[:500]
 
 
 def touch_memory(size: int) -> None:
-    """Use that many bytes of the page cache, and give them back: what is needed next finds them in place."""
+    """Allocate this much page cache and release it, so the memory needed next is in place."""
     piece = bytes(PIECE)
     with tempfile.TemporaryFile(buffering=0) as file:
         for _ in range(size // PIECE):
@@ -153,9 +153,9 @@ def touch_memory(size: int) -> None:
 
 
 def make_file(path: Path, size: int, *, sparse: bool = False) -> bytes:
-    """Write that many bytes which no file had before, and their SHA-256.
+    """Write this many new random bytes; return their SHA-256.
 
-    sparse: only the first are random, and the others are a hole.
+    sparse: only the first bytes are random, the rest is a hole.
     """
     with path.open("wb") as file:
         for offset in range(0, min(size, PIECE) if sparse else size, PIECE):
@@ -171,7 +171,7 @@ def digest_file(path: Path) -> bytes:
 
 
 def evict(directory: Path) -> None:
-    """Take every file below the directory out of the page cache, once it is on the disk."""
+    """Evict every file below the directory from the page cache, after writing it to the disk."""
     for path in directory.rglob("*"):
         with suppress(OSError):
             if path.is_file() and not path.is_symlink():
@@ -184,6 +184,6 @@ def evict(directory: Path) -> None:
 
 
 def empty(directory: Path) -> None:
-    """Remove the files in it."""
+    """Remove the directory's files."""
     for path in directory.iterdir():
         path.unlink()

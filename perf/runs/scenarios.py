@@ -1,6 +1,6 @@
-"""What is asked of the systems of one run: files put, got, read in parts; the rest is in perf.runs.changes. All checked.
+"""The operations of one run: files put, got and read in parts, all verified. perf.runs.changes has the others.
 
-Every byte that comes back is compared. Not timed: the put of a file that ranges are read from.
+Every returned byte is compared. Putting the file for range reads is not timed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ class Stage:
     """The systems of one run and the files that its cells share."""
 
     def __init__(self, systems: Mapping[str, System], alone: Mapping[str, System], directory: Path) -> None:
-        """alone: the systems as they are measured, each with the others frozen. directory: exists, is empty, and is empty again after close."""
+        """alone: the systems as they are measured, with the others frozen.
+
+        directory: exists and is empty, also after close.
+        """
         self._systems = systems
         self._alone = alone
         self._directory = directory
@@ -31,9 +34,9 @@ class Stage:
         self._idle: dict[str, Sample] = {}
 
     def play(self, cell: Cell) -> Iterator[Sample]:
-        """The samples of one cell, in the order taken; run and order are the caller's to fill in.
+        """Yield the samples of one cell in the order taken; the caller fills in run and order.
 
-        A put that fails has no get after it.
+        If a put fails, its get is skipped.
         """
         system = self._alone[cell.system]
         files = self._directory / "cell"
@@ -61,11 +64,11 @@ class Stage:
             files.rmdir()
 
     def close(self) -> None:
-        """Remove what was kept."""
+        """Remove the kept files."""
         empty(self._directory)
 
     def _chill(self, cell: Cell) -> None:
-        """Before what is to be measured with a cold cache: evict the files of this run, shares included."""
+        """Evict the files of this run, including shares, before measuring with a cold cache."""
         if cell.load.cache == "cold":
             evict(self._directory.parent)
 
@@ -90,7 +93,7 @@ class Stage:
         return take(system, nothing, read)
 
     def _overwrite(self, system: System, cell: Cell, files: Path) -> Sample:
-        """Change a file that was put earlier in the run; read back with as much before and behind it."""
+        """Change a file put earlier in the run, then read it back with as many bytes before and after the change."""
         load = cell.load
         offset = int(cell.place * (load.size - load.length + 1))
         change, target = files / "change", files / "target"
@@ -115,11 +118,11 @@ class Stage:
 
         sample = take(system, nothing, overwrite)
         if sample.error is not None:
-            del self._kept[_key(cell)]  # Nobody knows what it holds now.
+            del self._kept[_key(cell)]  # Its contents are unknown now.
         return sample
 
     def _stored(self, system: System, cell: Cell, files: Path) -> tuple[str, Path]:
-        """A file to read from: its cap and its source. For alacrity a new one, else that of all cells alike."""
+        """A file to read from: its capability and source. Alacrity gets a new one; other cells share one."""
         if cell.load.scenario == "alacrity":
             return _put_one(system, cell, files / "source")
         if _key(cell) not in self._kept:
@@ -127,7 +130,7 @@ class Stage:
         return self._kept[_key(cell)]
 
     def _child_cap(self, system: System, cell: Cell, files: Path) -> str:
-        """The cap of a small file on that grid, to be linked under many names."""
+        """The capability of a small file on the grid, to be linked under many names."""
         if cell.system not in self._child_caps:
             make_file(files / "child", 1000)
             (cap,), _ = system.put("warm", cell.encoding, [files / "child"], 1)

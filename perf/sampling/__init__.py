@@ -1,1 +1,1 @@
-"""Samples: how one is taken, and what the machine and its processes say meanwhile."""
+"""Sampling: takes samples, and records the machine's and processes' state meanwhile."""

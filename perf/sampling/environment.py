@@ -1,4 +1,4 @@
-"""What a record must say of the machine and the software, so that its numbers can be believed or doubted later."""
+"""Records the machine and software, so that readers can judge a record's numbers later."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def capture(work_directory: Path) -> dict[str, Any]:
-    """The environment now; what cannot be found out is None.
+    """The current environment; None for what cannot be determined.
 
     work_directory: where the grids keep their data.
     """
@@ -50,10 +50,10 @@ def capture(work_directory: Path) -> dict[str, Any]:
 
 
 def expect_own_tree(ours: Path = Path(grid.__file__), children: Mapping[str, str] | None = None) -> None:
-    """ValueError if what would be measured is not the tree whose commit a record names.
+    """Raise ValueError if the measured tree would not be the one whose commit the record names.
 
-    ours: the Grid that this process imports; one that lies in no tree is taken to be of this one. children: the
-    environment of the processes that are started; what all nodes get if not given.
+    ours: the Grid that this process imports; one outside any tree counts as this tree's. children: the environment of
+    started processes; by default that of all nodes.
     """
     ours = ours.resolve()
     tree = ours.parents[2]
@@ -79,7 +79,7 @@ def expect_own_tree(ours: Path = Path(grid.__file__), children: Mapping[str, str
 
 
 def measure_floor(encodings: Iterable[Encoding]) -> dict[str, float]:
-    """What perf.sampling.floor says, run as a process; CalledProcessError if it fails."""
+    """Run perf.sampling.floor as a process; CalledProcessError if it fails."""
     pairs = dict.fromkeys(f"{encoding.needed}-of-{encoding.total}" for encoding in encodings)
     command = [sys.executable, "-m", "perf.sampling.floor", *pairs]
     floor: dict[str, float] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, cwd=ROOT, check=True).stdout)

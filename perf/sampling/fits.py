@@ -1,4 +1,4 @@
-"""Straight lines, knees and steps in what was measured. Pure, and the same for the same seed."""
+"""Fits lines, knees and steps to measurements. Pure and deterministic for a given seed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from perf.sampling.statistics import LEVEL, Interval, median, quantile
 RESAMPLES = 1000
 SHUFFLES = 2000
 STEP = 0.05
-"""A change smaller than this part is no step worth a name, however sure."""
+"""Relative changes below this are not reported as steps, however certain."""
 
 
 @frozen(kw_only=True)
 class Point:
-    """A number of files, their bytes in all, and the seconds that they took."""
+    """A number of files, their total bytes, and the seconds they took."""
 
     files: float
     bytes: float
@@ -27,7 +27,10 @@ class Point:
 
 @frozen(kw_only=True)
 class Cost:
-    """seconds = per_file_s x files + per_byte_s x bytes, neither below 0. error: median relative error of the points."""
+    """seconds = per_file_s x files + per_byte_s x bytes, neither negative.
+
+    error: median relative error of the points.
+    """
 
     per_file_s: float
     per_byte_s: float
@@ -37,7 +40,7 @@ class Cost:
 
 
 def fit_cost(points: Sequence[Point], *, level: float = LEVEL, seed: int = 0) -> Cost | None:
-    """The costs of a file and of a byte by least relative squares; None if the points cannot tell them apart."""
+    """Fit the costs per file and per byte by least relative squares; None if the points cannot separate them."""
     solved = _solve(points)
     if solved is None:
         return None
@@ -71,9 +74,11 @@ def _solve(points: Sequence[Point]) -> tuple[float, float] | None:
 
 @frozen(kw_only=True)
 class Knee:
-    """degree: the least that reaches the best rate, within KNEE. best: that rate. is_seen: whether more were tried and gained nothing.
+    """degree: the least that reaches the best rate, within KNEE. best: that rate.
 
-    falls: whether the most that were tried are slower than the best by more than KNEE.
+    is_seen: whether higher ones gained nothing.
+
+    falls: whether the highest degree tried is slower than the best by more than KNEE.
     """
 
     degree: int
@@ -89,7 +94,7 @@ class Knee:
 
 
 def find_knee(rates: Mapping[int, Sequence[float]]) -> Knee:
-    """Where more streams begin to gain nothing. rates: streams at a time -> rates of all together; ValueError of fewer than 2."""
+    """Where more streams stop helping. rates: combined rates by number of streams; ValueError for fewer than 2."""
     if len(rates) < 2:
         raise ValueError("a knee needs two degrees or more")
     middles = {degree: median(values) for degree, values in sorted(rates.items())}
@@ -101,7 +106,10 @@ def find_knee(rates: Mapping[int, Sequence[float]]) -> Knee:
 
 @frozen(kw_only=True)
 class Step:
-    """A lasting change in a history. at: index of the first group after it. ratio: after / before. p: of chance."""
+    """A lasting change in a history. at: index of the first group after it. ratio: after / before.
+
+    p: probability of chance.
+    """
 
     at: int
     ratio: float
@@ -109,10 +117,10 @@ class Step:
 
 
 def find_step(groups: Sequence[Sequence[float]], *, seed: int = 0) -> Step | None:
-    """The largest lasting change over groups in order of time; None if it is small, or chance explains it.
+    """The largest lasting change over groups in order of time; None if it is small or may be chance.
 
-    Ranks of the groups' medians before and after each place, with the chance from shuffles of their order. Fewer than 6
-    groups cannot tell. [Pettitt 1979]
+    Compares ranks of the groups' medians before and after each place; shuffling their order gives the probability of
+    chance. At least 6 groups are required. [Pettitt 1979]
     """
     middles = [median(group) for group in groups]
     if len(middles) < 6:

@@ -1,9 +1,9 @@
-"""What the primitives under every transfer reach on this machine at this hour: the floor below which no time can fall.
+"""Measures the primitives under every transfer on this machine now: the floor that no time can fall below.
 
-    python -m perf.sampling.floor NEEDED-of-TOTAL...
+python -m perf.sampling.floor NEEDED-of-TOTAL...
 
-Measured for a moment each before the grids start, in a process of its own so that the harness stays small; printed as
-JSON. A report sets what systems reach beside it.
+Each is measured for a moment before the grids start, in a separate process, which keeps the harness small; the output
+is JSON. A report shows systems' results beside it.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ TRANSFER = 64 << 20
 def measure_floor(
     codings: Sequence[tuple[int, int]], moment_s: float = MOMENT_S, transfer: int = TRANSFER
 ) -> dict[str, float]:
-    """MB/s of each primitive on one thread; `tcp` and `tls` from one thread to another over loopback.
+    """MB/s of each primitive on one thread; `tcp` and `tls` between two threads over loopback.
 
-    codings: needed and total of each. moment_s: for each primitive that computes. transfer: bytes sent by the others.
+    codings: needed and total of each. moment_s: seconds per computation. transfer: bytes sent by the others.
     """
     data = os.urandom(PIECE)
     target = bytearray(PIECE)
@@ -59,7 +59,7 @@ def measure_floor(
 
 
 def _coding(needed: int, total: int, moment_s: float) -> dict[str, float]:
-    """Encoding, and decoding with as few of the primary blocks as can be; MB/s of the plaintext."""
+    """MB/s of plaintext, for encoding, and for decoding with as few primary blocks as possible."""
     codec = erasure(needed, total)
     size = -(-SEGMENT // needed)
     blocks = [bytearray(os.urandom(size)) for _ in range(needed)]
@@ -86,7 +86,7 @@ def _rate(once: Callable[[], object], size: int, moment_s: float) -> float:
 
 
 def _transfer(size: int, contexts: tuple[ssl.SSLContext, ssl.SSLContext] | None) -> float:
-    """MB/s from one thread to another over loopback."""
+    """MB/s between two threads over loopback."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def send() -> None:
@@ -118,7 +118,7 @@ def _transfer(size: int, contexts: tuple[ssl.SSLContext, ssl.SSLContext] | None)
 
 
 def _contexts(directory: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """Of a server with a new certificate, and of a client that takes it."""
+    """TLS contexts of a server with a new certificate, and of a client that accepts it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "floor")])
     now = datetime.now(UTC)

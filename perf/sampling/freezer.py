@@ -1,8 +1,8 @@
-"""Freezing processes that are not being measured: nothing of them runs, and their connections stay open. Linux only.
+"""Freezes processes that are not being measured, while their connections stay open. Linux only.
 
-By the freezer of control groups where there is one, which takes what a process started along, and else by SIGSTOP to every
-process and its descendants. A frozen process in a group cannot even be killed, so groups carry the pid of their maker, and
-the next one thaws and removes those whose maker has gone.
+Uses the freezer control group if available, which includes child processes; otherwise sends SIGSTOP to every process
+and its descendants. A frozen process in a group cannot even be killed, so groups carry their maker's pid, and the next
+one thaws and removes groups whose maker is gone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import psutil
 FREEZER = Path("/sys/fs/cgroup/freezer")
 PREFIX = "grid-perf-"
 SETTLED_S = 10.0
-"""A process in the middle of a write to a disk stops when that has ended."""
+"""Seconds to wait: a process stops only after its current write to a disk ends."""
 POLL_S = 0.001
 
 
@@ -29,20 +29,20 @@ class FreezeError(Exception):
 
 
 class Freezer(Protocol):
-    """Stops processes, and lets them go on."""
+    """Stops processes and lets them continue."""
 
     @property
     def name(self) -> str:
-        """For the record."""
+        """Its name for the record."""
 
     def freeze(self, pids: Collection[int]) -> None:
-        """Return when none of them, nor anything that they started, runs any more."""
+        """Freeze these processes and their descendants, and wait until none runs."""
 
     def thaw(self) -> None:
-        """Let all that is frozen go on."""
+        """Let all frozen processes continue."""
 
     def close(self) -> None:
-        """Thaw, and leave nothing behind."""
+        """Thaw everything, and clean up."""
 
 
 class SignalFreezer:
@@ -54,7 +54,7 @@ class SignalFreezer:
         self._stopped: list[psutil.Process] = []
 
     def freeze(self, pids: Collection[int]) -> None:
-        """Parents first, so that no child is started unseen."""
+        """Freeze parents first, so no child starts unseen."""
         for process in with_descendants(pids):
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGSTOP)
@@ -62,13 +62,13 @@ class SignalFreezer:
         _wait(lambda: all(_is_stopped(process) for process in self._stopped), "SIGSTOP")
 
     def thaw(self) -> None:
-        """Children first: none waits for a parent that has gone on without it."""
+        """Thaw children first, so none waits for a parent that has continued without it."""
         while self._stopped:
             with suppress(psutil.NoSuchProcess):
                 self._stopped.pop().send_signal(signal.SIGCONT)
 
     def close(self) -> None:
-        """Nothing stays behind."""
+        """Nothing remains to clean up."""
         self.thaw()
 
 
@@ -78,14 +78,14 @@ class GroupFreezer:
     name = "cgroup freezer"
 
     def __init__(self, hierarchy: Path = FREEZER) -> None:
-        """OSError if this process may not make groups there."""
+        """OSError if this process may not create groups there."""
         _sweep(hierarchy)
         self._hierarchy = hierarchy
         self._group = hierarchy / f"{PREFIX}{os.getpid()}-{id(self):x}"
         self._group.mkdir()
 
     def freeze(self, pids: Collection[int]) -> None:
-        """Take them into the group, and freeze it as a whole."""
+        """Move them into the group, and freeze it as a whole."""
         for process in with_descendants(pids):
             with suppress(ProcessLookupError):
                 _write(self._group / "cgroup.procs", str(process.pid))
@@ -93,20 +93,20 @@ class GroupFreezer:
         _wait(lambda: (self._group / "freezer.state").read_text().strip() == "FROZEN", str(self._group))
 
     def thaw(self) -> None:
-        """Let them go on, outside the group: the next to be frozen may be others."""
+        """Thaw them, and move them out of the group, since others may be frozen next."""
         _write(self._group / "freezer.state", "THAWED")
         _wait(lambda: (self._group / "freezer.state").read_text().strip() == "THAWED", str(self._group))
         _release(self._group)
 
     def close(self) -> None:
-        """Thaw, and remove the group."""
+        """Thaw everything, and remove the group."""
         if self._group.exists():
             self.thaw()
             self._group.rmdir()
 
 
 def make_freezer() -> Freezer:
-    """The best that this process is allowed."""
+    """The best freezer that this process may use."""
     try:
         return GroupFreezer()
     except OSError:
@@ -115,7 +115,7 @@ def make_freezer() -> Freezer:
 
 @contextmanager
 def frozen(freezer: Freezer, pids: Collection[int]) -> Iterator[None]:
-    """Inside, these processes do not run."""
+    """Freeze these processes within the context."""
     try:
         if pids:
             freezer.freeze(pids)
@@ -126,7 +126,7 @@ def frozen(freezer: Freezer, pids: Collection[int]) -> Iterator[None]:
 
 
 def with_descendants(pids: Collection[int]) -> Sequence[psutil.Process]:
-    """The processes and all that they started, parents first; without those that have ended."""
+    """The processes and all their descendants, parents first, without those that have ended."""
     found: dict[int, psutil.Process] = {}
     for pid in pids:
         with suppress(psutil.NoSuchProcess):
@@ -137,7 +137,7 @@ def with_descendants(pids: Collection[int]) -> Sequence[psutil.Process]:
 
 
 def _is_stopped(process: psutil.Process) -> bool:
-    """Whether every thread of it is, or it has ended."""
+    """Whether all its threads are stopped, or it has ended."""
     try:
         tasks = list(Path(f"/proc/{process.pid}/task").iterdir())
         states = [(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks]
@@ -155,7 +155,7 @@ def _wait(done: Callable[[], bool], what: str) -> None:
 
 
 def _sweep(hierarchy: Path) -> None:
-    """Thaw and remove groups whose maker has gone."""
+    """Thaw and remove groups whose maker is gone."""
     for group in hierarchy.glob(f"{PREFIX}*"):
         maker = group.name.removeprefix(PREFIX).partition("-")[0]
         if not Path(f"/proc/{maker}").exists():
@@ -166,7 +166,7 @@ def _sweep(hierarchy: Path) -> None:
 
 
 def _release(group: Path) -> None:
-    """Move every process of the group to the one above it."""
+    """Move every process of the group to its parent group."""
     for pid in (group / "cgroup.procs").read_text().split():
         with suppress(ProcessLookupError):
             _write(group.parent / "cgroup.procs", pid)

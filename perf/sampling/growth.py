@@ -1,7 +1,7 @@
-"""Whether what a process holds grows: a judgement over samples taken while it is at rest. Pure.
+"""Decides whether a process's resources grow, from samples taken while it is idle. Pure.
 
-What a process holds jumps about while it works, and climbs at first while caches and pools fill. So the first part of
-its life does not count, and the middle of what it held early is compared with the middle of what it held late.
+They fluctuate while it works, and rise at first while caches and pools fill. So the first part of its life does not
+count, and the median of the early samples is compared with that of the late ones.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from attrs import frozen
 from perf.sampling.statistics import median
 
 WARMUP = 0.25
-"""The part of a life that does not count."""
+"""The fraction of a life that does not count."""
 
 FEWEST = 12
-"""Fewer samples than this after the warm-up say nothing."""
+"""With fewer samples after the warm-up, there is no verdict."""
 
 
 @frozen(kw_only=True)
 class Allowance:
-    """How much more may be held late than early: so much, and so much of what was held early, together."""
+    """The permitted growth: an absolute amount plus a fraction of the early value."""
 
     amount: float
     part: float = 0.0
 
     def of(self, early: float) -> float:
-        """What may be added to that."""
+        """The permitted growth over this early value."""
         return self.amount + self.part * early
 
 
 @frozen(kw_only=True)
 class Growth:
-    """early, late: medians over the first and the last quarter after the warm-up. per_hour: the slope between them."""
+    """early, late: medians of the first and last quarter after the warm-up. per_hour: the slope between them."""
 
     early: float
     late: float
@@ -45,7 +45,7 @@ class Growth:
 
 
 def fit(times: Sequence[float], values: Sequence[float]) -> Growth | None:
-    """The growth of one process over its life; None if it was too short. times: ascending, in seconds."""
+    """The growth of one process over its life; None if that was too short. times: ascending, in seconds."""
     if len(times) != len(values):
         raise ValueError("as many times as values")
     if not times:

@@ -1,7 +1,7 @@
-"""What each process of a system did during one operation: in all, and ten times a second. Linux only.
+"""What each of a system's processes does during one operation: totals, and ten times a second. Linux only.
 
-A thread reads /proc while the operation runs: one file for each process, about 20 microseconds. Commands that the
-operation starts are children of this process, and count as the client's.
+A thread reads /proc during the operation: one file per process, about 20 microseconds. Commands started by the
+operation are children of this process, and count as the client's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 INTERVAL_S = 0.1
 KEPT = 1200
-"""Points of a series; of longer operations every second, third, ... one is kept."""
+"""Points of a series; longer operations keep every second, third, ... one."""
 
 PRESSURES = ("cpu", "io", "memory")
 _TICKS_S = os.sysconf("SC_CLK_TCK")
@@ -33,7 +33,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @frozen(kw_only=True)
 class Spent:
-    """By one process, or by several that share a name. resident: the most bytes that were seen."""
+    """Usage of one process, or of several with the same name. resident: peak memory in bytes."""
 
     user_s: float = 0.0
     system_s: float = 0.0
@@ -49,9 +49,11 @@ class Spent:
 
 @frozen(kw_only=True)
 class Series:
-    """What processes did over time. at_ms: since the operation began. cpu_ms: spent so far, by name. resident_kib: held, by name.
+    """Processes over time. at_ms: since the start of the operation. cpu_ms: used so far, by name.
 
-    bytes_in, bytes_out: that the client's connections have carried so far; empty where it has none that stay.
+    resident_kib: held, by name.
+
+    bytes_in, bytes_out: carried so far by the client's connections; empty without permanent ones.
     """
 
     at_ms: Sequence[int] = field(factory=list)
@@ -63,9 +65,11 @@ class Series:
 
 @frozen(kw_only=True)
 class Watched:
-    """What an operation cost. spent: by name of a process. pressure: the part of the time in which anything on this machine waited.
+    """The cost of an operation. spent: by process name.
 
-    others_cpu_s: processor seconds of systems that should have been still; None where nobody looked.
+    pressure: fraction of the time in which any task on this machine waited.
+
+    others_cpu_s: processor seconds of systems that should have been frozen; None if not observed.
     """
 
     spent: Mapping[str, Spent]
@@ -83,10 +87,13 @@ class _Look:
 
 
 class Sampler:
-    """Watches processes inside a `with`; `watched` has the result after it."""
+    """Watches processes within a context; `watched` has the result afterwards."""
 
     def __init__(self, members: Mapping[str, Sequence[int]], *, interval_s: float = INTERVAL_S) -> None:
-        """members: name -> pids. The name `client` also gets what this process starts meanwhile; each name what its processes start."""
+        """members: pids by name.
+
+        Each name includes child processes; `client` also includes what this process starts meanwhile.
+        """
         self._members = {name: list(pids) for name, pids in members.items()}
         self._owners = {pid: name for name, pids in members.items() for pid in pids}
         self._interval_s = interval_s
@@ -135,7 +142,7 @@ class Sampler:
         self._points.append((int((time.perf_counter() - self._started) * 1e3), found))
 
     def _owner_of(self, child: psutil.Process) -> str:
-        """The name of the nearest watched process that it descends from; the client's if there is none."""
+        """The name of the nearest watched ancestor; the client's if there is none."""
         with suppress(psutil.Error):
             for parent in child.parents():
                 if parent.pid == os.getpid():
@@ -145,7 +152,7 @@ class Sampler:
         return "client"
 
     def _traffic(self) -> Traffic | None:
-        """What the client's connections have carried since the beginning."""
+        """What the client's connections have carried since the start."""
         pids = self._members["client"]
         return difference(self._open["client"], _connections(pids)) if pids else None
 
@@ -175,7 +182,7 @@ class Sampler:
 
 
 def thinned(points: Sequence[T], most: int) -> list[T]:
-    """At most that many of the points, evenly, with the first and the last."""
+    """At most `most` of the points, evenly spread, including the first and last."""
     step = -(-(len(points) - 1) // max(1, most - 1)) if len(points) > most else 1
     kept = list(points[::step])
     if points and (len(points) - 1) % step:
@@ -184,7 +191,7 @@ def thinned(points: Sequence[T], most: int) -> list[T]:
 
 
 def stalls() -> dict[str, float]:
-    """Seconds in which some task of this machine waited for each resource so far; empty where the kernel does not say."""
+    """Seconds in which some task of this machine waited for each resource; empty if the kernel does not report it."""
     found = {}
     for name in PRESSURES:
         with suppress(OSError, ValueError, IndexError):
@@ -202,7 +209,7 @@ def _cpu_ms(look: _Look, first: _Look) -> int:
 
 
 def _look_at(pids: Sequence[int]) -> _Look:
-    """What they have used and hold, added up; nothing of those that have ended."""
+    """Combined usage and memory of the processes, except those that have ended."""
     user = system = pages = 0
     for pid in pids:
         with suppress(OSError, IndexError):

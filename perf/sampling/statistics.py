@@ -1,7 +1,7 @@
-"""Medians, bootstrap intervals and ratios paired within a run; pure, and the same for the same seed.
+"""Medians, bootstrap intervals, and ratios paired within a run. Pure and deterministic for a given seed.
 
-Times on a shared machine drift by a factor of two within hours. So nothing here assumes a distribution, and two
-systems are compared by the ratio of what they did in the same run, a few seconds apart.
+Times on a shared machine drift by a factor of two within hours. So nothing here assumes a distribution, and two systems
+are compared by the ratio of their results in the same run, a few seconds apart.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from attrs import frozen
 
 LEVEL = 0.95
 RESAMPLES = 4000
-"""Enough that the ends of a 95 % interval move by less than the noise of the samples."""
+"""Enough to move the ends of a 95 % interval by less than the samples' noise."""
 
 Statistic = Callable[[Sequence[float]], float]
 
 
 @frozen
 class Interval:
-    """Where a statistic lies with the probability asked for; low <= high."""
+    """The interval of a statistic at the requested confidence; low <= high."""
 
     low: float
     high: float
 
     def contains(self, value: float) -> bool:
-        """Whether the value is inside, ends included."""
+        """Whether the value is inside, including the ends."""
         return self.low <= value <= self.high
 
 
 @frozen(kw_only=True)
 class Estimate:
-    """A median with its interval, and the least and the greatest of the count values it comes from."""
+    """A median with its interval, and the range and number of its values."""
 
     median: float
     interval: Interval
@@ -42,12 +42,12 @@ class Estimate:
 
 
 def median(values: Sequence[float]) -> float:
-    """The middle value, or the mean of the middle two; ValueError of none."""
+    """The middle value, or the mean of the middle two; ValueError if there are none."""
     return quantile(values, 0.5)
 
 
 def quantile(values: Sequence[float], fraction: float) -> float:
-    """The value below which that fraction of the values lies, between neighbours by straight lines (R's type 7)."""
+    """The quantile, with linear interpolation (R's type 7)."""
     if not values:
         raise ValueError("no values")
     ordered = sorted(values)
@@ -60,14 +60,14 @@ def quantile(values: Sequence[float], fraction: float) -> float:
 def bootstrap_interval(
     values: Sequence[float], *, statistic: Statistic = median, level: float = LEVEL, seed: int = 0
 ) -> Interval:
-    """The percentile bootstrap interval: of one value, that value twice. [Efron 1979]"""
+    """The percentile bootstrap interval; for a single value, that value twice. [Efron 1979]"""
     draw = random.Random(seed)
     resampled = [statistic(draw.choices(values, k=len(values))) for _ in range(RESAMPLES)]
     return _middle(resampled, level)
 
 
 def estimate(values: Sequence[float], *, level: float = LEVEL, seed: int = 0) -> Estimate:
-    """The median of the values and how sure it is."""
+    """The median of the values and its uncertainty."""
     return Estimate(
         median=median(values),
         interval=bootstrap_interval(values, level=level, seed=seed),
@@ -84,9 +84,9 @@ def paired_ratio(
     level: float = LEVEL,
     seed: int = 0,
 ) -> Estimate | None:
-    """The ratio of medians in each run that has both, summarised over those runs; None if no run has both.
+    """The median over runs of the ratio of medians within each run; None if no run has both.
 
-    numerators, denominators: run -> values, all above 0. The spread (least, greatest) is that of the runs' ratios.
+    numerators, denominators: positive values by run. The range is that of the runs' ratios.
     """
     shared = sorted(run for run in numerators.keys() & denominators.keys() if numerators[run] and denominators[run])
     if not shared:
@@ -97,7 +97,7 @@ def paired_ratio(
 def unpaired_ratio(
     numerators: Sequence[float], denominators: Sequence[float], *, level: float = LEVEL, seed: int = 0
 ) -> tuple[float, Interval]:
-    """The ratio of the medians of two sets of values from different times, both resampled."""
+    """The ratio of medians of two independent sets of values, both resampled."""
     draw = random.Random(seed)
     resampled = [
         median(draw.choices(numerators, k=len(numerators))) / median(draw.choices(denominators, k=len(denominators)))

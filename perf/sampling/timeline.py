@@ -1,7 +1,7 @@
-"""What happened inside an operation, kept for those that took unusually long. Pure.
+"""The events inside an operation, kept for unusually slow ones. Pure.
 
-A timeline is a list of events, each `[milliseconds, what, detail, server, shares, bytes, request]`; servers are
-numbered as they appear, and bytes of files, keys and caps are in none of them.
+A timeline is a list of events, each `[milliseconds, what, detail, server, shares, bytes, request]`. Servers are
+numbered in order of appearance; contents, keys and capabilities never appear.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from grid.ports import Event
 from perf.sampling.statistics import median
 
 KEPT = 1000
-"""Events kept of the beginning of an operation, and as many of its end."""
+"""Events kept from the start of an operation, and as many from its end."""
 
 DETAIL = 80
 SHARES = 8
-"""Characters of a detail, numbers of shares that are kept of an event."""
+"""Kept of each event: characters of its detail, and share numbers."""
 
 OUTLIER = 1.5
-"""Times the median of its kind: what took longer is worth a look."""
+"""Multiple of its kind's median from which an operation counts as slow."""
 
 FEWEST = 3
-"""With fewer samples of a kind than this, none of them counts as unusual."""
+"""With fewer samples of a kind, none counts as unusual."""
 
 KEPT_PER_KIND = 3
-"""Timelines of a kind of work in one run, the slowest first."""
+"""Timelines kept per kind of work and run, the slowest first."""
 
 
 @define
 class EventLog:
-    """An observer that keeps the first and the last events, and counts the requests sent to servers."""
+    """An observer that keeps the first and last events, and counts the requests sent to servers."""
 
     requests: int = 0
     _first: list[Event] = field(factory=list)
@@ -44,7 +44,7 @@ class EventLog:
     _count: int = 0
 
     def __call__(self, event: Event) -> None:
-        """Hear of an event."""
+        """Take in an event."""
         self._count += 1
         self.requests += event.what == "send" and event.server_id is not None
         if len(self._first) < KEPT:
@@ -53,7 +53,7 @@ class EventLog:
             self._last.append(event)
 
     def to_json(self) -> str:
-        """The timeline, with how many events were left out of its middle."""
+        """The timeline, with the number of events omitted from its middle."""
         events = [*self._first, *self._last]
         start = events[0].at if events else 0.0
         names = dict.fromkeys(event.server_id for event in events if event.server_id is not None)
@@ -75,7 +75,7 @@ class EventLog:
 
 @frozen
 class Kept:
-    """One operation of a run whose timeline may be asked for. place: run and order."""
+    """An operation of a run whose timeline may be requested. place: run and order."""
 
     place: tuple[int, int]
     seconds: float
@@ -83,16 +83,16 @@ class Kept:
 
     @property
     def timeline(self) -> dict[str, Any]:
-        """The timeline as a value of JSON."""
+        """The timeline as a JSON value."""
         value: dict[str, Any] = json.loads(zlib.decompress(self._packed))
         return value
 
 
 class Outliers:
-    """The timelines of one run, until it is known which of them are worth keeping."""
+    """The timelines of one run, until it is known which are worth keeping."""
 
     def __init__(self, earlier: Mapping[Hashable, Sequence[float]] | None = None) -> None:
-        """earlier: seconds of the same kinds of work in the runs before."""
+        """earlier: seconds of the same kinds of work in previous runs."""
         self._times: dict[Hashable, list[float]] = {kind: list(times) for kind, times in (earlier or {}).items()}
         self._kept: dict[Hashable, list[Kept]] = {}
 
@@ -102,18 +102,18 @@ class Outliers:
         return self._times
 
     def band(self, kind: Hashable) -> float | None:
-        """The median of the kind so far; None while there are too few."""
+        """The median of the kind so far; None with too few samples."""
         times = self._times.get(kind, ())
         return median(times) if len(times) >= FEWEST else None
 
     def add(self, kind: Hashable, place: tuple[int, int], seconds: float, timeline: str | None) -> None:
-        """One operation of a kind: only of equals can one say that one took long."""
+        """Add an operation; it is compared only with those of the same kind."""
         self._times.setdefault(kind, []).append(seconds)
         if timeline is not None:
             self._kept.setdefault(kind, []).append(Kept(place, seconds, zlib.compress(timeline.encode(), 1)))
 
     def chosen(self) -> list[tuple[Kept, float]]:
-        """Those that took longer than OUTLIER times the median of their kind, with that median in seconds."""
+        """The slow operations, each with the median seconds of its kind."""
         found = []
         for kind, kept in self._kept.items():
             times = self._times[kind]

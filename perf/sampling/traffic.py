@@ -1,9 +1,9 @@
-"""What processes have sent and received over TCP: bytes and segments, asked of the kernel. Linux only.
+"""Bytes and segments that processes have sent and received over TCP, from the kernel. Linux only.
 
-The kernel keeps these counts for each connection that is open (sock_diag(7), tcp_info). Bytes are those of the
-streams, TLS included, without TCP's own headers, and each once however often it was sent. Segments with payload are as
-near to messages as one can see from outside: a message is at least one. A connection that was opened and closed between
-two looks is not seen; one that was there and is gone is, and then there is no count.
+The kernel counts them for each open connection (sock_diag(7), tcp_info). Bytes are those of the streams, including TLS
+but not TCP's own headers, each counted once however often it was sent. Segments with payload approximate messages from
+outside: a message takes at least one. A connection opened and closed between two looks is missed; if one disappears in
+between, there is no count at all.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NLM_REQUEST_DUMP = 0x301
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
 _INET_DIAG_INFO = 2
 _OPEN_STATES = 0xFFF & ~(1 << 6)
-"""All but TIME_WAIT, which has no counts any more."""
+"""All states but TIME_WAIT, which no longer has counts."""
 
 _HEADER = struct.Struct("=IHHII")
 _REQUEST = struct.Struct("=BBBxI48x")
@@ -36,7 +36,7 @@ _COUNTS = struct.Struct("=120xQQ16xII")
 
 @frozen(kw_only=True)
 class Traffic:
-    """bytes_out, bytes_in: of TCP's streams. segments_out, segments_in: that carried any."""
+    """bytes_out, bytes_in: of the TCP streams. segments_out, segments_in: those with payload."""
 
     bytes_out: int = 0
     bytes_in: int = 0
@@ -45,9 +45,9 @@ class Traffic:
 
 
 def connections(pids: Iterable[int], without_ports: Collection[int] = ()) -> dict[int, Traffic]:
-    """What each open connection of these processes has carried so far, by its inode.
+    """What each open connection of these processes has carried so far, by inode.
 
-    without_ports: connections with such a port at this end are left out.
+    without_ports: skip connections with these local ports.
     """
     wanted = {inode for pid in pids for inode in _socket_inodes(pid)}
     return {
@@ -59,7 +59,7 @@ def connections(pids: Iterable[int], without_ports: Collection[int] = ()) -> dic
 
 
 def difference(before: Mapping[int, Traffic], after: Mapping[int, Traffic]) -> Traffic | None:
-    """What was carried between two looks; None if a connection has gone, and what it carried with it."""
+    """What was carried between two looks; None if a connection disappeared."""
     if before.keys() - after.keys():
         return None
     nothing = Traffic()
@@ -83,7 +83,7 @@ def _socket_inodes(pid: int) -> Iterator[int]:
 
 
 def _dump(family: int) -> Iterator[tuple[int, int, Traffic]]:
-    """Inode, port at this end and counts of every connection of this machine."""
+    """Inode, local port and counts of every connection of this machine."""
     request = _REQUEST.pack(family, socket.IPPROTO_TCP, 1 << (_INET_DIAG_INFO - 1), _OPEN_STATES)
     header = _HEADER.pack(_HEADER.size + len(request), _SOCK_DIAG_BY_FAMILY, _NLM_REQUEST_DUMP, 1, 0)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _NETLINK_SOCK_DIAG) as kernel:

@@ -1,4 +1,4 @@
-"""What processes cost: processor seconds and memory, read from /proc by pid, or from the end of a command."""
+"""Processor seconds and memory of processes, read from /proc by pid, or at the end of a command."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class CommandFailedError(Exception):
-    """A measured command ended with another status than 0."""
+    """A measured command failed."""
 
 
 @frozen
 class Trace:
-    """What a client saw of an operation: the requests it sent to servers, and its events as perf.sampling.timeline writes them."""
+    """A client's view of an operation: the number of requests to servers, and events as in perf.sampling.timeline."""
 
     requests: int
     timeline: str
@@ -31,11 +31,12 @@ class Trace:
 
 @frozen(kw_only=True)
 class Usage:
-    """Of one operation: wall seconds, the client's processor seconds and its memory before and at its peak, bytes.
+    """The cost of one operation: wall seconds, the client's processor seconds, and its memory before and at its peak,
+    in bytes.
 
-    first_byte_s: from asking until the first byte of the answer, the median of several files. client_idle_rss: when
-    nothing had been asked of it yet. traffic: of the client's connections. trace: what it saw itself. watched: of every
-    process. status: what its status page says of it, asked only if it took long. None: not known.
+    first_byte_s: from the request to the first byte of the answer, the median of several files. client_idle_rss: before
+    its first request. traffic: of the client's connections. trace: its own view. watched: of every process. status: its
+    status page, fetched only if it was slow. None: unknown.
     """
 
     seconds: float
@@ -50,7 +51,7 @@ class Usage:
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:
-    """Processor seconds that these processes have used so far, user and system, all threads."""
+    """Processor seconds used by these processes so far, user and system, all threads."""
     total = 0
     for pid in pids:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -59,18 +60,18 @@ def cpu_seconds(pids: Iterable[int]) -> float:
 
 
 def resident(pids: Iterable[int]) -> int:
-    """Bytes of memory that these processes hold now, added up."""
+    """Total bytes of memory that these processes hold now."""
     return sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids) * _PAGE
 
 
 def reset_peaks(pids: Iterable[int]) -> None:
-    """Let the peak of each process start again from what it holds now. [proc(5), clear_refs]"""
+    """Restart the peak of each process from its current memory. [proc(5), clear_refs]"""
     for pid in pids:
         Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
 def peak_resident(pid: int) -> int:
-    """The most bytes that the process held since it started, or since reset_peaks."""
+    """The peak memory of the process since its start or since reset_peaks, in bytes."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
@@ -78,9 +79,9 @@ def peak_resident(pid: int) -> int:
 
 
 def run_measured(command: Sequence[str], output: Path, environment: dict[str, str]) -> Usage:
-    """Run a command to its end, its stdout to a file; CommandFailedError with its stderr if it fails.
+    """Run a command to its end, with its stdout in a file; CommandFailedError with its stderr if it fails.
 
-    Its peak can not read lower than what this process holds itself (the child starts as its copy): keep that small.
+    Its peak cannot read lower than this process's own memory, as the child starts as a copy: keep that small.
     """
     started = time.perf_counter()
     with output.open("wb") as stdout, (output.parent / "stderr").open("w+b") as stderr:

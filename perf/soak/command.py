@@ -20,7 +20,7 @@ RECORDS = Path(__file__).resolve().parent.parent / "records"
 
 
 def add_soak(commands: Any) -> None:  # noqa: ANN401 - argparse keeps the type of its subparsers to itself
-    """Add the command to those of the harness."""
+    """Add the command to the harness."""
     command = commands.add_parser("soak", help="use a real grid at random for a long time; does anything grow or fail?")
     command.set_defaults(action=_soak)
     command.add_argument("--minutes", type=float, default=SoakSettings().minutes)
@@ -36,7 +36,7 @@ def add_soak(commands: Any) -> None:  # noqa: ANN401 - argparse keeps the type o
 
 
 def _soak(options: argparse.Namespace) -> int:
-    """0 if nothing was wrong, 1 otherwise."""
+    """Return 0 if nothing was wrong, 1 otherwise."""
     expect_own_tree()
     settings = SoakSettings(
         minutes=options.minutes,

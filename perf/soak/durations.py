@@ -1,7 +1,7 @@
-"""How long the operations of a soak took, undisturbed and while servers were away, and what was too long. Pure.
+"""Durations of a soak's operations, undisturbed and while servers were away, and which were too long. Pure.
 
-A disturbed operation may take one and a half times what its kind takes without a fault, and what meeting silent servers for the
-first time may cost; twice that is a defect.
+A disturbed operation may take one and a half times the usual duration, plus the cost of meeting silent servers for the
+first time; twice that is a defect.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ from statistics import quantiles
 from typing import Any
 
 FIRST_MEETING_S = 2.0
-"""What an operation may pay for the servers that it is the first to find silent."""
+"""Seconds that an operation may spend on servers that it is the first to find silent."""
 
 TOLERANCE = 2.0
-"""How many times its bound an operation may take: the machine does other things as well."""
+"""Multiple of its bound that an operation may take, since the machine does other things as well."""
 
 LEAST_SAMPLES = 20
 SIZE_STEPS = (10_000, 1_000_000, 5_000_000)
 
 
 class Durations:
-    """Seconds by kind of operation and order of size."""
+    """Seconds by kind of operation and order of magnitude of size."""
 
     def __init__(self) -> None:
         self._calm: dict[str, list[float]] = {}
         self._disturbed: dict[str, list[float]] = {}
 
     def note(self, operation: Mapping[str, Any], seconds: float, *, disturbed: bool) -> None:
-        """An operation took so long. disturbed: whether a server was away or went away."""
+        """Record a duration. disturbed: whether a server was away or went away."""
         samples = self._disturbed if disturbed else self._calm
         samples.setdefault(_name(operation), []).append(seconds)
 
     def over_their_bounds(self) -> list[str]:
-        """One line for each disturbed operation that took more than TOLERANCE times its bound."""
+        """One line for each disturbed operation beyond TOLERANCE times its bound."""
         return [
             f"{name} took {seconds:.1f} s while servers were away; its bound is {bound:.1f} s"
             for name, samples in sorted(self._disturbed.items())
@@ -43,7 +43,7 @@ class Durations:
         ]
 
     def lines(self) -> list[str]:
-        """For each kind: how long the slowest tenth took, undisturbed and disturbed, the worst, and the bound."""
+        """For each kind: the slowest tenth, undisturbed and disturbed, the worst, and the bound."""
         lines = []
         for name, samples in sorted(self._calm.items()):
             other, bound = self._disturbed.get(name, []), self._bound(name)
@@ -55,7 +55,7 @@ class Durations:
         return lines
 
     def _bound(self, name: str) -> float | None:
-        """Seconds that a disturbed operation may take; None if too few were undisturbed to say."""
+        """Seconds that a disturbed operation may take; None with too few undisturbed ones."""
         calm = self._calm.get(name, [])
         return FIRST_MEETING_S + 1.5 * quantiles(calm, n=10)[-1] if len(calm) >= LEAST_SAMPLES else None
 
@@ -65,7 +65,7 @@ def _p90(samples: list[float]) -> float:
 
 
 def _name(operation: Mapping[str, Any]) -> str:
-    """Operations of one name take about as long as each other."""
+    """The kind of an operation; all of a kind take about equally long."""
     size = operation.get("length", operation.get("size", 0)) or 0
     step = sum(size > most for most in SIZE_STEPS)
     return f"{operation['op']} {operation.get('kind', '')} {step}".replace("  ", " ")

@@ -1,4 +1,4 @@
-"""What the processes of a soak held: memory, descriptors, objects, timers, over the run and before and after it. Pure."""
+"""Resources of a soak's processes over time: memory, descriptors, objects and timers. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from attrs import field, frozen
 from perf.sampling.growth import Allowance, fit
 
 MOST_RESIDENT = 200 * 2**20
-"""Bytes that a storage node may ever have resident, whatever clients do (decision 0130)."""
+"""The most resident bytes that a storage node may ever have, whatever clients do (decision 0130)."""
 
 
 @frozen(kw_only=True)
 class Process:
-    """One process of a soak. name: as its directory; is_node: whether it is a storage node."""
+    """A process of a soak. name: of its directory. is_node: whether it is a storage node."""
 
     name: str
     pid: int
@@ -23,20 +23,20 @@ class Process:
 
 @frozen
 class Holdings:
-    """Samples of what processes held, by process and kind. allowed: how much more may be held late than early."""
+    """Samples of held resources, by process and kind. allowed: the permitted growth from early to late samples."""
 
     allowed: dict[str, Allowance]
     _samples: dict[tuple[Process, str], list[tuple[float, float]]] = field(factory=dict, init=False)
     _peaks: dict[Process, int] = field(factory=dict, init=False)
 
     def note(self, process: Process, at: float, held: dict[str, float], peak: int) -> None:
-        """A process held that much of each kind then. peak: the most bytes that it ever had resident."""
+        """Record a sample of each kind. peak: peak resident bytes."""
         self._peaks[process] = peak
         for kind, value in held.items():
             self._samples.setdefault((process, kind), []).append((at, value))
 
     def lines(self) -> list[str]:
-        """One for each process that lived throughout, and kind: what it held at first, at the end, and at most."""
+        """One line for each kind and each process that lived throughout: first, last and greatest values."""
         lines = []
         names = Counter(process.name for process in self._peaks)
         for (process, kind), samples in sorted(self._samples.items(), key=lambda item: (item[0][0].name, item[0][1])):
@@ -44,7 +44,7 @@ class Holdings:
             text = f"{process.name} {kind}: {_shown(kind, values[0])} first, {_shown(kind, values[-1])} last"
             growth = fit([at for at, _ in samples], values)
             if names[process.name] > 1:
-                continue  # It was killed and started again.
+                continue  # It was killed and restarted.
             if growth is not None:
                 text += f", {_shown(kind, growth.early)} early, {_shown(kind, growth.late)} late"
             if kind == "rss":
@@ -53,7 +53,7 @@ class Holdings:
         return lines
 
     def defects(self) -> list[str]:
-        """What grew, what did not come back to where it was, and which storage node held too much."""
+        """Resources that grew or did not return to their level, and storage nodes that held too much."""
         wrong = []
         for (process, kind), samples in self._samples.items():
             values = [value for _, value in samples]

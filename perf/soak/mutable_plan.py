@@ -1,8 +1,8 @@
-"""The mutable part of a soak: files and directories, what was acknowledged of each, and what a read of it may give. Pure.
+"""The mutable part of a soak: files and directories, their acknowledged versions, and what reads may return. Pure.
 
-A version of a file is its size and the layers that it is made of, each the first `length` bytes of a key's keystream put at an
-offset; one of a directory is its children. A read may give the last acknowledged version, or one whose write is on its way
-or whose outcome is unknown; never an older one, and never a mix.
+A version of a file is its size and its layers, each the first `length` bytes of a key's keystream at an offset; one of
+a directory is its children. A read may return the last acknowledged version, or one whose write is in progress or has
+an unknown outcome; never an older one, and never a mixture.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ Version = dict[str, Any]
 KINDS: tuple[Kind, ...] = ("sdmf", "mdmf", "directory")
 LARGEST = {"sdmf": 600_000, "mdmf": 4_000_000}
 MOST = 24
-"""Mutable objects in all; from then on old ones are changed and none is made."""
+"""Mutable objects in total; beyond that, existing ones are changed."""
 
 MOST_LAYERS = 12
 MOST_CHILDREN = 40
 MEANWHILE = ("ConflictError", "NotEnoughSharesError")
-"""How a read may end while the same object is being changed: the shares of one version may be too few for a moment."""
+"""Acceptable read errors while the object is being changed: there may briefly be too few shares of any version."""
 
 
 @define
 class Mutable:
-    """One object. acknowledged: its version; unsure: versions whose writes have not ended, or have ended badly."""
+    """One object. acknowledged: its version. unsure: versions whose writes are in progress or have failed."""
 
     number: int
     kind: Kind
@@ -41,7 +41,7 @@ class Mutable:
 
 
 class MutablePlan:
-    """Draws operations on mutable objects, and takes their answers."""
+    """Draws operations on mutable objects, and checks their results."""
 
     def __init__(self, draw: random.Random, encodings: tuple[tuple[int, int, int], ...]) -> None:
         self._draw = draw
@@ -50,19 +50,19 @@ class MutablePlan:
         self._made = 0
 
     def operation(self, client: int) -> dict[str, Any]:
-        """The next one; no object is written twice in a batch."""
+        """The next operation; no object is written twice in a batch."""
         ready = [each for each in self._objects.values() if each.cap]
         if not ready or (len(self._objects) < MOST and self._draw.random() < 0.15):
             return self._create(client)
         written = [each for each in ready if each.is_written]
-        # Half of what goes on beside a change looks at what is being changed.
+        # Half of the operations beside a change read the object being changed.
         target = self._draw.choice(written if written and self._draw.random() < 0.5 else ready)
         if target.is_written or self._draw.random() < 0.5:
             return self._read(client, target)
         return self._change(client, target)
 
     def last_look(self, clients: int) -> list[dict[str, Any]]:
-        """A read of every object as a whole, by each client in turn, with nothing remembered."""
+        """Full reads of every object by each client in turn, without caches."""
         ready = [each for each in self._objects.values() if each.cap]
         reads = [
             self._about("mutable-read", index % clients, each) | {"keep": False, "offset": 0, "length": None}
@@ -72,7 +72,7 @@ class MutablePlan:
         return reads
 
     def begin(self, batch: list[dict[str, Any]]) -> None:
-        """Tell the reads of a batch what they may find, now that all its writes are known."""
+        """Set the acceptable results of a batch's reads, now that all its writes are known."""
         for operation in batch:
             if operation["op"] == "mutable-read":
                 target = self._objects[operation["object"]]
@@ -80,7 +80,7 @@ class MutablePlan:
                 operation["contended"] = target.is_written
 
     def ended(self, operation: dict[str, Any], answer: dict[str, Any]) -> str | None:
-        """Take the answer to an operation; what is wrong about it, if anything."""
+        """Take the result of an operation; return what is wrong with it, or None."""
         failure = answer.get("wrong") or answer.get("error")
         if operation["op"] == "mutable-read":
             is_excused = operation["contended"] and str(answer.get("error", "")).startswith(MEANWHILE)

@@ -1,7 +1,7 @@
-"""What a soak does next: a seeded stream of operations, and who is killed meanwhile. Pure.
+"""A soak's next steps: a seeded stream of operations and failures. Pure.
 
-As many servers may be away at once as every encoding bears: then no operation has a reason to fail, and any that does
-is a defect.
+At most as many servers are away as every encoding tolerates, so no operation has a reason to fail, and any failure is a
+defect.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from attrs import define, field, frozen
 from perf.soak.mutable_plan import MutablePlan
 
 MOST_AWAY = 2
-"""Servers away at once. Every encoding below has happy >= k + MOST_AWAY, and MOST_AWAY servers are never needed."""
+"""Servers away at once. Every encoding below has happy >= k + MOST_AWAY and works without MOST_AWAY servers."""
 
 ENCODINGS = ((1, 4, 3), (1, 10, 4), (2, 6, 4), (3, 10, 7), (3, 20, 7), (4, 12, 6), (5, 10, 7))
-"""(k, n, happy); a server that dies once it was given its share is not replaced, so that happy < n."""
+"""(k, n, happy). A server that dies after it was assigned its share is not replaced, so happy < n."""
 
 SEGMENTS = (1 << 17, 1 << 20)
 LARGEST = 20_000_000
 PUT_PART = 0.3
-"""Of all operations on immutable files; the others read."""
+"""The fraction of puts among operations on immutable files; the others read."""
 
 WEB_PART = 0.35
-"""Of all operations on immutable files: those through the gateway."""
+"""The fraction of operations on immutable files that use the gateway."""
 
 WEB_ENCODING = (3, 10, 7)
-"""What the gateway's client encodes with."""
+"""The encoding of the gateway's client."""
 
 MUTABLE_PART = 0.45
-"""Of all operations: those on mutable files and directories."""
+"""The fraction of operations on mutable files and directories."""
 
 Disturbance = Literal["kill", "freeze"]
 
 
 @define
 class StoredFile:
-    """A file that was put. key: hex, what its contents come from. cap: a secret only of random bytes."""
+    """A stored file. key: hex, generates its contents. cap: gives access only to random bytes."""
 
     key: str
     size: int
@@ -48,7 +48,7 @@ class StoredFile:
 
 @frozen
 class Disturbed:
-    """A server is to go away this long after the operations began."""
+    """A server that goes away this long after the operations began."""
 
     server: int
     how: Disturbance
@@ -56,10 +56,10 @@ class Disturbed:
 
 
 class SoakPlan:
-    """kept_bytes: bytes of files kept; what is older is forgotten. clients: how many there are to choose from."""
+    """kept_bytes: bytes of files kept; older ones are forgotten. clients: number of clients to choose from."""
 
     def __init__(self, seed: int, *, clients: int, mortal: Sequence[int], largest: int, kept_bytes: int) -> None:
-        """mortal: the indices of the servers that may be killed. largest: bytes of the largest file."""
+        """mortal: indices of the servers that may be killed. largest: bytes of the largest file."""
         self._random = random.Random(seed)
         self._clients = clients
         self._mortal = list(mortal)
@@ -69,20 +69,20 @@ class SoakPlan:
         self.mutables = MutablePlan(self._random, ENCODINGS)
 
     def batch(self) -> list[dict[str, Any]]:
-        """One to three operations to carry out at the same time."""
+        """One to three operations to carry out in parallel."""
         operations = [self._operation() for _ in range(self._random.choice((1, 1, 2, 3)))]
         self.mutables.begin(operations)
         return operations
 
     def disturbance(self, away: int) -> Disturbed | None:
-        """Who goes away during the next operations, if anybody; away: servers that are away now."""
+        """The server that goes away during the next operations, if any. away: servers that are away now."""
         if away >= MOST_AWAY or self._random.random() > 0.2:
             return None
         how: Disturbance = "freeze" if self._random.random() < 0.2 else "kill"
         return Disturbed(self._random.choice(self._mortal), how, self._random.uniform(0, 0.4))
 
     def last_look(self) -> list[dict[str, Any]]:
-        """A read of every file that is kept, as a whole, by each client in turn, with nothing remembered."""
+        """Full reads of every kept file by each client in turn, without caches."""
         about = {"op": "read", "offset": 0, "keep": False}
         return [
             {**about, "client": index % self._clients, "length": file.size, "key": file.key, "cap": file.cap}
@@ -90,11 +90,11 @@ class SoakPlan:
         ]
 
     def returns(self) -> bool:
-        """Whether a server that is away comes back now."""
+        """Whether an absent server comes back now."""
         return self._random.random() < 0.3
 
     def stored(self, operation: dict[str, Any], cap: str) -> list[StoredFile]:
-        """A put has succeeded; the files that are to be forgotten for it."""
+        """Record a successful put; return the files to forget in exchange."""
         self.files.append(StoredFile(operation["key"], operation["size"], cap))
         forgotten = []
         while sum(file.size for file in self.files) > self._kept_bytes and len(self.files) > 1:
@@ -127,7 +127,7 @@ class SoakPlan:
         return {**read, "key": file.key, "cap": file.cap}
 
     def _size(self, largest: int) -> int:
-        """As often between 10 and 100 bytes as between 1 and 10 MB; 0 now and then."""
+        """A size uniform over orders of magnitude, from 10 bytes to 10 MB; occasionally 0."""
         if self._random.random() < 0.03:
             return 0
         return int((largest + 1) ** self._random.random())

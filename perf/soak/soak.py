@@ -1,10 +1,10 @@
-"""The soak: a real grid, a gateway and one client process, used at random for a long time while servers are killed and frozen.
+"""The soak: a real grid, a gateway and a client process, used randomly for a long time while servers are killed and
+frozen.
 
-It stores and reads immutable files, and makes, changes and reads mutable files and directories, over every transport.
-It fails if a byte that was read is wrong or older than what was acknowledged (perf.soak.mutable_plan), if an
-operation fails although enough servers were there, if anything takes too long, if a process prints a traceback, if
-the memory, the descriptors or the objects that a process holds while it is at rest grow over its life, or if a storage node
-ever holds more than it may (perf.soak.held).
+It stores and reads immutable files, and creates, changes and reads mutable files and directories, over every transport.
+It fails if a byte that was read is wrong or older than what was acknowledged (perf.soak.mutable_plan), if an operation
+fails although enough servers were present, if anything takes too long, if a process prints a traceback, if an idle
+process's memory, descriptors or objects grow over its life, or if a storage node ever holds too much (perf.soak.held).
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from perf.soak.soak_process import ROOT, ClientProcess, SoakError
 
 SERVERS = 10
 MORTAL = range(5, SERVERS)
-"""These are killed; the others live as long as the soak, so that what grows in them is seen."""
+"""The servers that may be killed; the others live throughout, which reveals growth."""
 
 CLIENTS: tuple[Transport, ...] = ("foolscap", "http", "auto")
-"""The transports; one client each, all in one process."""
+"""The transports, with one client each, all in one process."""
 
 NOT_SHOWN = frozenset(("cap", "key", "allowed", "version", "layer", "to"))
-"""What a record of an operation leaves out: secrets, and what the seed gives again."""
+"""Omitted from an operation's record: secrets, and what the seed reproduces."""
 
 SAMPLE_S = 5.0
 ALLOWED = {
@@ -54,16 +54,17 @@ ALLOWED = {
     "objects": Allowance(amount=3000, part=0.02),
     "timers": Allowance(amount=SERVERS * CONNECTIONS_PER_SERVER / 2),
 }
-"""How much later samples of a process may exceed earlier ones: by what the allocator keeps, and by the connections that
-the client keeps, each with a timer, when there is much to do."""
+"""How much later samples of a process may exceed earlier ones: memory kept by the allocator, and connections that the
+client keeps after busy times, each with a timer.
+"""
 
 
 @frozen(kw_only=True)
 class SoakSettings:
-    """hostile: connections held open that say nothing or too little, never read, or read slowly. minutes: how long.
+    """hostile: number of connections that are silent, incomplete, or read slowly or never. minutes: the duration.
 
-    load: cores that client and servers may use together, averaged. batches: fewer if set. settle_s: how long all is left in
-    peace before it is seen what processes hold in the end.
+    load: cores that client and servers may use together, averaged. batches: a lower limit, if set. settle_s: seconds of
+    idleness before the final samples of held resources.
     """
 
     minutes: float = 30.0
@@ -77,14 +78,14 @@ class SoakSettings:
 
 
 WRONG = ("failed operation", "wrong bytes", "lost write")
-"""What is counted even where there was none."""
+"""Counts reported even if zero."""
 
 
 @frozen
 class Outcome:
-    """counts: of operations and of what befell servers. defects: everything that was wrong, none if all was well.
+    """counts: of operations and of servers' failures. defects: everything that was wrong.
 
-    figures: a line for each kind of operation, and for what each process held.
+    figures: a line for each kind of operation, and for each process's resources.
     """
 
     counts: Counter[str]
@@ -99,7 +100,7 @@ class Outcome:
 
 
 class Soak:
-    """One run: what is away, what was seen, what it costs."""
+    """One run: absent servers, results, and costs."""
 
     def __init__(self, grid: ProcessGrid, client: ClientProcess, settings: SoakSettings, record: TextIO) -> None:
         self._grid = grid
@@ -119,7 +120,7 @@ class Soak:
         self._disturbed = False
 
     def run(self, tell: Callable[[str], None], make_peace: Callable[[], None]) -> Outcome:
-        """Go on until the time is over, or until something is so wrong that it cannot go on. make_peace: ends what is hostile."""
+        """Continue until the time is over or continuing is impossible. make_peace: ends the hostile connections."""
         used, batch = 0.0, 0
         while self._goes_on(batch):
             batch += 1
@@ -143,7 +144,7 @@ class Soak:
         return Outcome(self._counts, self._defects, [*self._durations.lines(), *self._held.lines()])
 
     def _try(self, work: Callable[[], None]) -> bool:
-        """Whether it can go on."""
+        """Whether the run can continue."""
         try:
             work()
         except SoakError as error:
@@ -152,7 +153,7 @@ class Soak:
         return True
 
     def _look_at_all(self) -> None:
-        """Read every file and mutable object once more, when all servers are back: whatever was acknowledged is there."""
+        """Read every file and mutable object again with all servers present: everything acknowledged must be there."""
         self._bring_back(all_of_them=True)
         self._disturbed = False
         for operation in [*self._plan.last_look(), *self._plan.mutables.last_look(len(CLIENTS))]:
@@ -212,7 +213,7 @@ class Soak:
         self._write(what=disturbed.how, server=disturbed.server)
 
     def _bring_back(self, *, all_of_them: bool = False) -> None:
-        """Let servers that are away go on some time later; one that was killed counts again only when it is ready."""
+        """Let absent servers continue after a while; a killed one counts again once it is ready."""
         for index, how in list(self._away.items()):
             if not (all_of_them or self._plan.returns()):
                 continue
@@ -225,7 +226,7 @@ class Soak:
             del self._away[index]
 
     def _forget(self, file: StoredFile) -> None:
-        """Delete the shares of a file, as an operator does whose disk is full."""
+        """Delete a file's shares, like an operator whose disk is full."""
         cap = parse_cap(file.cap)
         if isinstance(cap, ChkCap):
             name = base32.encode(cap.storage_index)
@@ -272,7 +273,7 @@ class Soak:
 
 
 def soak(settings: SoakSettings, directory: Path, record: TextIO, tell: Callable[[str], None]) -> Outcome:
-    """Bring up a grid below the directory, soak it, and take it down. record: gets one line of JSON for each event."""
+    """Start a grid below the directory, soak it, and stop it. record: receives one JSON line per event."""
     storage: list[Kind] = ["grid"] * SERVERS
     with ProcessGrid(directory / "grid", introducer="grid", storage=storage, force_foolscap=False) as grid:
         gateway = grid.add_client(ClientSettings(kind="grid", gateway=True))
@@ -299,7 +300,7 @@ def soak(settings: SoakSettings, directory: Path, record: TextIO, tell: Callable
 
 
 def start_hostile(grid: ProcessGrid, gateway: GridGateway, settings: SoakSettings) -> subprocess.Popen[bytes] | None:
-    """Connections that mean no good, if there are to be any; they end when its input does."""
+    """Start hostile connections, if configured; they end when their process's stdin does."""
     if not settings.hostile:
         return None
     command = [
@@ -319,7 +320,7 @@ def start_hostile(grid: ProcessGrid, gateway: GridGateway, settings: SoakSetting
 
 
 def make_clients(grid: ProcessGrid) -> list[Path]:
-    """A client directory for each transport, named as it is."""
+    """Create a client directory for each transport, with the same name."""
     for transport in CLIENTS:
         settings = NodeSettings(
             kind="grid",

@@ -1,10 +1,10 @@
-"""The client of a soak: the library in one process over two transports, and a gateway over HTTP; it makes and checks every byte itself.
+"""The client of a soak: the library over two transports, and a gateway over HTTP; it generates and checks every byte.
 
-    python -m perf.soak.soak_client SERVERS GATEWAY_URL CLIENT_DIRECTORY...
+python -m perf.soak.soak_client SERVERS GATEWAY_URL CLIENT_DIRECTORY...
 
-A question is one line of JSON, a list of operations that are carried out at the same time; so is the answer, a list
-with one object for each of them. The first line that it prints says to how many servers every client is connected. Files have no contents but
-the keystream of a key, so that any range of any file can be compared without having it anywhere.
+A request is one line of JSON, a list of operations to carry out in parallel; the answer is a list with one object for
+each. The first output line says to how many servers every client is connected. Files contain a key's keystream, so any
+range of any file can be verified without a copy.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ from perf.soak.soak_web import WebWork, contents
 READY_S = 60.0
 
 OPEN_FILES = 8
-"""Files kept open over their reads, of each client."""
+"""Files kept open between reads, per client."""
 
 
 class KeystreamSource:
-    """What a put reads."""
+    """A put's source."""
 
     def __init__(self, key: bytes, size: int) -> None:
         self.size = size
         self._key = key
 
     async def read_at(self, offset: int, length: int) -> Buffer:
-        """Those bytes."""
+        """Return these bytes."""
         return contents(self._key, offset, length)
 
 
 class ComparingSink:
-    """Where a get writes. wrong: the offset of the first piece with a byte that is not the file's."""
+    """A get's sink. wrong: the offset of the first piece that differs from the file."""
 
     def __init__(self, key: bytes, offset: int) -> None:
         self.wrong: int | None = None
@@ -62,14 +62,14 @@ class ComparingSink:
         self._key = key
 
     async def write(self, data: Buffer) -> None:
-        """Compare."""
+        """Compare the bytes."""
         if self.wrong is None and data != contents(self._key, self.end, len(data)):
             self.wrong = self.end
         self.end += len(data)
 
 
 class SoakClient:
-    """The clients of the node directories, and the files they hold open."""
+    """The clients of the node directories, and their open files."""
 
     def __init__(self, directories: Sequence[Path], gateway: str, runtime: Runtime, reactor: Any) -> None:  # noqa: ANN401 - Twisted's
         self.clients = [Client(open_directory(directory), runtime, reactor) for directory in directories]
@@ -82,7 +82,7 @@ class SoakClient:
         self._web = WebWork(gateway)
 
     async def do(self, operation: Mapping[str, Any]) -> dict[str, Any]:
-        """Carry one operation out; an error is an answer as well."""
+        """Carry out one operation; an error is a result too."""
         started = time.perf_counter()
         answer: dict[str, Any]
         try:
@@ -135,18 +135,18 @@ class SoakClient:
         return cached
 
     def _holdings(self) -> dict[str, Any]:
-        """How many objects are alive, and how many calls are due."""
+        """The number of live objects and of scheduled calls."""
         gc.collect()
         return {"objects": len(gc.get_objects()), "timers": len(self._reactor.getDelayedCalls())}
 
     async def close(self) -> None:
-        """Give up all connections."""
+        """Close all connections."""
         for client in self.clients:
             await client.close()
 
 
 async def serve(directories: Sequence[Path], servers: int, gateway: str, reactor: Any) -> None:  # noqa: ANN401
-    """Answer questions until there are no more."""
+    """Answer requests until the input ends."""
     soaked = SoakClient(directories, gateway, make_runtime(reactor), reactor)
     try:
         for client in soaked.clients:
@@ -161,12 +161,12 @@ async def serve(directories: Sequence[Path], servers: int, gateway: str, reactor
 
 
 def tell(answer: Sequence[Mapping[str, Any]]) -> None:
-    """One line on stdout, at once."""
+    """Write one line to stdout and flush it."""
     print(json.dumps(list(answer)), flush=True)
 
 
 def main() -> None:
-    """Serve, then end; an error ends the process with its words on stderr."""
+    """Serve until the input ends; an error ends the process with a message on stderr."""
     reactor = cast(Any, global_reactor)
     servers, gateway, *directories = sys.argv[1:]
 

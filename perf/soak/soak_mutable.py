@@ -1,4 +1,4 @@
-"""The mutable half of a soak's client: carries out what perf.soak.mutable_plan draws, and compares what it reads."""
+"""The mutable half of a soak's client: carries out perf.soak.mutable_plan's operations and compares what it reads."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ from grid.node.client import Client
 from grid.sinks import BytesSink
 
 OPEN_STORES = 8
-"""Views of the grid kept, each with the files that it has open."""
+"""Views of the grid kept, each with its open files."""
 
 
 class MutableWork:
-    """Mutable files and directories as the clients see them."""
+    """The clients' mutable files and directories."""
 
     def __init__(self, clients: Sequence[Client]) -> None:
         self._clients = clients
         self._stores: OrderedDict[tuple[int, tuple[int, ...]], FileStore] = OrderedDict()
 
     async def do(self, operation: Mapping[str, Any]) -> dict[str, Any]:
-        """Carry it out; {"cap"} of what was made, {"wrong"} if what was read is none of the versions that it may be."""
+        """Carry out an operation; {"cap"} of a new object, {"wrong"} if a read returned none of the acceptable
+        versions.
+        """
         store = await self._store(operation["client"], operation["encoding"], keep=operation.get("keep", True))
         match operation["op"], operation["kind"]:
             case "mutable-create", "directory":
@@ -65,7 +67,7 @@ class MutableWork:
 
 
 def keystream(key: str, length: int) -> bytes:
-    """The first bytes that belong to a key, given in hex."""
+    """The first bytes of the keystream of a key, which is given in hex."""
     return CtrCipher(bytes.fromhex(key)).crypt(bytes(length))
 
 

@@ -1,4 +1,4 @@
-"""The client of a soak, seen from outside: a process that is asked by lines of JSON."""
+"""The process of a soak's client: takes requests as lines of JSON."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from perf.processes.node_process import child_environment
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 ANSWER_S = 240.0
-"""The longest that operations may take together: a put that has to wait for stalled servers takes minutes at most."""
+"""Seconds that operations may take together: a put that waits for stalled servers takes minutes at most."""
 
 
 class SoakError(Exception):
-    """The soak could not go on; the message says why."""
+    """The soak cannot continue; the message says why."""
 
 
 class ClientProcess:
-    """perf.soak.soak_client in a process of its own."""
+    """perf.soak.soak_client in a separate process."""
 
     def __init__(self, directories: Sequence[Path], servers: int, gateway: str, log: Path) -> None:
         command = [sys.executable, "-m", "perf.soak.soak_client", str(servers), gateway, *map(str, directories)]
@@ -39,13 +39,13 @@ class ClientProcess:
         self.pid = self._process.pid
 
     def ask(self, operations: Sequence[dict[str, Any]]) -> None:
-        """Have operations begin."""
+        """Start operations."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(list(operations)).encode() + b"\n")
         self._process.stdin.flush()
 
     def answer(self) -> list[dict[str, Any]]:
-        """What became of them; SoakError if that takes too long, or if the process has ended."""
+        """Their results; SoakError if that takes too long or the process has ended."""
         assert self._process.stdout is not None
         ready, _, _ = select.select([self._process.stdout], [], [], ANSWER_S)
         if not ready:

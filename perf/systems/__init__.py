@@ -1,1 +1,1 @@
-"""Systems under test: real grids of server processes, and their clients, all driven in the same way."""
+"""Systems under test: real grids of server processes and their clients, behind a common interface."""

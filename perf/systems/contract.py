@@ -1,4 +1,4 @@
-"""What the runner asks of a system, and a system of its clients."""
+"""The interfaces between the runner, a system, and the system's clients."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class Fetch:
 
 
 class NotOfferedError(Exception):
-    """The system has no such operation or client; the message says which it has."""
+    """The system lacks the operation or client; the message says which it has."""
 
 
 @frozen(kw_only=True)
 class Capabilities:
-    """What a system does with the bytes that it is given, so that nobody compares apples with pears in silence.
+    """What a system does with its bytes, to make unfair comparisons visible.
 
-    expansion: bytes stored for each byte put. encrypts: who cannot read the bytes: `server` (encrypted by the client),
-    `line` (in transit only), or `nobody`. proves: whether the client proves what comes back, by what. syncs: whether
-    "stored" means that it is on the medium. survives: servers that may fail. versions: program -> version, of everything that runs.
-    notes: anything else that makes a comparison unfair.
+    expansion: bytes stored per byte put. encrypts: who cannot read the bytes: `server` (encrypted by the client),
+    `line` (only in transit), or `nobody`. proves: what, if anything, lets the client verify returned data. syncs:
+    whether "stored" means on the medium. survives: servers that may fail. versions: of every program involved. notes:
+    anything else that makes a comparison unfair.
     """
 
     expansion: float
@@ -50,9 +50,9 @@ class Capabilities:
 
 @frozen(kw_only=True)
 class Member:
-    """A process that runs for as long as its system does; what it started is found through it.
+    """A process that runs as long as its system; its children are found through it.
 
-    role: `client` for what works for the client, `server` with its number, `other` (introducers, ...).
+    role: `client` for those that work for the client, `server` with its number, or `other` (introducers, ...).
     """
 
     role: Literal["client", "server", "other"]
@@ -62,7 +62,7 @@ class Member:
 
 
 class WarmClient(Protocol):
-    """A client process that runs already and has its connections."""
+    """A running client process with established connections."""
 
     @property
     def pids(self) -> Sequence[int]:
@@ -70,31 +70,31 @@ class WarmClient(Protocol):
 
     @property
     def ports(self) -> Collection[int]:
-        """Where it listens for the harness: what goes through these is not the grid's."""
+        """The ports on which it listens for the harness; their traffic is not the grid's."""
 
     def put(self, sources: Sequence[Path], concurrency: int, format: Format) -> list[str]:
-        """Upload the files; their caps in order, write caps of mutable ones."""
+        """Upload the files; return their capabilities in order, write capabilities of mutable ones."""
 
     def get(self, fetches: Sequence[Fetch], concurrency: int) -> list[float]:
-        """Download to the files; for each the seconds until its first byte was there."""
+        """Download to the files; return for each the seconds until its first byte arrived."""
 
     def overwrite(self, cap: str, offset: int, source: Path) -> None:
-        """Put the bytes of the source in the place of those in a mutable file."""
+        """Overwrite bytes of a mutable file with those of the source."""
 
     def make_directories(self, count: int) -> list[str]:
-        """New empty directories, one after the other; their write caps."""
+        """Create empty directories one after the other; return their write capabilities."""
 
     def add_children(self, directory: str, children: Sequence[tuple[str, str]], *, at_once: bool) -> None:
-        """Link children, of name and cap, to a directory: in one change, or each by a change of its own."""
+        """Link children, as (name, capability), to a directory: in one change, or in one each."""
 
     def list_children(self, directory: str) -> list[str]:
         """The names in a directory."""
 
     def status(self) -> str:
-        """What its status pages say of recent operations; empty where it has none that say more than trace."""
+        """Its status pages on recent operations; empty if they say no more than trace."""
 
     def trace(self) -> Trace | None:
-        """What was seen of the last question; None where nothing can be."""
+        """What was observed of the last request; None if unsupported."""
 
 
 class CommandLine(Protocol):
@@ -102,48 +102,48 @@ class CommandLine(Protocol):
 
     @property
     def pids(self) -> Sequence[int]:
-        """Processes beside the command that do the client's work."""
+        """Processes other than the command that do the client's work."""
 
     def put(self, source: Path) -> list[str]:
-        """The command that prints the cap of the file."""
+        """The command that stores the file and prints its capability."""
 
     def get(self, cap: str, target: Path) -> list[str]:
         """The command that downloads to the file."""
 
 
 class System(Protocol):
-    """A grid and its clients, as the runner drives them. Each encoding has clients of its own."""
+    """A grid and its clients, as the runner uses them. Each encoding has its own clients."""
 
     label: str
 
     def start(self, root: Path, servers: int, encodings: Sequence[Encoding], placement: Placement) -> None:
-        """Bring up a fresh grid with its files below root, on the hosts of a topology that exists; ready when this returns."""
+        """Start a fresh grid with its files below root, on the hosts of an existing topology; ready on return."""
 
     def stop(self) -> None:
-        """End every process and remove every file; also after a start that failed."""
+        """End every process and remove every file, even after a failed start."""
 
     def capabilities(self, encoding: Encoding) -> Capabilities:
-        """What it does with bytes, and its versions; before start as well."""
+        """What it does with bytes, and its versions; also available before start."""
 
     def refuses(self, load: Load, client: str) -> str:
-        """Why it has no such operation; empty if it has. The runner leaves such cells out, and the report names them."""
+        """Why it cannot do this load; empty if it can. The runner skips such cells, and the report lists them."""
 
     def members(self) -> Sequence[Member]:
-        """Every process that runs now. All of them are frozen while another system is measured."""
+        """All running processes, which are frozen while another system is measured."""
 
     def put(
         self, client: str, encoding: Encoding, sources: Sequence[Path], concurrency: int, format: Format = "chk"
     ) -> tuple[Sequence[str], Usage]:
-        """Upload the files, at most `at_once` at a time, with the client of that name; their caps in order."""
+        """Upload the files with this client, `concurrency` at a time; return their capabilities in order."""
 
     def get(self, client: str, encoding: Encoding, fetches: Sequence[Fetch], concurrency: int) -> Usage:
-        """Download to the files, at most `at_once` at a time."""
+        """Download to the files, `concurrency` at a time."""
 
     def ask(self, encoding: Encoding, operation: Callable[[WarmClient], T], client: str = "warm") -> tuple[T, Usage]:
-        """Measure anything else that is asked of the warm client, or of the gateway."""
+        """Measure any other operation of the warm client or the gateway."""
 
     def server_cpus_s(self) -> list[float]:
         """Processor seconds of each server so far."""
 
     def server_peaks(self) -> list[int]:
-        """Bytes that each server has held at its peak."""
+        """The peak memory of each server in bytes."""

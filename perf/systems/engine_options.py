@@ -1,7 +1,8 @@
-"""Switches off one thing in the engine of this process, so that a campaign can say what that thing is worth.
+"""Disables one feature of this process's engine, so a campaign can measure what that feature is worth.
 
-The engine has no such switches of its own: users need none. What is measured is the engine itself with one of its numbers, or one of its
-decisions, replaced before the first file is opened. A name that the engine no longer has is an error, never a switch without effect.
+The engine has no such switches, since users need none. The engine itself is measured with one of its numbers or
+decisions replaced before the first file is opened. A name that the engine no longer has is an error, never silently
+ignored.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ CHUNK: Sequence[Constant] = tuple(
 KEPT: Sequence[Constant] = ((verify, "KEPT_CHUNKS"), (segment_batch, "KEPT_CHUNKS"))
 WINDOW: Sequence[Constant] = ((flow_window, "WINDOW_BYTES"), (read_plan, "WINDOW_BYTES"))
 START: Sequence[Constant] = ((flow_window, "START_BYTES"),)
-"""Where each number stands: where it is defined, and wherever it was imported by name."""
+"""Where each number is defined, and where it was imported by name."""
 
 
 def apply_options(options: Sequence[str]) -> None:
-    """Switch these off, as perf.campaigns.labels.ENGINE names them; ValueError of another."""
+    """Apply options named in perf.campaigns.labels.ENGINE; ValueError for any other."""
     for option in options:
         name, _, value = option.partition("=")
         if name not in SWITCHES:
@@ -37,19 +38,19 @@ def apply_options(options: Sequence[str]) -> None:
 
 
 def _unbatch(_: str) -> None:
-    """One segment in a message: a batch has at least one, however few bytes it may have."""
+    """One segment per message: a batch always has at least one."""
     _replace(BATCH, 1)
 
 
 def _unprefetch(_: str) -> None:
-    """The hashes of one segment with its blocks, rather than those of a thousand; so that batches have one segment, too."""
+    """Fetch the hashes of one segment with its blocks, not of a thousand; this implies batches of one segment."""
     kept = verify.KEPT_CHUNKS * verify.CHUNK_LEAVES
     _replace(CHUNK, 1)
     _replace(KEPT, kept)
 
 
 def _unhedge(_: str) -> None:
-    """No answer is asked for twice, however late it is."""
+    """Never request an answer twice, however late it is."""
 
     def never(*_: object, **__: object) -> bool:
         return False
@@ -59,7 +60,7 @@ def _unhedge(_: str) -> None:
 
 
 def _limit_window(value: str) -> None:
-    """At most that many bytes of text in flight in a read."""
+    """Limit the bytes of text in flight in a read."""
     _replace(WINDOW, int(value))
     _replace(START, min(flow_window.START_BYTES, int(value)))
 

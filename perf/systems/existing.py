@@ -1,4 +1,4 @@
-"""A grid that exists already: clients of Grid over the node directory that its user names, and nothing else."""
+"""An existing grid: only clients of Grid over the node directory that its user names."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from perf.systems.grid import GridCommands, GridSystem, LibraryProcess
 
 
 class _GuestLibrary(LibraryProcess):
-    """A warm client whose directories are counted."""
+    """A warm client whose new directories are counted."""
 
     guest: ExistingGrid
 
     def make_directories(self, count: int) -> list[str]:
-        """New empty directories, if as many may be left there."""
+        """Create empty directories, if that many may be left there."""
         self.guest.expect([0] * count)
         caps = super().make_directories(count)
         self.guest.note(caps, [0] * count)
@@ -29,10 +29,13 @@ class _GuestLibrary(LibraryProcess):
 
 
 class ExistingSystem(GridSystem):
-    """The user's grid. Its encoding and its transport are those of the node directory."""
+    """The user's grid, with the node directory's encoding and transport."""
 
     def __init__(self, label: str, guest: ExistingGrid) -> None:
-        """label: of a Grid, with its codec and its toggles of the engine; what runs is this tree. ValueError of another."""
+        """label: of a Grid, with its codec and engine toggles, in the version of this tree.
+
+        ValueError for any other.
+        """
         wanted = parse_label(label)
         if not wanted.is_guest:
             raise ValueError(
@@ -42,7 +45,7 @@ class ExistingSystem(GridSystem):
         self._guest = guest
 
     def start(self, root: Path, servers: int, encodings: Sequence[Encoding], placement: Placement) -> None:
-        """Start the clients; NetworkError if the grid is not reached. servers, placement: say nothing here."""
+        """Start the clients; NetworkError if the grid cannot be reached. Ignores servers and placement."""
         reached = self._guest.client.connected_count()
         least = self._guest.settings.happy
         if reached < least:
@@ -59,7 +62,7 @@ class ExistingSystem(GridSystem):
         return library, GridCommands(self._guest.client)
 
     def refuses(self, load: Load, client: str) -> str:
-        """What is too large, and what only a node could do: none is started."""
+        """Refuses what is too large, and what only a node could do, since none is started."""
         if client == "gateway":
             return "no node is started on a grid that exists: the clients are warm and cli"
         try:

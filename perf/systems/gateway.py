@@ -1,4 +1,4 @@
-"""A client node with its web gateway, of either program, asked over HTTP."""
+"""A client node's web gateway, of either program, over HTTP."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ R = TypeVar("R")
 ANSWER_S = 600.0
 PIECE = 1 << 20
 STATUS = 64 << 10
-"""Characters of a status page that are kept."""
+"""Characters kept of a status page."""
 
 
 @frozen
 class HttpGateway:
-    """A warm client: a running node's HTTP interface, which is the only library that 1.20 offers.
+    """A warm client: a running node's HTTP interface, the only library that 1.20 offers.
 
-    The harness's own part, moving the file between disk and loopback, is in the wall time and not in the client's
-    processor seconds. Requests of one question after the other go over one connection.
+    The harness's own work, moving the file between disk and loopback, counts in the wall time but not in the client's
+    processor seconds. Consecutive requests share one connection.
     """
 
     client: WebClient
@@ -44,15 +44,15 @@ class HttpGateway:
 
     @property
     def ports(self) -> Collection[int]:
-        """That of the gateway."""
+        """The gateway's port."""
         return [urllib.parse.urlsplit(self.client.url).port or 0]
 
     def put(self, sources: Sequence[Path], concurrency: int, format: Format) -> list[str]:
-        """`PUT /uri` with each file as a body."""
+        """`PUT /uri` with each file as the body."""
         return _at_once(lambda source: self._put(source, format), sources, concurrency)
 
     def get(self, fetches: Sequence[Fetch], concurrency: int) -> list[float]:
-        """`GET /uri/CAP`, with a Range if asked for, the body written to the file."""
+        """`GET /uri/CAP`, with a Range if requested, writing the body to the file."""
         url = self.client.url
         return _at_once(lambda fetch: fetch_by_http(url, fetch), fetches, concurrency)
 
@@ -77,7 +77,7 @@ class HttpGateway:
                 asking.send("PUT", f"{_uri(directory)}/{urllib.parse.quote(name, safe='')}?t=uri", cap.encode())
 
     def status(self) -> str:
-        """The status of recent operations, as JSON; storage indexes in it are shortened by the node itself."""
+        """The status of recent operations as JSON; the node itself abbreviates storage indexes in it."""
         with Asking(self.client.url) as asking:
             return asking.send("GET", "/status/?t=json").decode(errors="replace")[:STATUS]
 
@@ -88,7 +88,7 @@ class HttpGateway:
         return list(properties["children"])
 
     def trace(self) -> None:
-        """Nothing: the gateway does not tell what it does."""
+        """None: the gateway does not report it."""
 
     def _put(self, source: Path, format: Format) -> str:
         with Asking(self.client.url) as asking, source.open("rb") as body:
@@ -96,7 +96,7 @@ class HttpGateway:
 
 
 class Asking:
-    """A connection to the gateway at that URL, for requests one after the other."""
+    """A connection to the gateway at this URL, for consecutive requests."""
 
     def __init__(self, url: str) -> None:
         base = urllib.parse.urlsplit(url)
@@ -132,9 +132,9 @@ def _at_once(one: Callable[[T], R], items: Sequence[T], concurrency: int) -> lis
 
 
 def fetch_by_http(url: str, fetch: Fetch) -> float:
-    """Download from the gateway at that URL to the file; the seconds until the first byte of the body was there.
+    """Download from the gateway to the file; return the seconds until the first byte of the body.
 
-    RuntimeError if the answer is another than the one asked for.
+    RuntimeError if the answer does not match the request.
     """
     base = urllib.parse.urlsplit(url)
     assert base.hostname is not None

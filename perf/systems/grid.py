@@ -1,4 +1,4 @@
-"""Grid: storage nodes, an introducer, the library in a warm process, and the command line."""
+"""Grid as a system: storage nodes, an introducer, the library in a warm process, and the command line."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from perf.systems.processes import ProcessSystem
 
 
 class LibraryError(Exception):
-    """The warm process could not do what it was asked."""
+    """The warm process failed to carry out a request."""
 
 
 class LibraryProcess:
-    """The warm client: perf.systems.library in a process of its own, asked by lines of JSON over its stdin."""
+    """The warm client: perf.systems.library in a separate process, with requests as lines of JSON on its stdin."""
 
     def __init__(
         self,
@@ -42,10 +42,10 @@ class LibraryProcess:
         *,
         options: Sequence[str] = (),
     ) -> None:
-        """Return when it is connected to that many servers; LibraryError if it has no such codec.
+        """Wait until it is connected to this many servers; LibraryError if it lacks the codec.
 
-        installation: whose library it is, and whose part of the harness speaks for it. host: where it runs.
-        options: of perf.systems.engine_options.
+        installation: provides the library, and the harness's part that runs it. host: where it runs. options: of
+        perf.systems.engine_options.
         """
         words = [str(directory), str(servers), codec, *options]
         self._process = subprocess.Popen(
@@ -67,11 +67,11 @@ class LibraryProcess:
 
     @property
     def ports(self) -> Collection[int]:
-        """None: the harness talks to it through pipes."""
+        """Empty: the harness uses pipes."""
         return ()
 
     def put(self, sources: Sequence[Path], concurrency: int, format: Format) -> list[str]:
-        """Upload the files with the engines of the library."""
+        """Upload the files with the library's engines."""
         return [str(cap) for cap in self._ask("put", [[str(source), format] for source in sources], concurrency)]
 
     def get(self, fetches: Sequence[Fetch], concurrency: int) -> list[float]:
@@ -84,11 +84,11 @@ class LibraryProcess:
         self._ask("overwrite", [[cap, offset, str(source)]])
 
     def make_directories(self, count: int) -> list[str]:
-        """New empty directories of the library's usual format."""
+        """Create empty directories in the library's default format."""
         return [str(cap) for cap in self._ask("mkdir", [[]] * count)]
 
     def add_children(self, directory: str, children: Sequence[tuple[str, str]], *, at_once: bool) -> None:
-        """Link children to a directory that is opened anew, and then known."""
+        """Link children to a directory that is opened once."""
         self._ask("add", [[directory, children, at_once]])
 
     def list_children(self, directory: str) -> list[str]:
@@ -97,11 +97,11 @@ class LibraryProcess:
         return [str(name) for name in names]
 
     def status(self) -> str:
-        """Nothing: the trace says more."""
+        """Empty: the trace says more."""
         return ""
 
     def trace(self) -> Trace:
-        """What its observer heard of the last question."""
+        """The observer's events of the last request."""
         requests, timeline = self._ask("trace", [])
         return Trace(requests, timeline)
 
@@ -143,7 +143,7 @@ class GridCommands:
 
     @property
     def pids(self) -> Sequence[int]:
-        """None: the command does it all."""
+        """Empty: the command does everything."""
         return []
 
     def put(self, source: Path) -> list[str]:
@@ -171,9 +171,9 @@ class GridSystem(ProcessSystem):
         installation: Installation = OWN,
         options: Sequence[str] = (),
     ) -> None:
-        """label: what records call it. plaintext_reads: only over HTTP. codec, options: of the warm client.
+        """label: its name in records. plaintext_reads: only over HTTP. codec, options: of the warm client.
 
-        installation: what nodes, commands and the warm client run.
+        installation: used by nodes, commands and the warm client.
         """
         super().__init__(
             label, transport, plaintext_reads=plaintext_reads, durability=durability, program=installation.program
@@ -184,7 +184,7 @@ class GridSystem(ProcessSystem):
         self._libraries: list[LibraryProcess] = []
 
     def versions(self) -> Mapping[str, str]:
-        """Grid's; which commit, the header of the record says."""
+        """Grid's version; the record's header names the commit."""
         return {"grid": __version__}
 
     def start_clients(self, grid: ProcessGrid, settings: ClientSettings) -> tuple[WarmClient, CommandLine]:
@@ -199,13 +199,13 @@ class GridSystem(ProcessSystem):
         return library, GridCommands(client)
 
     def start_gateway(self, grid: ProcessGrid, settings: ClientSettings, warm: WarmClient) -> WarmClient:
-        """A node of its own that serves the web interface."""
+        """A separate node that serves the web interface."""
         client = grid.add_client(evolve(settings, gateway=True))
         assert isinstance(client, GridGateway)
         return HttpGateway(client)
 
     def refuses(self, load: Load, client: str) -> str:
-        """As for both programs; and options of the engine reach the library in its warm process only."""
+        """As for both programs; in addition, engine options apply only to the library's warm process."""
         if self._options and client != "warm":
             return f"{', '.join(self._options)}: only the client `warm` has options of the engine"
         return super().refuses(load, client)

@@ -1,9 +1,9 @@
-"""Hostile connections to the storage nodes and the gateway of a soak's own grid: silent, half said, never read, read slowly.
+"""Hostile connections to a soak's own storage nodes and gateway: silent, incomplete, never read, or read slowly.
 
-    python -m perf.systems.hostile_client SECONDS MOST GATEWAY_URL NODE_DIRECTORY...
+python -m perf.systems.hostile_client SECONDS MOST GATEWAY_URL NODE_DIRECTORY...
 
-It keeps at most MOST connections open, each for some seconds, and ends by itself after SECONDS or when its input ends. It
-reads the nodes' own directories for what an authorized client knows. Only nodes that listen on loopback are addressed.
+It keeps at most MOST connections open, each for some seconds, and ends after SECONDS or with its stdin. It reads the
+nodes' own directories for what an authorized client knows, and contacts only nodes that listen on loopback.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from pathlib import Path
 from attrs import frozen
 
 HELD_S = (1.0, 30.0)
-"""How long a connection is held."""
+"""The range of seconds that a connection is held."""
 
 PACE_S = 0.1
 CONNECT_S = 2.0
 
 SIP = 2000
-"""Bytes that a slow reader takes at a time: 20 kB a second."""
+"""Bytes that a slow reader takes at a time, 20 kB/s in total."""
 
 SLOW_FILE = 8 << 20
-"""Bytes of the file that slow readers of the gateway ask for."""
+"""Bytes of the file that slow readers request from the gateway."""
 
 
 class Node:
@@ -52,22 +52,22 @@ class Node:
         self._swissnum = furl.rpartition("/")[2]
 
     def connect(self) -> socket.socket:
-        """A plain connection."""
+        """Open a plain connection."""
         return socket.create_connection(("127.0.0.1", self.port), CONNECT_S)
 
     def connect_tls(self) -> ssl.SSLSocket:
-        """One with TLS; who the node is does not matter here."""
+        """Open a TLS connection, without verifying the node."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         return context.wrap_socket(self.connect())
 
     @property
     def authorization(self) -> bytes:
-        """The header of who may use the node."""
+        """The header of an authorized client."""
         return b"Authorization: Tahoe-LAFS " + base64.b64encode(self._swissnum.encode()) + b"\r\n"
 
     def a_share(self, draw: random.Random) -> str:
-        """Index and number of an immutable or mutable share that the node has, as an address ends; empty without one."""
+        """Index and number of a share on the node, immutable or mutable, as in an address; empty if it has none."""
         shares = self._directory / "storage" / "shares"
         found = [path for path in shares.glob("??/*/*") if path.parent.parent.name != "incoming"]
         if not found:
@@ -77,38 +77,38 @@ class Node:
 
 
 def say_nothing(node: Node, draw: random.Random) -> socket.socket:
-    """A connection, and no word."""
+    """Connect and send nothing."""
     return node.connect()
 
 
 def stop_after_tls(node: Node, draw: random.Random) -> socket.socket:
-    """A TLS handshake, and no word."""
+    """Complete a TLS handshake and send nothing more."""
     return node.connect_tls()
 
 
 def stop_in_tls(node: Node, draw: random.Random) -> socket.socket:
-    """The beginning of a TLS handshake."""
+    """Send the beginning of a TLS handshake."""
     connection = node.connect()
     connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + draw.randbytes(8))
     return connection
 
 
 def stop_in_head(node: Node, draw: random.Random) -> socket.socket:
-    """Half of a request's head."""
+    """Send half of a request's head."""
     connection = node.connect_tls()
     connection.sendall(b"GET /storage/v1/version HTTP/1.1\r\nHost: x\r\nX-Long: ")
     return connection
 
 
 def stop_in_body(node: Node, draw: random.Random) -> socket.socket:
-    """A request without authorization that promises a body."""
+    """Send an unauthorized request that announces a body."""
     connection = node.connect_tls()
     connection.sendall(b"POST /storage/v1/immutable/x HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nx")
     return connection
 
 
 def never_read(node: Node, draw: random.Random) -> socket.socket:
-    """Many authorized reads of a share whose answers nobody takes."""
+    """Send many authorized reads of a share, and read no answers."""
     connection = node.connect_tls()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     kind = draw.choice(("immutable", "mutable"))
@@ -121,14 +121,14 @@ def never_read(node: Node, draw: random.Random) -> socket.socket:
 
 
 def stop_in_negotiation(node: Node, draw: random.Random) -> socket.socket:
-    """The first lines of Foolscap."""
+    """Send the first lines of a Foolscap negotiation."""
     connection = node.connect()
     connection.sendall(f"GET /id/{node.tub_id} HTTP/1.1\r\nHost: x\r\nUpgrade: TLS/1.0\r\n".encode())
     return connection
 
 
 def read_slowly(node: Node, draw: random.Random) -> socket.socket:
-    """One authorized read of a share, taken in sips."""
+    """Send one authorized read of a share, and read the answer in sips."""
     connection = node.connect_tls()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     request = f"GET /storage/v1/immutable/{node.a_share(draw)} HTTP/1.1\r\nHost: x\r\n".encode()
@@ -149,7 +149,7 @@ KINDS: Sequence[Callable[[Node, random.Random], socket.socket]] = (
 
 
 class Gateway:
-    """What is known of a gateway: where it is, and one file of it."""
+    """What is known of a gateway: its address, and one of its files."""
 
     def __init__(self, url: str) -> None:
         parts = urllib.parse.urlsplit(url)
@@ -161,41 +161,41 @@ class Gateway:
             self.file = urllib.parse.quote(answer.read().decode().strip(), safe="")
 
     def connect(self) -> socket.socket:
-        """A connection that takes little at a time."""
+        """Open a connection with a small receive buffer."""
         connection = socket.create_connection(self._address, CONNECT_S)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         return connection
 
     def say(self, text: str) -> socket.socket:
-        """A connection on which this was said."""
+        """Open a connection and send this text."""
         connection = self.connect()
         connection.sendall(text.encode())
         return connection
 
 
 def web_say_nothing(gateway: Gateway, draw: random.Random) -> socket.socket:
-    """A connection, and no word."""
+    """Connect and send nothing."""
     return gateway.connect()
 
 
 def web_stop_in_head(gateway: Gateway, draw: random.Random) -> socket.socket:
-    """Half of a request's head."""
+    """Send half of a request's head."""
     return gateway.say(f"GET / HTTP/1.1\r\nHost: {gateway.host}\r\nX-Long: ")
 
 
 def web_stop_in_body(gateway: Gateway, draw: random.Random) -> socket.socket:
-    """An upload that sends a little of what it promises."""
+    """Start an upload and send little of the announced body."""
     size = draw.choice((2000, 10**6, 10**9))
     return gateway.say(f"PUT /uri HTTP/1.1\r\nHost: {gateway.host}\r\nContent-Length: {size}\r\n\r\n" + 1000 * "x")
 
 
 def web_never_read(gateway: Gateway, draw: random.Random) -> socket.socket:
-    """Many reads of a file that nobody takes."""
+    """Request a file many times, and read no answers."""
     return gateway.say(f"GET /uri/{gateway.file} HTTP/1.1\r\nHost: {gateway.host}\r\n\r\n" * draw.choice((1, 20)))
 
 
 def web_read_slowly(gateway: Gateway, draw: random.Random) -> socket.socket:
-    """One read of a file, taken in sips."""
+    """Request a file once, and read it in sips."""
     return gateway.say(f"GET /uri/{gateway.file} HTTP/1.1\r\nHost: {gateway.host}\r\n\r\n")
 
 
@@ -208,26 +208,26 @@ WEB_KINDS: Sequence[Callable[[Gateway, random.Random], socket.socket]] = (
 )
 
 SLOW = {read_slowly.__name__, web_read_slowly.__name__}
-"""The kinds of which something is read all the time."""
+"""The kinds of connection that are read slowly."""
 
 
 @frozen(eq=False)
 class Held:
-    """A connection that is open. until: when it is to be closed; kind: what was said on it."""
+    """An open connection. until: when to close it. kind: what was sent on it."""
 
     until: float
     kind: str
     connection: socket.socket
 
     def sip(self) -> None:
-        """Read a little of what has come."""
+        """Read a little of the received data."""
         with contextlib.suppress(OSError):
             self.connection.setblocking(False)
             self.connection.recv(SIP)
 
 
 def open_one(nodes: Sequence[Node], gateway: Gateway, draw: random.Random, now: float) -> Held:
-    """One more connection, to any node or to the gateway; OSError."""
+    """Open a connection to a random node or the gateway; OSError."""
     kind: Callable[..., socket.socket]
     if draw.random() < len(WEB_KINDS) / (len(WEB_KINDS) + len(KINDS)):
         kind = draw.choice(WEB_KINDS)
@@ -239,7 +239,7 @@ def open_one(nodes: Sequence[Node], gateway: Gateway, draw: random.Random, now: 
 
 
 def main() -> None:
-    """Open, hold and close connections until the time is over; print how many of each kind there were."""
+    """Open, hold and close connections until the time is over; print how many there were of each kind."""
     seconds, most, url, directories = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4:]
     nodes = [Node(Path(directory)) for directory in directories]
     gateway = Gateway(url)
@@ -256,7 +256,7 @@ def main() -> None:
             if one.kind in SLOW:
                 one.sip()
         if len(held) < most:
-            with contextlib.suppress(OSError):  # Refused, reset, frozen: all of that is as it should be.
+            with contextlib.suppress(OSError):  # Refused, reset, frozen: all of these are expected.
                 held.append(open_one(nodes, gateway, draw, now))
                 counts[held[-1].kind] += 1
     print(counts, flush=True)

@@ -1,8 +1,9 @@
-"""The library in a warm process: reads questions as lines of JSON on stdin, answers them one by one on stdout.
+"""The library in a warm process: takes requests as lines of JSON on stdin, and answers each on stdout.
 
-    python -m perf.systems.library CLIENT_DIRECTORY SERVERS CODEC [OPTION...]
+python -m perf.systems.library CLIENT_DIRECTORY SERVERS CODEC [OPTION...]
 
-The options are those of perf.systems.engine_options. The first line that it prints says that it is connected to that many servers. It ends with its stdin.
+The options are those of perf.systems.engine_options. The first output line says that it is connected to SERVERS
+servers. It ends with its stdin.
 """
 
 from __future__ import annotations
@@ -38,18 +39,18 @@ ANSWERS: Mapping[str, Callable[..., Awaitable[Any]]] = {
     "add": add_children,
     "list": list_children,
 }
-"""What can be asked; each takes the client, an observer, and the parts of one item."""
+"""The supported requests; each takes the client, an observer, and the parts of one item."""
 
 
 @define
 class Server:
-    """Answers questions, and keeps the events of the last one until they are asked for."""
+    """Answers requests, and keeps the events of the last one until they are requested."""
 
     client: Client
     log: EventLog
 
     async def answer(self, question: Mapping[str, Any]) -> list[Any]:
-        """What a question asks for, item by item."""
+        """The results of a request, item by item."""
         if question["what"] == "trace":
             return [self.log.requests, self.log.to_json()]
         do, log = ANSWERS[question["what"]], EventLog()
@@ -64,7 +65,7 @@ class Server:
 async def answer_all(
     one: Callable[[Sequence[Any]], Awaitable[Any]], items: list[list[Any]], concurrency: int
 ) -> list[Any]:
-    """The answers to all items in order, at most `at_once` at a time."""
+    """The results of all items in order, computed `concurrency` at a time."""
     results: list[Any] = [None] * len(items)
     waiting = iter(enumerate(items))
 
@@ -83,7 +84,7 @@ async def answer_all(
 
 
 async def serve(directory: Path, servers: int, runtime: Runtime, reactor: Any) -> None:  # noqa: ANN401 - Twisted's
-    """Answer questions until there are no more."""
+    """Answer requests until the input ends."""
     client = Client(open_directory(directory), runtime, reactor)
     try:
         await wait_for_servers(client, servers, READY_S, lambda: None)
@@ -100,7 +101,7 @@ async def serve(directory: Path, servers: int, runtime: Runtime, reactor: Any) -
 
 
 async def answer_beside(server: Server, question: Mapping[str, Any]) -> None:
-    """Answer a question; one that has a number beside others, with the number in the answer."""
+    """Answer a request; a numbered one runs beside others, and its answer has the number."""
     number = {"number": question["number"]} if "number" in question else {}
     try:
         tell(results=await server.answer(question), **number)
@@ -109,7 +110,7 @@ async def answer_beside(server: Server, question: Mapping[str, Any]) -> None:
 
 
 def read_line(reactor: Any) -> Deferred[bytes]:  # noqa: ANN401 - Twisted's
-    """The next line of stdin, read on a thread of its own; empty at its end."""
+    """The next line of stdin, read on a separate thread; empty at its end."""
     line: Deferred[bytes] = Deferred()
 
     def wait() -> None:
@@ -120,12 +121,12 @@ def read_line(reactor: Any) -> Deferred[bytes]:  # noqa: ANN401 - Twisted's
 
 
 def tell(**answer: str | int | list[Any]) -> None:
-    """One line on stdout, at once."""
+    """Write one line to stdout and flush it."""
     print(json.dumps(answer), flush=True)
 
 
 def main() -> None:
-    """Serve, then end."""
+    """Serve until the input ends."""
     reactor = cast(Any, global_reactor)
     directory, servers = Path(sys.argv[1]), int(sys.argv[2])
     if sys.argv[3] == "zfec":

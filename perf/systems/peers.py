@@ -1,7 +1,7 @@
-"""Peers as systems: programs that are no grid, run as their users run them.
+"""Peers as systems: programs other than grids, run as their users run them.
 
-One file goes by one command. Several go as one folder, by one command, with the concurrency that the program has by itself:
-so do its users. What an encoding says means nothing to a peer, and a capability is the name of a file.
+A single file takes one command. Several files form a folder, which one command moves with the program's own
+concurrency, as its users would. Encodings mean nothing to a peer, and a capability is a file's name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def make_peer(text: str, label: Label) -> PeerSystem:
-    """The system of a label of perf.campaigns.labels.PEERS, not started; ValueError says what is not installed."""
+    """The system of a label in perf.campaigns.labels.PEERS, not started; ValueError if it is not installed."""
     peer = make(text)
     try:
         peer.versions()
@@ -40,7 +40,7 @@ def make_peer(text: str, label: Label) -> PeerSystem:
 
 
 class PeerSystem:
-    """A peer under the port that campaigns drive."""
+    """A peer behind the interface of campaigns."""
 
     def __init__(self, peer: Peer) -> None:
         self.label = peer.label
@@ -49,7 +49,7 @@ class PeerSystem:
         self._idle_rss = 0
 
     def start(self, root: Path, servers: int, encodings: Sequence[Encoding], placement: Placement) -> None:
-        """Bring up its server on the first server host, however many storage nodes a grid would have."""
+        """Start its server on the first server host, regardless of a grid's number of storage nodes."""
         self._peer.start(root, placement)
         self._idle_rss = resident(self._peer.client_pids)
 
@@ -58,7 +58,7 @@ class PeerSystem:
         self._peer.stop()
 
     def capabilities(self, encoding: Encoding) -> Capabilities:
-        """What the peer says of itself."""
+        """The peer's own description."""
         said = self._peer.properties
         return Capabilities(
             expansion=said.expansion,
@@ -71,14 +71,14 @@ class PeerSystem:
         )
 
     def refuses(self, load: Load, client: str) -> str:
-        """Peers store whole files, and nothing else."""
+        """Peers store only whole files."""
         if load.scenario != "put-get" or load.format != "chk":
             return "it stores whole files and nothing else"
         wanted = "warm" if self._peer.stays else "cli"
         return "" if client == wanted else f"it has only the client `{wanted}`"
 
     def members(self) -> Sequence[Member]:
-        """Its server, and a client that stays."""
+        """Its server, and a permanent client."""
         clients = [Member(role="client", name=self.label, pid=pid) for pid in self._peer.client_pids]
         servers = enumerate(self._peer.server_pids)
         return [*clients, *(Member(role="server", name=self.label, pid=pid, index=index) for index, pid in servers)]
@@ -121,16 +121,16 @@ class PeerSystem:
         return usage
 
     def ask(self, encoding: Encoding, operation: Callable[[WarmClient], T], client: str = "warm") -> tuple[T, Usage]:
-        """A peer is asked for files only."""
+        """Refuse: peers support only files."""
         raise NotOfferedError(f"{self.label} stores whole files and nothing else")
 
     def server_cpus_s(self) -> list[float]:
-        """Processor seconds of its server and of the children that it reaped; nothing where there is no server."""
+        """Processor seconds of its server, including reaped children; empty without a server."""
         used = [server_use(pid) for pid in self._peer.server_pids]
         return [one.user_s + one.system_s for one in used] or [0.0]
 
     def server_peaks(self) -> list[int]:
-        """Bytes that its server has held at its peak."""
+        """Its server's peak memory in bytes."""
         return [server_use(pid).peak_rss for pid in self._peer.server_pids] or [0]
 
     def _measured(self, operation: Callable[[], Cost]) -> Usage:
@@ -150,12 +150,12 @@ class PeerSystem:
 def _link(source: Path, name: Path) -> None:
     try:
         os.link(source, name)
-    except OSError:  # Another file system.
+    except OSError:  # On another file system.
         shutil.copyfile(source, name)
 
 
 def make_system(text: str) -> System:
-    """The system that a label names; ValueError if there is none."""
+    """The system of a label; ValueError if there is none."""
     label = parse_label(text)
     transport: Transport = "foolscap" if label.base.endswith("@foolscap") else "http"
     if label.is_peer:

@@ -1,12 +1,12 @@
-"""What all systems have in common: ten server processes, a warm client, a command line, and how they are measured.
+"""Common parts of all systems: ten server processes, a warm client, a command line, and how they are measured.
 
-Both kinds of client read their source from a file and write what they get to a file, in either system:
+All clients read their source from a file and write their result to a file, in every system:
 
-- `warm`: a client process that runs already and has its connections. Timed from the moment the harness asks it until
-  the harness has the cap, or the whole file is written.
-- `gateway`: the web gateway of a client node that is connected, asked over HTTP; 1.20's warm client is that.
-- `cli`: a command line, timed from before the process is made until it has ended. What a gateway behind it spends is
-  added to the client's processor seconds and memory.
+- `warm`: a client process that is already running and connected. Timed from the harness's request until the harness has
+  the capability, or the whole file is written.
+- `gateway`: the web gateway of a connected client node, over HTTP; this is 1.20's warm client.
+- `cli`: a command line, timed from before its process starts until it has ended. The usage of a gateway behind it is added
+  to the client's processor seconds and memory.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @frozen
 class _Warm:
-    """A warm client. idle: bytes that it held when nothing had been asked of it yet."""
+    """A warm client. idle: bytes it held before its first request."""
 
     client: WarmClient
     idle: int
@@ -43,7 +43,7 @@ class _Warm:
 
 @define(kw_only=True)
 class _Clients:
-    """Those of one encoding. gateway: started when it is first asked for."""
+    """The clients of one encoding. gateway: started on first use."""
 
     settings: ClientSettings
     warm: _Warm
@@ -65,9 +65,9 @@ class ProcessSystem(ABC):
         durability: Durability = "full",
         program: str = "",
     ) -> None:
-        """label: what records call it. transport: which one all nodes use. plaintext_reads: reads in the clear.
+        """label: its name in records. transport: of all nodes. plaintext_reads: unencrypted reads.
 
-        program: the `grid` of nodes and commands; the installed one if not given.
+        program: the `grid` of nodes and commands; the installed one by default.
         """
         self.label = label
         self._transport: Transport = transport
@@ -79,10 +79,10 @@ class ProcessSystem(ABC):
 
     @abstractmethod
     def start_clients(self, grid: ProcessGrid, settings: ClientSettings) -> tuple[WarmClient, CommandLine]:
-        """Both clients, connected to every server."""
+        """Start both clients, connected to every server."""
 
     def start_gateway(self, grid: ProcessGrid, settings: ClientSettings, warm: WarmClient) -> WarmClient:
-        """A web gateway, connected to every server: the warm client itself, where that is one."""
+        """A web gateway, connected to every server; the warm client itself, if it is one."""
         return warm
 
     @abstractmethod
@@ -91,10 +91,10 @@ class ProcessSystem(ABC):
 
     @abstractmethod
     def versions(self) -> Mapping[str, str]:
-        """Of the programs that run."""
+        """The versions of the programs."""
 
     def capabilities(self, encoding: Encoding) -> Capabilities:
-        """Those of either program: only durability differs."""
+        """Those of both programs, which differ only in durability."""
         return Capabilities(
             expansion=encoding.total / encoding.needed,
             encrypts="server",
@@ -105,7 +105,7 @@ class ProcessSystem(ABC):
         )
 
     def refuses(self, load: Load, client: str) -> str:
-        """Commands do single files only; warm clients and gateways do everything."""
+        """Commands support only single files; warm clients and gateways support everything."""
         return "" if client != "cli" or load.suits_commands else "one command puts or gets one immutable file"
 
     def members(self) -> Sequence[Member]:
@@ -128,19 +128,19 @@ class ProcessSystem(ABC):
         return [*clients.values(), *servers, *others]
 
     def start(self, root: Path, servers: int, encodings: Sequence[Encoding], placement: Placement) -> None:
-        """Bring up a fresh grid of this kind of node, and clients for each encoding."""
+        """Start a fresh grid of this kind of node, and clients for each encoding."""
         self._grid = self._make_grid(root, servers, placement)
         self._start_all(encodings)
 
     def join(self, root: Path, introducer_furl: str, servers: int, encodings: Sequence[Encoding]) -> None:
-        """Bring up clients alone, of a grid that runs elsewhere and has that many servers."""
+        """Start only clients, of a grid that runs elsewhere with this many servers."""
         self._grid = self._make_grid(root, 0, Placement())
         self._grid.join(introducer_furl, servers)
         self._start_all(encodings)
 
     @property
     def node_settings(self) -> NodeSettings:
-        """What its storage nodes are, for one that starts them elsewhere: without introducer and address."""
+        """The settings of its storage nodes, without introducer and address, for starting them elsewhere."""
         return NodeSettings(
             kind=self.kind,
             role="storage",
@@ -190,7 +190,7 @@ class ProcessSystem(ABC):
     def put(
         self, client: str, encoding: Encoding, sources: Sequence[Path], concurrency: int, format: Format = "chk"
     ) -> tuple[Sequence[str], Usage]:
-        """Upload the files; from the command line only one, and immutable."""
+        """Upload the files; a command line supports only one immutable file."""
         if client != "cli":
             return self.ask(encoding, lambda warm: warm.put(sources, concurrency, format), client)
         (source,) = sources
@@ -202,7 +202,7 @@ class ProcessSystem(ABC):
         return [answer.read_text().strip()], usage
 
     def get(self, client: str, encoding: Encoding, fetches: Sequence[Fetch], concurrency: int) -> Usage:
-        """Download to the files; from the command line only one, and whole."""
+        """Download to the files; a command line supports only one whole file."""
         if client != "cli":
             firsts, usage = self.ask(encoding, lambda warm: warm.get(fetches, concurrency), client)
             return evolve(usage, first_byte_s=median(firsts))
@@ -213,7 +213,7 @@ class ProcessSystem(ABC):
         return self._run(commands.get(fetch.cap, fetch.target), fetch.target.with_suffix(".out"), commands.pids)
 
     def ask(self, encoding: Encoding, operation: Callable[[WarmClient], T], client: str = "warm") -> tuple[T, Usage]:
-        """Measure what is asked of a warm client, or of the gateway."""
+        """Measure an operation of a warm client or the gateway."""
         found = self._warm(client, encoding)
         warm = found.client
         result, usage = _measure(warm.pids, lambda: operation(warm), warm.ports)
@@ -224,7 +224,7 @@ class ProcessSystem(ABC):
         return [cpu_seconds([node.pid]) for node in self._need(self._grid).storage]
 
     def server_peaks(self) -> list[int]:
-        """Bytes that each storage node has held at its peak."""
+        """The peak memory of each storage node in bytes."""
         return [peak_resident(node.pid) for node in self._need(self._grid).storage]
 
     def _run(self, command: list[str], output: Path, pids: Sequence[int]) -> Usage:

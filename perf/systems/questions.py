@@ -1,7 +1,7 @@
-"""What the warm process does with Grid's library: one coroutine for each thing that can be asked of files.
+"""The warm process's operations with Grid's library, one coroutine for each.
 
-Every question opens what it names anew, so that nothing is remembered from an earlier one: a gateway that has just been
-asked of the same file would know more.
+Every request opens its object anew, so nothing is remembered from an earlier one; a gateway that just served the same
+file would know more.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from perf.campaigns.campaign import Format
 
 
 class TimedSink:
-    """A sink that remembers when the first bytes came."""
+    """A sink that records when its first bytes arrived."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -42,7 +42,7 @@ class TimedSink:
 
 
 async def put_one(client: Client, observer: Observer, path: str, format: Format) -> str:
-    """The cap of the file, put."""
+    """Store the file and return its capability."""
     with Path(path).open("rb") as file:
         source = FileSource(file, client.runtime.cpu)
         grid = client.grid(await client.servers(), observer)
@@ -52,7 +52,7 @@ async def put_one(client: Client, observer: Observer, path: str, format: Format)
 
 
 async def get_one(client: Client, observer: Observer, text: str, path: str, offset: int, length: int | None) -> float:
-    """Read the range, or the file, to the path; the seconds until its first byte was there."""
+    """Read a range or the whole file to the path; return the seconds until its first byte."""
     started = time.perf_counter()
     cap = known_cap(text)
     with _opened(path) as descriptor:
@@ -65,7 +65,7 @@ async def get_one(client: Client, observer: Observer, text: str, path: str, offs
 
 
 async def overwrite(client: Client, observer: Observer, text: str, offset: int, path: str) -> None:
-    """Put the bytes of the file at the path in the place of those of a mutable file."""
+    """Overwrite bytes of a mutable file with those of the file at the path."""
     data = Path(path).read_bytes()
     await (await open_mutable(client, observer, known_cap(text))).update(offset, data)
 
@@ -76,7 +76,7 @@ async def open_mutable(client: Client, observer: Observer, cap: KnownCap) -> Mut
 
 
 def known_cap(text: str) -> KnownCap:
-    """The cap; ValueError if it is of no known kind."""
+    """Parse a capability; ValueError if its kind is unknown."""
     cap = parse_cap(text)
     if isinstance(cap, UnknownCap):
         raise ValueError("not a cap of a kind that is known")
@@ -93,14 +93,14 @@ def _opened(path: str) -> Iterator[int]:
 
 
 async def make_directory(client: Client, observer: Observer) -> str:
-    """The write cap of a new empty directory."""
+    """Create an empty directory and return its write capability."""
     return (await (await _store(client, observer)).create_directory()).to_string()
 
 
 async def add_children(
     client: Client, observer: Observer, text: str, children: Sequence[Sequence[str]], at_once: bool
 ) -> None:
-    """Link children, of name and cap, to a directory: all in one change, or each by a change of its own."""
+    """Link children, as (name, capability), to a directory: in one change, or in one each."""
     directory = await _open(client, observer, text)
     edits = [SetChild(name, known_cap(cap)) for name, cap in children]
     for change in [edits] if at_once else [[edit] for edit in edits]:

@@ -1,8 +1,8 @@
-"""A storage node of Grid that stops answering chosen kinds of messages while its file `stalled` names them.
+"""A storage node of Grid that does not answer those kinds of messages that its file `stalled` names.
 
-`python -m perf.systems.stalling_node DIR`, in place of `grid run DIR`. A stalled call is carried out once the file no longer
-names it, so that a server is whole again after its fault; all others are served at once. The names are those of the port's
-methods, one a line, or `*`.
+`python -m perf.systems.stalling_node DIR` replaces `grid run DIR`. A stalled call is carried out once the file no
+longer names it, so the server recovers after its fault; all others are served at once. Names are those of the port's
+methods, one per line, or `*`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ UPLOAD_KINDS = ("write", "close")
 
 
 def stall(owner: type, name: str, names: Path) -> None:
-    """Have that method wait while the file names it."""
+    """Make this method wait while the file names it."""
     method = getattr(owner, name)
 
     async def stalling(self: object, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever the method takes
@@ -57,7 +57,7 @@ def _pause() -> Deferred[None]:
 
 
 def run(directory: str) -> int:
-    """Run the node; its exit status."""
+    """Run the node; return its exit status."""
     names = Path(directory) / STALLED_FILE
     for kind in SERVER_KINDS:
         stall(StorageService, kind, names)

@@ -1,4 +1,4 @@
-"""The real Tahoe-LAFS 1.20: storage nodes, an introducer, and a client node with its web gateway."""
+"""Tahoe-LAFS 1.20 as a system: storage nodes, an introducer, and a client node with its web gateway."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from perf.systems.processes import ProcessSystem
 
 @frozen
 class TahoeCommands:
-    """`tahoe put` and `tahoe get`, through the gateway that runs already, as 1.20 needs it."""
+    """`tahoe put` and `tahoe get`, through the running gateway that 1.20 requires."""
 
     client: TahoeClient
 
@@ -44,14 +44,14 @@ class TahoeSystem(ProcessSystem):
         super().__init__(label, transport, durability="none")
 
     def versions(self) -> Mapping[str, str]:
-        """As the program says it."""
+        """The version that the program reports."""
         return {"tahoe": run_command([tahoe_executable(), "--version"]).decode().strip().removeprefix("tahoe-lafs/")}
 
     def start_clients(self, grid: ProcessGrid, settings: ClientSettings) -> tuple[WarmClient, CommandLine]:
-        """One client node serves both; its gateway is the warm client."""
+        """One client node for both; its gateway is the warm client."""
         client = grid.add_client(settings)
         assert isinstance(client, TahoeClient)
         return HttpGateway(client), TahoeCommands(client)
 
     def stop_clients(self) -> None:
-        """Nothing: they are nodes of the grid, which stops them."""
+        """Do nothing: they are nodes of the grid, which stops them."""

@@ -1,1 +1,1 @@
-"""Workloads: the same work for grids and peers, many files by many clients at a time, and what was found."""
+"""Workloads: the same work for grids and peers, with many files and clients at a time."""

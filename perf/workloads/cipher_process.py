@@ -1,7 +1,8 @@
-"""What ciphers, hashes, coding and TLS reach on one core, printed as JSON: a process of its own, whose environment decides
-which instructions OpenSSL uses.
+"""Measures ciphers, hashes, coding and TLS on one core, and prints JSON.
 
-    python -m perf.workloads.cipher_process [SECONDS]
+python -m perf.workloads.cipher_process [SECONDS]
+
+A separate process, whose environment decides which instructions OpenSSL uses.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ SUITES = (
 
 
 def measure(moment_s: float) -> dict[str, float]:
-    """Name -> MB/s of plaintext on one core."""
+    """MB/s of plaintext on one core, by name."""
     return {name: round(_rate(once, moment_s), 1) for name, once in _kernels()}
 
 
@@ -77,7 +78,7 @@ def _pycryptodome(data: bytes) -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def _tls(suite: str, data: bytes) -> Callable[[], object]:
-    """Both ends of one connection in memory: what is encrypted is decrypted too, and counts once."""
+    """Both ends of a connection in memory: data is encrypted and decrypted, but counts once."""
     with tempfile.TemporaryDirectory(prefix="grid-ciphers-") as folder:
         server, client = _contexts(Path(folder) / "key.pem", suite)
     up, down = ssl.MemoryBIO(), ssl.MemoryBIO()

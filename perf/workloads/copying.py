@@ -1,4 +1,4 @@
-"""Many files by many clients: modes of concurrency with a line for each file, and how many streams are enough."""
+"""Many files by many clients: modes of concurrency with a line for each file, and how many streams suffice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from perf.workloads.verifying import digests, verified
 
 
 def copy_modes(settings: Workload, work: Path, table: Table) -> None:
-    """A command, or a question to a process that stays, for each file; each mode up and down, without warm-up and with."""
+    """Use a command, or a request to a permanent process, per file; each mode up and down, with and without warm-up."""
     for run, peer in each_subject(settings, work, table):
         for name in settings.sets:
             sizes = sizes_of(name, settings.seed or 0)
@@ -48,7 +48,7 @@ def _by_one_command(
     sizes: Sequence[int],
     factors: dict[str, Factor],
 ) -> None:
-    """One `grid cp` for all files, with the number of jobs at a time; a command cannot start its files by the clock."""
+    """One `grid cp` for all files with this number of jobs; a command cannot start its files by the clock."""
     run, peer = place
     if plan.is_open:
         table.leave_out(peer.label, "one command starts all its files as soon as it can: it has no staccato")
@@ -69,7 +69,7 @@ def _by_one_command(
 
 
 def streams(settings: Workload, work: Path, table: Table) -> None:
-    """The same files by 1, 2, 4, ... jobs at a time; how many are enough."""
+    """Move the same files with 1, 2, 4, ... parallel jobs, to find how many suffice."""
     for run, peer in each_subject(settings, work, table):
         for name in settings.sets:
             sizes = sizes_of(name, settings.seed or 0)
@@ -81,7 +81,7 @@ def streams(settings: Workload, work: Path, table: Table) -> None:
 
 
 def sizes_of(name: str, seed: int) -> list[int]:
-    """The sizes of the files of a set."""
+    """The sizes of a set's files."""
     if name == IMAGES:
         return image_sizes(seed=seed)
     size, count = parse_set(name)

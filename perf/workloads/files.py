@@ -1,4 +1,4 @@
-"""Files to work with: sizes fitted to published figures, and contents that no tool can compress or has seen before."""
+"""Test files: sizes fitted to published figures, and new, incompressible contents."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 from perf.campaigns.arrivals import IMAGES
 
 COUNT = 100
-"""Of the published JPEG 2000 files."""
+"""The number of published JPEG 2000 files."""
 
 PIECE = 1 << 20
 
 
 def image_sizes(count: int = COUNT, seed: int = 0) -> list[int]:
-    """Sizes in a random order, whose least, greatest and mean are exactly the published ones; ValueError of too few."""
+    """Sizes in random order with exactly the published least, greatest and mean; ValueError for too few."""
     return IMAGES.sizes(count, seed)
 
 
 def make_files(folder: Path, sizes: Sequence[int], seed: str) -> list[Path]:
-    """Make the folder with a file of each size; the same seed gives the same bytes."""
+    """Create the folder with a file of each size; the same seed gives the same bytes."""
     folder.mkdir(parents=True)
     paths = []
     for number, size in enumerate(sizes):

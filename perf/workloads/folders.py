@@ -1,4 +1,4 @@
-"""Folders in one go: test sets of many sizes, tiny files in four ways, and the options of transfer programs."""
+"""Whole folders: test sets of many sizes, tiny files in four ways, and options of transfer programs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLD: dict[str, Factor] = {"cache": "cold"}
 
 
 def size_count(settings: Workload, work: Path, table: Table) -> None:
-    """Each set up and down by one command, as its users give it, from a cache that holds no page of the files where that can be."""
+    """Each set up and down by one command, as users would run it, from a cold cache where possible."""
     for run, peer in each_subject(settings, work, table):
         for name in settings.sets:
             for _ in table.once(run, peer.label, {"files": name}):
@@ -51,7 +51,7 @@ def _folder_up_and_down(settings: Workload, work: Path, table: Table, place: tup
 
 
 def tiny_files(settings: Workload, work: Path, table: Table) -> None:
-    """The same files one by one, together, and as one archive: what a file costs and what a byte."""
+    """The same files one by one, together, and as one archive: the cost per file and per byte."""
     for run, peer in each_subject(settings, work, table):
         for name in settings.sets:
             for _ in table.once(run, peer.label, {"files": name}):
@@ -85,7 +85,7 @@ def _tiny(work: Path, table: Table, place: tuple[int, str], peer: Peer, paths: S
 
 
 def _put_packed(peer: Peer, paths: Sequence[Path], archive: Path, name: str) -> Cost:
-    """The archive made and stored: both belong to what it costs."""
+    """Create and store the archive; both count."""
     started = time.perf_counter()
     if archive.suffix == ".tar":
         with tarfile.open(archive, "w") as tar:
@@ -100,7 +100,7 @@ def _put_packed(peer: Peer, paths: Sequence[Path], archive: Path, name: str) -> 
 
 
 def forget_pages(folder: Path) -> None:
-    """Write the files of a folder to the disk, and take them out of the page cache: no other file is touched."""
+    """Write a folder's files to the disk, and evict only them from the page cache."""
     for path in folder.iterdir():
         with path.open("rb") as file:
             os.fsync(file.fileno())

@@ -1,4 +1,4 @@
-"""How cost grows: more clients at the same grid, more storage nodes; and what servers that fail cost each operation."""
+"""How cost grows with clients and storage nodes, and what failing servers cost each operation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from perf.workloads.verifying import digests, verified
 
 
 def scale(settings: Workload, work: Path, table: Table) -> None:
-    """The same files put and got by 1, 2, ... clients, each a node of its own, on grids of more and more storage nodes."""
+    """Put and get the same files with 1, 2, ... clients, each a separate node, on grids of increasing size."""
     for run in range(settings.runs):
         for label in settings.systems:
             for nodes in settings.nodes:
@@ -47,7 +47,7 @@ def _with_clients(settings: Workload, work: Path, table: Table, place: tuple[int
 def _by_clients(
     settings: Workload, work: Path, table: Table, place: tuple[int, GridPeer], files: str, factors: dict[str, Factor]
 ) -> None:
-    """Every client has one file under way; the sets are the same however many there are."""
+    """Every client moves one file at a time; the sets do not depend on the number of clients."""
     run, peer = place
     clients = int(factors["clients"])
     size, count = parse_set(files)
@@ -76,7 +76,7 @@ def _by_clients(
 
 
 def faults(settings: Workload, work: Path, table: Table) -> None:
-    """Every operation of a running gateway and of commands, with no fault and with servers silent and gone."""
+    """Every operation of a running gateway and of commands, without faults and with servers silent or gone."""
     for run in range(settings.runs):
         for label in settings.systems:
             for _ in table.once(run, label, {}):

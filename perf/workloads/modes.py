@@ -1,4 +1,4 @@
-"""Carries out many transfers on a schedule of perf.campaigns.arrivals: as many at a time as it says, or by the clock."""
+"""Carries out many transfers on a schedule of perf.campaigns.arrivals: with limited concurrency, or by the clock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perf.campaigns.arrivals import Schedule
 
 @frozen(kw_only=True)
 class Transfer:
-    """How one transfer went, in seconds from the start of the run. due_s: when it was meant to start. error: "" if it went well."""
+    """One transfer's times in seconds from the start of the run. due_s: the scheduled start. error: "" on success."""
 
     index: int
     due_s: float
@@ -24,14 +24,14 @@ class Transfer:
 
     @property
     def seconds(self) -> float:
-        """What a user waited: from the time it was meant to start."""
+        """The time a user waited: from the scheduled start."""
         return self.ended_s - self.due_s
 
 
 def run_schedule(plan: Schedule, operation: Callable[[int], object]) -> list[Transfer]:
-    """Carry out all transfers, in threads; how each went, in their order. A transfer that raises has failed, and others go on.
+    """Carry out all transfers in threads; return their results in order. A transfer that raises counts as failed.
 
-    operation: does the transfer with this index. In a closed loop a transfer is due when a worker is free for it.
+    operation: performs the transfer with this index. In a closed loop, a transfer is due when a worker is free for it.
     """
     gate = threading.Barrier(len(plan.due_s) + 1) if plan.fresh else None
     over = threading.Event()
@@ -62,14 +62,14 @@ def run_schedule(plan: Schedule, operation: Callable[[int], object]) -> list[Tra
             gate.wait()
         try:
             return [future.result() for future in waiting]
-        except BaseException:  # Ctrl-C: whatever has not begun never does.
+        except BaseException:  # Ctrl-C: whatever has not started never does.
             over.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
 def summarize(transfers: Sequence[Transfer]) -> tuple[float, float, float, float]:
-    """Least, mean and greatest seconds of the transfers that went well, and the seconds of the whole run; zeros of none."""
+    """Least, mean and greatest seconds of successful transfers, and the run's duration; zeros if there are none."""
     took = [transfer.seconds for transfer in transfers if not transfer.error]
     total = max((transfer.ended_s for transfer in transfers), default=0.0)
     return (min(took), sum(took) / len(took), max(took), total) if took else (0.0, 0.0, 0.0, total)

@@ -1,4 +1,4 @@
-"""Ciphers on this processor, with its instructions for AES and without them."""
+"""Ciphers on this processor, with and without its AES instructions."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from perf.processes.node_process import child_environment
 from perf.workloads.rows import Table, blank
 
 WITHOUT_AES = "~0x200000200000000:~0x60000000000"
-"""OPENSSL_ia32cap: no AES-NI and PCLMULQDQ, and none of their wide forms. Only OpenSSL heeds it, on x86 alone."""
+"""OPENSSL_ia32cap without AES-NI, PCLMULQDQ and their wide forms. Only OpenSSL on x86 obeys it."""
 
 PIECE = 1 << 20
 
 
 PROCESSORS = {"processor": {}, "processor without AES instructions": {"OPENSSL_ia32cap": WITHOUT_AES}}
-"""System -> variables of its process."""
+"""Environment variables of each system's process."""
 
 
 def ciphers_micro(settings: Workload, work: Path, table: Table) -> None:
-    """A process with the instructions, and one without, in turn; a sample for each kernel."""
+    """Alternate a process with the instructions and one without; a sample per kernel."""
     for run in range(settings.runs):
         for system, variables in PROCESSORS.items():
             for _ in table.once(run, system, {}):

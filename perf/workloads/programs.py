@@ -1,4 +1,4 @@
-"""One program with many of its options: every cipher of OpenSSH both ways; transfers, chunks and threads of rclone and Grid."""
+"""Single programs with many options: every cipher of OpenSSH; transfers, chunks and threads of rclone and Grid."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ REFUSABLE = "put to a server as it comes"
 
 
 def with_ciphers(settings: Workload) -> Workload:
-    """The workload with a system for each cipher; MissingPeerError where there is no ssh."""
+    """The workload with a system per cipher; MissingPeerError without ssh."""
     chosen = settings.ciphers or tuple(ciphers(find_program("ssh").path))
     labels = [f"{base}+cipher={cipher.removesuffix('@openssh.com')}" for cipher in chosen for base in settings.systems]
     return evolve(settings, systems=labels)
 
 
 def scp_ciphers(settings: Workload, work: Path, table: Table) -> None:
-    """Every cipher, over each protocol, up and down; what the server refuses by default is a sample that says so.
+    """Every cipher over each protocol, up and down; a cipher that the server refuses by default yields a sample that
+    says so.
 
-    settings: of `with_ciphers`.
+    settings: from `with_ciphers`.
     """
     for run, peer in each_subject(settings, work, table):
         for name in settings.sets:
@@ -54,7 +55,8 @@ def scp_ciphers(settings: Workload, work: Path, table: Table) -> None:
 
 
 def transfer_modes(settings: Workload, work: Path, table: Table) -> None:
-    """Rclone and `grid transfer`: one stream for each file or chunks of it, sizes of chunks, transfers at a time, threads for each."""
+    """Compare rclone and `grid transfer`: single streams and chunks, chunk sizes, transfers at a time, threads of each.
+    """
     for run, peer in each_subject(settings, work, table):
         assert isinstance(peer, Rclone | GridPeer)
         words = _rclone_words if isinstance(peer, Rclone) else _transfer_words
@@ -115,7 +117,7 @@ def _transfer_words(chunk: int | None, transfers: int, threads: int) -> tuple[st
 
 
 def _refusals(work: Path, table: Table, labels: Sequence[str]) -> None:
-    """One small file by each cipher to a server that takes only what it takes by default."""
+    """Send one small file with each cipher to a server that accepts only its default ones."""
     (source,) = make_files(work / "small", [1000], "refusals")
     try:
         for number, label in enumerate(labels):

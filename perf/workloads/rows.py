@@ -1,4 +1,4 @@
-"""What operations of a workload took, as samples of a record, with the processor seconds of both sides. Failures are samples too."""
+"""Turns a workload's operations into samples, with the processor seconds of both sides. Failures are samples too."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from perf.workloads.modes import Transfer
 
 @frozen(kw_only=True)
 class Begun:
-    """What a record holds already. done: keys of work. orders: of each run, of the next sample."""
+    """What a record contains already. done: keys of work. orders: next order of each run."""
 
     done: Collection[str] = ()
     orders: Mapping[int, int] = field(factory=dict)
 
 
 class Table:
-    """The samples of one run of a workload, each in the record at once, and those so far."""
+    """The samples of one run of a workload, each written to the record at once."""
 
     def __init__(
         self,
@@ -40,9 +40,9 @@ class Table:
         stack: ExitStack,
         begun: Begun | None = None,
     ) -> None:
-        """tell: hears a line for each sample. environment: goes into keys. stack: ends what is running, however the run ends.
+        """tell: receives a line per sample. environment: part of the keys. stack: ends what is running in any event.
 
-        place: factors of all that is added, such as the site.
+        place: factors of all added samples, such as the site.
         """
         begun = begun or Begun()
         self.stack = stack
@@ -54,9 +54,9 @@ class Table:
         self.place: Mapping[str, Factor] = {}
 
     def once(self, run: int, system: str, factors: Mapping[str, object]) -> Iterator[None]:
-        """One turn of a loop for this work; none if it was done to its end before an interruption.
+        """Yield once for this work, unless it was completed before an interruption.
 
-        The samples that are added meanwhile have its key.
+        Samples added meanwhile get its key.
         """
         key = key_of({"run": run, "system": system, **self.place, **factors}, self._environment)
         if key in self._done:
@@ -67,7 +67,7 @@ class Table:
         self._key = outer
 
     def add(self, sample: Sample) -> None:
-        """Append one, with the factors of the place where it was taken."""
+        """Add a sample, with the factors of the current place."""
         sample = evolve(sample, factors={**self.place, **sample.factors})
         sample = evolve(sample, order=self._orders[sample.run], key=self._key)
         self._orders[sample.run] += 1
@@ -80,17 +80,17 @@ class Table:
         self._tell(f"run {sample.run + 1} {sample.system} {work}: {shown}")
 
     def found(self, run: int, site: str, found: Mapping[str, Any]) -> None:
-        """Append what was measured of a site before anything used it."""
+        """Add the measurements of a site before its use."""
         self._writer.write_site(SiteFound(run=run, site=site, found=found))
 
     def leave_out(self, system: str, reason: str) -> None:
-        """Append that a system cannot be measured here."""
+        """Record that a system cannot be measured here."""
         self._tell(f"{system} is left out: {reason}")
         self._writer.write_gap(Gap(system=system, work="", reason=reason))
 
 
 class Meter:
-    """What the processes of a peer use inside a `with`, and what the whole machine waited for."""
+    """Measures a peer's processes within a context, and what the whole machine waited for."""
 
     def __init__(self, peer: Peer) -> None:
         self._peer = peer
@@ -108,7 +108,7 @@ class Meter:
         self._sampler.__exit__(None, None, None)
 
     def fill(self, sample: Sample, costs: Sequence[Cost]) -> Sample:
-        """The sample with what was used: by commands as they say, by processes that stay as the kernel does."""
+        """Add the usage to the sample: commands as they report it, permanent processes as the kernel does."""
         self._peer.settle()
         clients, servers = _use(self._peer.client_pids), _each(self._peer.server_pids)
         staying = sum(peak_resident(pid) for pid in self._peer.client_pids)
@@ -138,7 +138,7 @@ class Meter:
 def blank(
     run: int, system: str, scenario: str, factors: Mapping[str, Factor], sizes: Sequence[int], *, parts: int = 0
 ) -> Sample:
-    """A sample of what is about to be done. sizes: of the files. parts: of them, as many as are counted; all if 0."""
+    """A sample of an operation not yet done. sizes: of the files. parts: how many of them count; all if 0."""
     counted = list(sizes)[: parts or len(sizes)]
     known: dict[str, Factor] = {"size": counted[0]} if len(set(counted)) == 1 else {}
     if len(counted) > 1:
@@ -173,7 +173,7 @@ def _each(pids: Sequence[int]) -> list[ServerUse]:
 
 
 def _use(pids: Sequence[int]) -> ServerUse:
-    """Of several processes: seconds added up, the greatest peak."""
+    """Combined usage of several processes: total seconds, and the greatest peak."""
     used = _each(pids)
     return ServerUse(
         user_s=sum(one.user_s for one in used),

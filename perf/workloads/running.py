@@ -1,4 +1,4 @@
-"""Carries out a workload: its driver, with everything that is running ended however it ends."""
+"""Runs a workload's driver, and ends everything it started in any event."""
 
 from __future__ import annotations
 
@@ -65,10 +65,9 @@ def run_workload(
     environment: Mapping[str, Any],
     begun: Begun | None = None,
 ) -> int:
-    """Carry it out, but for what was done before an interruption; how many operations failed. workload: as `prepared` gives it.
+    """Do all work that was not completed before an interruption; return the number of failed operations.
 
-    A cipher that a server refuses is no failure but what was asked.
-
+    A cipher that a server refuses is not a failure, since it is what the workload asks for. workload: from `prepared`.
     directory: exists; everything is made below it.
     """
     with ExitStack() as stack:

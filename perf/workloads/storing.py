@@ -1,4 +1,4 @@
-"""What storing costs a grid beside moving bytes: the same upload again, checks, repair, hashing first, and going on after a break."""
+"""What storing costs beyond moving bytes: repeated uploads, checks, repair, hashing first, and resuming."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from perf.workloads.subjects import each_subject, empty_folder, take, take_many
 from perf.workloads.verifying import digests, verified
 
 PARTLY = 0.5
-"""Of the time of a whole copy: then another one is interrupted."""
+"""The fraction of a complete copy's time after which another is interrupted."""
 
 
 def reverify(settings: Workload, work: Path, table: Table) -> None:
-    """A folder up, the same again, and checks of its files without reading them, by several jobs at a time."""
+    """Upload a folder, upload it again, and check its files without reading them, with several numbers of jobs."""
     for run, peer in each_subject(settings, work, table):
         assert isinstance(peer, GridPeer)
         for files in settings.sets:
@@ -47,7 +47,7 @@ def _reverify(settings: Workload, work: Path, table: Table, place: tuple[int, Gr
 
 
 def repair(settings: Workload, work: Path, table: Table) -> None:
-    """A file whose shares are gone from some servers' disks: the command that repairs it, and its bytes afterwards."""
+    """Remove a file's shares from some servers, repair it with a command, and verify its bytes."""
     for run, peer in each_subject(settings, work, table):
         assert isinstance(peer, GridPeer)
         for files in settings.sets:
@@ -77,7 +77,7 @@ def _repair(settings: Workload, work: Path, table: Table, place: tuple[int, Grid
 
 
 def hashing(settings: Workload, work: Path, table: Table) -> None:
-    """A file by a key that is its hash, which takes a pass over it first, and by a random key."""
+    """Store a file with a convergent key, which takes a pass for its hash first, and with a random key."""
     for run, peer in each_subject(settings, work, table):
         assert isinstance(peer, GridPeer)
         for files in settings.sets:
@@ -95,7 +95,7 @@ def hashing(settings: Workload, work: Path, table: Table) -> None:
 
 
 def chunking(settings: Workload, work: Path, table: Table) -> None:
-    """A folder up by one copy, and by a copy that is interrupted and started again; both come back whole."""
+    """Upload a folder in one copy, and in one that is interrupted and restarted; both must come back complete."""
     for run, peer in each_subject(settings, work, table):
         assert isinstance(peer, GridPeer)
         for files in settings.sets:
@@ -107,7 +107,7 @@ def chunking(settings: Workload, work: Path, table: Table) -> None:
 def _copied(
     settings: Workload, work: Path, table: Table, place: tuple[int, GridPeer], files: str, after_s: float | None
 ) -> float:
-    """Seconds of the copy, which began anew after an interruption if after_s says when that came."""
+    """Seconds of the copy, which restarts after an interruption at after_s, if given."""
     run, peer = place
     size, count = parse_set(files)
     way, sizes = "whole" if after_s is None else "interrupted", [size] * count
@@ -127,7 +127,7 @@ def _copied(
 
 
 def _interrupt(peer: GridPeer, paths: list[Path], name: str, after_s: float) -> None:
-    """Start the copy, and end it as ctrl-C does after some seconds."""
+    """Start the copy, and interrupt it as Ctrl-C does after some seconds."""
     peer.make_folder(name)
     process = subprocess.Popen(peer.copy_command(paths, name), env=peer.environment(), stderr=subprocess.PIPE)
     try:

@@ -1,4 +1,4 @@
-"""What workloads are done with: peers and grids, started one at a time, so that nothing else runs while one is measured."""
+"""The subjects of workloads: peers and grids, started one at a time, so nothing else runs during a measurement."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def make_subject(text: str, servers: int = 10, encoding: Encoding | None = None)
 
 
 def each_subject(settings: Workload, work: Path, table: Table) -> Iterator[tuple[int, Peer]]:
-    """Run and subject, started: all of them in each run, in a seeded random order, at one site after the other.
+    """Yield run and started subject: all of them in each run, in a seeded random order, one site after the other.
 
-    A missing peer is a gap that says why, and so is a site that this machine cannot make.
+    A missing peer is recorded as a gap with its reason, and so is a site that this machine cannot create.
     """
     for run in range(settings.runs):
         for index, site in enumerate(settings.sites):
@@ -67,7 +67,7 @@ def each_subject(settings: Workload, work: Path, table: Table) -> Iterator[tuple
 def _at_site(
     settings: Workload, root: Path, table: Table, run: int, placement: Placement
 ) -> Iterator[tuple[int, Peer]]:
-    """All subjects at a site that is there; grids with each encoding."""
+    """All subjects at an entered site; grids with each encoding."""
     root.mkdir(exist_ok=True)
     site = table.place
     choices = [
@@ -89,7 +89,7 @@ def _at_site(
 
 
 def _warm_up(settings: Workload, root: Path, table: Table, place: tuple[int, Peer]) -> None:
-    """Files put and got before anything is measured: samples that count for nothing."""
+    """Put and get files before measuring; these samples do not count."""
     run, peer = place
     for number in range(settings.warmups):
         (source,) = make_files(root / "warm-up", [WARM_UP_BYTES], f"warm-up/{settings.seed}/{run}/{number}")
@@ -104,7 +104,9 @@ def _warm_up(settings: Workload, root: Path, table: Table, place: tuple[int, Pee
 
 
 def started(peer: Peer, root: Path, run: int, table: Table, placement: Placement | None = None) -> bool:
-    """Start it, to be stopped at the latest when the table's stack ends; False, with a gap or a failure in the table, if it cannot be."""
+    """Start it, to be stopped with the table's stack at the latest; False, with a gap or failure recorded, if that
+    fails.
+    """
     table.stack.callback(peer.stop)
     try:
         peer.start(root, placement)
@@ -120,7 +122,7 @@ def started(peer: Peer, root: Path, run: int, table: Table, placement: Placement
 def take(
     table: Table, sample: Sample, peer: Peer, operation: Callable[P, Cost], *arguments: P.args, **named: P.kwargs
 ) -> Sample:
-    """Measure one operation, which gets the arguments, and add its sample; one that fails as well."""
+    """Measure one operation with these arguments and add its sample, even if it fails."""
     with Meter(peer) as meter:
         cost, error = None, ""
         try:
@@ -153,5 +155,5 @@ def take_many(
 
 
 def empty_folder(path: Path) -> None:
-    """Remove a folder if it is there."""
+    """Remove a folder if it exists."""
     shutil.rmtree(path, ignore_errors=True)

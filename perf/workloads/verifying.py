@@ -1,4 +1,4 @@
-"""What came back is what was sent: compared by SHA-256, after what is timed."""
+"""Verifies returned files by SHA-256, outside the timed part."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perf.workloads.rows import Table
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Name -> SHA-256, of the files in a folder; nothing if it is not there."""
+    """SHA-256 by name of the files in a folder; empty if it does not exist."""
     found = {}
     for path in sorted(folder.iterdir()) if folder.exists() else []:
         with path.open("rb") as file:
@@ -21,7 +21,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def verified(table: Table, sent: Mapping[str, str], back: Mapping[str, str]) -> bool:
-    """Whether they are equal; if not, a sample of its own says which file is not, behind the last one that failed to fail."""
+    """Whether they are equal; if not, add a failed sample that names the first different file."""
     wrong = [name for name in sent if back.get(name) != sent[name]]
     if not wrong:
         return True
