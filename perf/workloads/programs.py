@@ -55,8 +55,7 @@ def scp_ciphers(settings: Workload, work: Path, table: Table) -> None:
 
 
 def transfer_modes(settings: Workload, work: Path, table: Table) -> None:
-    """Compare rclone and `grid transfer`: single streams and chunks, chunk sizes, transfers at a time, threads of each.
-    """
+    """Compare rclone and `grid transfer`: streams and chunks, chunk sizes, transfers at a time, threads of each."""
     for run, peer in each_subject(settings, work, table):
         assert isinstance(peer, Rclone | GridPeer)
         words = _rclone_words if isinstance(peer, Rclone) else _transfer_words
