@@ -1,12 +1,13 @@
 # Each target sets up all that it needs: Python 3.11 or newer with its venv module is all that must be there.
 # PYTHON=/path/to/python3 chooses one.
 
-.PHONY: help install demo test lint types tests interop browser docs perf-smoke packaging py312 py313 peers peers-test doors main-job format clean
+.PHONY: help install demo test test-deep lint types tests interop browser docs perf-smoke packaging py312 py313 peers peers-test doors main-job format clean
 
 help:
 	@echo "make install Grid and its command, grid, in .venv"
 	@echo "make demo    ten nodes, a file put, seven nodes stopped, the file back again"
 	@echo "make test    everything: lint, types, docs, perf-smoke, packaging, interop, browser, tests, py312, py313 (one at a time: make lint, ...)"
+	@echo "make test-deep  all rows of all tests, and many examples of each property: hours, for the night"
 	@echo "make docs    the documentation as a site, in .tox/docs/site"
 	@echo "make peers   the programs that Grid is measured beside, in the user's cache (GRID_PEERS); PEERS=minio builds that one too"
 	@echo "make peers-test each of them driven as campaigns drive it; a missing one is named and skipped"
@@ -40,6 +41,10 @@ lint types tests browser docs perf-smoke packaging: .tox/bootstrap/installed
 
 py312 py313: .tox/bootstrap/installed
 	.tox/bootstrap/bin/tox run -e $@
+
+# What repeats a claim that make test holds with fewer rows: every night, and before a release.
+test-deep: .tox/bootstrap/installed
+	.tox/bootstrap/bin/tox run -e $(SETUP),deep
 
 peers: .tox/bootstrap/installed
 	.tox/bootstrap/bin/python scripts/make_peers.py $(PEERS)

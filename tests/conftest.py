@@ -11,23 +11,26 @@ import functools
 import gc
 import inspect
 import os
+import re
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 import pytest_twisted
-from hypothesis import HealthCheck, settings
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall
 from twisted.internet.task import deferLater
 from twisted.logger import ILogObserver, LogEvent, globalLogPublisher
 
 from tests.support.costs import TestCosts
+from tests.support.depth import Depth, load_profile
 from tests.support.distribution import ByGrid, long_first
 from tests.support.key_pool import pooled_keys
 
 TESTS = Path(__file__).parent
+
+OF_A_MODULE = re.compile(r"^pytestmark = \[?pytest\.mark\.(\w+)", re.MULTILINE)
 
 C_LIBRARY = ctypes.CDLL(None)
 
@@ -37,34 +40,37 @@ ASYNC_TEST_S = 300.0
 SETTLE_S = 2.0
 """How long timers that a test leaves behind may take to fire or to be cancelled."""
 
-settings.register_profile(
-    "dev",
-    max_examples=40,
-    deadline=None,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-# The same examples at every run: a change turns red because of itself, never because of the day's luck.
-settings.register_profile("ci", parent=settings.get_profile("dev"), max_examples=80, derandomize=True, database=None)
-# By hand, for hours: HYPOTHESIS_PROFILE=search. A failing example is printed and is the whole reproduction.
-settings.register_profile("search", parent=settings.get_profile("dev"), max_examples=5000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+load_profile()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """With GRID_TEST_COSTS=FOLDER, write down there what each test costs."""
+    """Tell the rows of a test apart that repeat others; with GRID_TEST_COSTS=FOLDER, write down there what each test costs."""
+    config.pluginmanager.register(Depth())
     if folder := os.environ.get("GRID_TEST_COSTS"):
         config.pluginmanager.register(TestCosts(Path(folder)))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With `-m NAME`, pass over the files that can have no test marked so: importing all others takes longer than some stages."""
-    wanted = config.option.markexpr
-    if not wanted.isidentifier() or not collection_path.match("test_*.py"):
+    """Pass over the files of which `-m` leaves nothing: importing them takes longer than some stages.
+
+    With `-m NAME` those that can have no test marked so, with `-m "not NAME"` those of which every test is. Terms may be joined by `and`.
+    """
+    terms = [re.fullmatch(r"(not )?(\w+)", term) for term in config.option.markexpr.split(" and ")]
+    if not collection_path.match("test_*.py") or not all(terms):
         return None
-    beside = [folder / "conftest.py" for folder in collection_path.parents if TESTS in folder.parents]
-    marks = any(f"mark.{wanted}" in path.read_text() for path in (collection_path, *beside) if path.exists())
-    return None if marks else True
+    text = collection_path.read_text()
+    of_all = OF_A_MODULE.search(text)
+    for term in terms:
+        assert term is not None
+        if term[1]:
+            if of_all is not None and of_all[1] == term[2]:
+                return True
+        elif term[2] != "deep":  # Which rows are deep is not in the text of a test.
+            beside = [folder / "conftest.py" for folder in collection_path.parents if TESTS in folder.parents]
+            texts = [text, *(path.read_text() for path in beside if path.exists())]
+            if not any(f"mark.{term[2]}" in each for each in texts):
+                return True
+    return None
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByGrid | None:

@@ -19,13 +19,6 @@ from tests.browser.visitor import Visitor
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything here takes a browser."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.browser)
-
-
 @define(eq=False)
 class Served:
     """The gateway's process; orders to its servers."""

@@ -13,6 +13,8 @@ import pytest
 from tests.browser.conftest import Served
 from tests.browser.visitor import Visitor, uri
 
+pytestmark = pytest.mark.browser
+
 
 @pytest.mark.parametrize(
     ("visitor", "rules"), [("light", None), ("dark", ["color-contrast"])], indirect=["visitor"], ids=["light", "dark"]

@@ -7,8 +7,12 @@ import random
 import struct
 from pathlib import Path
 
+import pytest
+
 from tests.browser.conftest import Served
 from tests.browser.visitor import Visitor, uri
+
+pytestmark = pytest.mark.browser
 
 
 def sample_bytes(size: int, seed: int) -> bytes:

@@ -6,8 +6,12 @@ import json
 import random
 import threading
 
+import pytest
+
 from tests.browser.conftest import Served
 from tests.browser.visitor import Visitor, uri
+
+pytestmark = pytest.mark.browser
 
 
 def test_a_file_whose_servers_were_killed_is_seen_to_be_ill_and_is_repaired(visitor: Visitor, served: Served) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.browser.film import frame_seen, make_film
 from tests.browser.visitor import Visitor, uri
+
+pytestmark = pytest.mark.browser
 
 SECONDS = 50
 

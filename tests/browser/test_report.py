@@ -14,6 +14,8 @@ from tests.browser.conftest import ROOT
 from tests.browser.test_access import axe_script
 from tests.perf.reports.test_page import everything
 
+pytestmark = pytest.mark.browser
+
 RECORD = ROOT / "perf" / "records" / "2026-11-21-small-files.jsonl"
 WIDTHS = {"desk": 1200, "phone": 390}
 

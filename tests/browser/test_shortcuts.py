@@ -5,8 +5,12 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from tests.browser.test_access import axe_script, faults
 from tests.browser.visitor import Visitor
+
+pytestmark = pytest.mark.browser
 
 
 def test_keys_are_listed_and_do_what_the_list_says(visitor: Visitor) -> None:

@@ -6,8 +6,12 @@ import os
 import random
 from pathlib import Path
 
+import pytest
+
 from tests.browser.conftest import Served
 from tests.browser.visitor import Visitor
+
+pytestmark = pytest.mark.browser
 
 
 def make_folder(tmp_path: Path, count: int, size: int = 2000) -> Path:
