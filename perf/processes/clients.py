@@ -152,23 +152,33 @@ class WebClient:
 
 
 class TahoeClient(WebClient):
-    """A running Tahoe-LAFS 1.20 client node, through its web gateway, or (`cli_*`) through its command line."""
+    """A running Tahoe-LAFS 1.20 client node, through its web gateway, or (`cli_*`, `run`) through its command line."""
+
+    def __init__(self, node: NodeProcess, program: str = "") -> None:
+        """program: the `tahoe` of its command lines; the one that GRID_TAHOE names if not given."""
+        super().__init__(node)
+        self._program = program
 
     def cli_put(self, path: Path) -> str:
         """`tahoe put`."""
-        return self._cli("put", str(path)).decode("ascii").strip()
+        return self.run("put", str(path)).decode("ascii").strip()
 
     def cli_get(self, cap: str, path: Path) -> None:
         """`tahoe get`."""
-        self._cli("get", cap, str(path))
+        self.run("get", cap, str(path))
 
     def cli_check(self, cap: str) -> dict[str, Any]:
         """`tahoe check --verify --raw`; return its RESULTS object."""
-        results: dict[str, Any] = json.loads(self._cli("check", "--verify", "--raw", cap))["results"]
+        results: dict[str, Any] = json.loads(self.run("check", "--verify", "--raw", cap))["results"]
         return results
 
-    def _cli(self, *arguments: str) -> bytes:
-        return run_command([tahoe_executable(), "-d", str(self.directory), *arguments])
+    def run(self, *arguments: str, expected: Collection[int] = (0,)) -> bytes:
+        """Run `tahoe -d DIRECTORY ARGUMENTS` and return its stdout; CommandError at another status than those expected."""
+        return run_command(self.command(*arguments), expected=expected)
+
+    def command(self, *arguments: str) -> list[str]:
+        """`tahoe -d DIRECTORY ARGUMENTS`."""
+        return [self._program or tahoe_executable(), "-d", str(self.directory), *arguments]
 
 
 class GridGateway(WebClient):

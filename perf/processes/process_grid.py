@@ -118,6 +118,11 @@ class ProcessGrid:
         """The `grid` of its clients' command lines."""
         return self._client_settings.program
 
+    @property
+    def tahoe_command(self) -> str:
+        """The `tahoe` of its clients' command lines; empty for the one that GRID_TAHOE names."""
+        return ""
+
     def join(self, introducer_furl: str, servers: int) -> None:
         """Use only clients, of a grid that runs elsewhere with this many servers.
 
@@ -163,7 +168,7 @@ class ProcessGrid:
         if settings.kind == "tahoe" or settings.gateway:
             node.start()
             self._gateways.append(node)
-            client = TahoeClient(node) if settings.kind == "tahoe" else GridGateway(node)
+            client = TahoeClient(node, self.tahoe_command) if settings.kind == "tahoe" else GridGateway(node)
         else:
             client = GridClient(directory, self.command)
         self.clients.append(client)

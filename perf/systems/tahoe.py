@@ -28,11 +28,11 @@ class TahoeCommands:
 
     def put(self, source: Path) -> list[str]:
         """`tahoe put FILE`."""
-        return [tahoe_executable(), "-d", str(self.client.directory), "put", str(source)]
+        return self.client.command("put", str(source))
 
     def get(self, cap: str, target: Path) -> list[str]:
         """`tahoe get CAP FILE`."""
-        return [tahoe_executable(), "-d", str(self.client.directory), "get", cap, str(target)]
+        return self.client.command("get", cap, str(target))
 
 
 class TahoeSystem(ProcessSystem):

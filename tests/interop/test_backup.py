@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from perf.processes.clients import GridClient, TahoeClient, run_command
+from perf.processes.clients import GridClient, TahoeClient
 from perf.processes.process_grid import ClientSettings
 from tests.cli.tree_grid import local_files, make_local_tree
 from tests.interop.conftest import SECRETS, Pair
-from tests.support.warm_programs import WarmGrid, warm_tahoe
+from tests.support.warm_programs import WarmGrid
 
 pytestmark = pytest.mark.interop
 
@@ -51,8 +51,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def tahoe_cli(client: TahoeClient, *arguments: str, expected: tuple[int, ...] = (0,)) -> str:
-    command = [warm_tahoe(), "-d", str(client.directory), *arguments]
-    return run_command(command, expected=expected).decode().strip()
+    return client.run(*arguments, expected=expected).decode().strip()
 
 
 def latest(client: TahoeClient, where: str) -> str:

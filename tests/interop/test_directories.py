@@ -78,7 +78,7 @@ class Theirs:
 
     def backup(self, source: Path, cap: str) -> None:
         """`tahoe backup`."""
-        self._client._cli("backup", str(source), cap)
+        self._client.run("backup", str(source), cap)
 
 
 @pytest_twisted.async_yield_fixture

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.perf.everything import everything, expect_all
+from tests.support.warm_programs import WarmGrid
 
 pytestmark = pytest.mark.interop
 
 
 @pytest.mark.parametrize("system", ["tahoe@foolscap", "tahoe@http"])
-def test_tahoe_does_all_that_campaigns_ask(tmp_path: Path, system: str) -> None:
+def test_tahoe_does_all_that_campaigns_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: str) -> None:
+    monkeypatch.setattr("perf.systems.processes.ProcessGrid", WarmGrid)
     expect_all(everything(tmp_path, system), "zfec")

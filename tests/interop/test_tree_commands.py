@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from perf.processes.clients import GridClient, TahoeClient, run_command
+from perf.processes.clients import GridClient, TahoeClient
 from perf.processes.process_grid import ClientSettings
 from tests.interop.conftest import SECRETS, Pair
-from tests.support.warm_programs import WarmGrid, warm_tahoe
+from tests.support.warm_programs import WarmGrid
 
 pytestmark = pytest.mark.interop
 
@@ -35,7 +35,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 def tahoe_cli(client: TahoeClient, *arguments: str, expected: tuple[int, ...] = (0,)) -> str:
     """What `tahoe` prints."""
-    return run_command([warm_tahoe(), "-d", str(client.directory), *arguments], expected=expected).decode()
+    return client.run(*arguments, expected=expected).decode()
 
 
 def grid_cli(client: GridClient, *arguments: str, expected: tuple[int, ...] = (0,)) -> str:

@@ -33,7 +33,16 @@ def warm_program(module: str) -> str:
 @cache
 def warm_tahoe() -> str:
     """The path of a program that does what the `tahoe` does that GRID_TAHOE names, for as long as this process runs."""
-    return _made(Path(socket_of_tahoe()).with_name("tahoe"), tahoe_executable())
+    return warm_script(tahoe_executable())
+
+
+@cache
+def warm_script(path: str, imported: str = "") -> str:
+    """The path of a program that does what the Python script at that path does, for as long as this process runs.
+
+    imported: another script of the same environment, if that one's server is to run it.
+    """
+    return _made(Path(_socket_of(imported or path)).with_name(Path(path).name), path)
 
 
 def socket_of_grid() -> str:
@@ -43,7 +52,11 @@ def socket_of_grid() -> str:
 
 def socket_of_tahoe() -> str:
     """Where the server of 1.20's programs listens."""
-    return str(_server("-P", warm_server.__file__, program=tahoe_executable()) / "socket")
+    return _socket_of(tahoe_executable())
+
+
+def _socket_of(script: str) -> str:
+    return str(_server("-P", warm_server.__file__, program=script) / "socket")
 
 
 def _made(program: Path, module: str) -> str:
@@ -84,3 +97,8 @@ class WarmGrid(ProcessGrid):
     def command(self) -> str:
         """The `grid` of its clients' command lines."""
         return warm_program("grid.cli")
+
+    @property
+    def tahoe_command(self) -> str:
+        """The `tahoe` of its clients' command lines."""
+        return warm_tahoe()

@@ -15,14 +15,16 @@ import pytest
 
 from perf.processes.node_directory import tahoe_executable
 from perf.processes.process_grid import ProcessGrid
+from tests.support.warm_programs import WarmGrid, warm_script
+
+
+def grid_manager() -> str:
+    """The path of 1.20's `grid-manager`, which starts warm."""
+    return warm_script(str(Path(tahoe_executable()).with_name("grid-manager")), tahoe_executable())
 
 
 def program(name: str) -> str:
     """The path of a program; the test is skipped where it is known that it cannot be installed, and fails otherwise."""
-    if name == "tahoe":
-        return tahoe_executable()
-    if name == "grid-manager":
-        return str(Path(tahoe_executable()).with_name(name))
     folder = Path(os.environ.get("GRID_PROGRAMS", "/nonexistent"))
     if not (folder / "missing.json").exists():
         pytest.skip(f"{name}: GRID_PROGRAMS does not name a folder that scripts/make_programs.py filled")
@@ -39,5 +41,5 @@ def program(name: str) -> str:
 def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessGrid]:
     """An introducer and three storage nodes of Grid."""
     root = tmp_path_factory.mktemp("programs") / "grid"
-    with ProcessGrid(root, introducer="grid", storage=["grid"] * 3, force_foolscap=False) as grid:
+    with WarmGrid(root, introducer="grid", storage=["grid"] * 3, force_foolscap=False) as grid:
         yield grid

@@ -12,7 +12,8 @@ from grid.caps import UnknownCap, parse_cap
 from grid.codec import base32
 from perf.processes.clients import Client, GridClient, TahoeClient, run_command
 from perf.processes.process_grid import ClientSettings, ProcessGrid
-from tests.interop.programs.conftest import program
+from tests.interop.programs.conftest import grid_manager
+from tests.support.warm_programs import warm_tahoe
 
 pytestmark = pytest.mark.interop
 
@@ -46,7 +47,7 @@ class Managed:
 def managed(grid: ProcessGrid, tmp_path_factory: pytest.TempPathFactory) -> Managed:
     """1.20's commands write the certificates, and where they are, into directories of Grid's nodes."""
     manager = tmp_path_factory.mktemp("manager") / "manager"
-    command = [program("grid-manager"), "--config", str(manager)]
+    command = [grid_manager(), "--config", str(manager)]
     run_command([*command, "create"])
     for number in CERTIFIED:
         node = grid.storage[number]
@@ -55,7 +56,7 @@ def managed(grid: ProcessGrid, tmp_path_factory: pytest.TempPathFactory) -> Mana
         certificate = run_command([*command, "sign", node.name, "30"])
         node.stop()
         arguments = ["admin", "add-grid-manager-cert", "--filename", "-", "--name", "ours"]
-        run_command([program("tahoe"), "-d", str(node.directory), *arguments], certificate)
+        run_command([warm_tahoe(), "-d", str(node.directory), *arguments], certificate)
         node.start()
     key = run_command([*command, "public-identity"]).decode().strip()
     clients = [grid.start_client(ClientSettings(kind=kind, needed=1, happy=2, total=2)) for kind in ("tahoe", "grid")]
@@ -77,8 +78,8 @@ def stored(client: Client, folder: Path) -> list[str]:
     path.write_bytes(CONTENTS)
     if isinstance(client, GridClient):
         return [client.put(path), client.run("put", "--mutable", str(path)).decode().strip()]
-    arguments = ["put", "--format=SDMF", str(path)]
-    mutable = run_command([program("tahoe"), "-d", str(client.directory), *arguments]).decode().strip()
+    assert isinstance(client, TahoeClient)
+    mutable = client.run("put", "--format=SDMF", str(path)).decode().strip()
     return [client.put(path), mutable]
 
 

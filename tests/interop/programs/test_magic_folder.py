@@ -22,6 +22,7 @@ from perf.processes.clients import COMMAND_S, run_command
 from perf.processes.node_process import child_environment, free_ports, wait_until
 from perf.processes.process_grid import ClientSettings, ProcessGrid
 from tests.interop.programs.conftest import program
+from tests.support.warm_programs import warm_script
 
 pytestmark = pytest.mark.interop
 
@@ -39,6 +40,11 @@ ATTEMPTS = 4
 its node is: it is given the time for a few polls, and where that was not enough, another file."""
 
 ODD_NAMES = ("with space.txt", "n\u00e4me", "quote'\"s", "percent%41", "\u96ea", "deep/er/file")
+
+
+def warm_magic_folder() -> str:
+    """The path of its command; only daemons start afresh."""
+    return warm_script(program("magic-folder"))
 
 
 @define
@@ -86,7 +92,7 @@ class Participant:
 
     def run(self, *arguments: str) -> str:
         """What the command line prints."""
-        return run_command([program("magic-folder"), "--config", str(self.configuration), *arguments]).decode()
+        return run_command([warm_magic_folder(), "--config", str(self.configuration), *arguments]).decode()
 
     def files(self) -> dict[str, bytes]:
         """What is in the folder."""
@@ -189,10 +195,12 @@ def make_participant(root: Path, name: str, node: Path, port: int, mailbox_port:
     """A daemon that was started, and its folder, which it does not know yet."""
     configuration, folder = root / f"{name}.config", root / name
     folder.mkdir()
-    run = [program("magic-folder"), "--config", str(configuration)]
+    options = ["--config", str(configuration)]
     endpoints = ["-l", f"tcp:{port}:interface=127.0.0.1", "-c", f"tcp:127.0.0.1:{port}"]
-    run_command([*run, "init", *endpoints, "-n", str(node), "-m", f"ws://127.0.0.1:{mailbox_port}/v1"])
-    daemon = Daemon([*run, "run"], root / f"{name}.log")
+    run_command(
+        [warm_magic_folder(), *options, "init", *endpoints, "-n", str(node), "-m", f"ws://127.0.0.1:{mailbox_port}/v1"]
+    )
+    daemon = Daemon([program("magic-folder"), *options, "run"], root / f"{name}.log")
     daemon.start()
     return Participant(name, daemon, configuration, folder, port)
 
@@ -204,7 +212,7 @@ def gather(participants: Sequence[Participant]) -> None:
     first.run("add", "--name", FOLDER, "--author", first.name, *pace, str(first.folder))
     for other in others:
         invite = subprocess.Popen(
-            [program("magic-folder"), "--config", str(first.configuration), "invite", "--folder", FOLDER, other.name],
+            [warm_magic_folder(), "--config", str(first.configuration), "invite", "--folder", FOLDER, other.name],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             stdin=subprocess.PIPE,

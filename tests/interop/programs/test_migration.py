@@ -11,11 +11,11 @@ import pytest
 from attrs import define, field
 
 from perf.processes.clients import COMMAND_S, TahoeClient, WebClient, run_command
-from perf.processes.node_directory import Kind, grid_executable
+from perf.processes.node_directory import Kind, grid_executable, tahoe_executable
 from perf.processes.node_process import NodeProcess, stop_all, wait_until
-from perf.processes.process_grid import ClientSettings, ProcessGrid
+from perf.processes.process_grid import ClientSettings
 from tests.cli.tree_grid import local_files
-from tests.interop.programs.conftest import program
+from tests.support.warm_programs import WarmGrid, warm_program, warm_tahoe
 
 pytestmark = pytest.mark.interop
 
@@ -35,7 +35,7 @@ class Migrated:
     def run_by(self, kind: Kind) -> None:
         """Run all of them by the other program."""
         stop_all(self.running)
-        command = [program("tahoe"), "run", "--allow-stdin-close"] if kind == "tahoe" else [grid_executable(), "run"]
+        command = [tahoe_executable(), "run", "--allow-stdin-close"] if kind == "tahoe" else [grid_executable(), "run"]
         (self.client / "node.url").unlink(missing_ok=True)
         self.running = [NodeProcess(path, [*command, str(path)]) for path in [*self.directories, self.client]]
         for node in self.running:
@@ -46,7 +46,7 @@ class Migrated:
 
     def cli(self, kind: Kind, *arguments: str) -> str:
         """What a command prints."""
-        command = [program("tahoe") if kind == "tahoe" else grid_executable(), "-d", str(self.client)]
+        command = [warm_tahoe() if kind == "tahoe" else warm_program("grid.cli"), "-d", str(self.client)]
         return run_command([*command, *arguments]).decode().strip()
 
     def identities(self) -> dict[str, str]:
@@ -59,7 +59,7 @@ class Migrated:
 def migrated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Migrated]:
     """1.20's introducer, its three storage nodes and its client, made by it alone."""
     root = tmp_path_factory.mktemp("migration") / "grid"
-    with ProcessGrid(root, introducer="tahoe", storage=["tahoe"] * 3, force_foolscap=False) as grid:
+    with WarmGrid(root, introducer="tahoe", storage=["tahoe"] * 3, force_foolscap=False) as grid:
         client = grid.add_client(ClientSettings(kind="tahoe", needed=2, happy=2, total=3))
         assert isinstance(client, TahoeClient)
         introducer = grid.nodes[-1].directory
@@ -125,12 +125,11 @@ def test_directory_that_grid_made_when_1_20_runs_it_serves_its_shares(migrated: 
         migrated.run_by("tahoe")
     furl = (migrated.directories[0] / "private" / "introducer.furl").read_text().strip()
     made = tmp_path / "made-by-grid"
-    run_command(
-        [grid_executable(), "create", "client", str(made), "--introducer", furl, "--needed", "2", "--happy", "2"]
-    )
+    created = ["create", "client", str(made), "--introducer", furl, "--needed", "2", "--happy", "2"]
+    run_command([warm_program("grid.cli"), *created])
     with (made / "tahoe.cfg").open("a") as file:
         file.write("[node]\nweb.port = tcp:0:interface=127.0.0.1\n")
-    node = NodeProcess(made, [program("tahoe"), "run", "--allow-stdin-close", str(made)])
+    node = NodeProcess(made, [tahoe_executable(), "run", "--allow-stdin-close", str(made)])
     node.start()
     try:
         client = TahoeClient(node)
