@@ -30,6 +30,11 @@ def test_tests_of_one_grid_when_they_are_of_several_modules_stay_together() -> N
     ]
 
 
+def test_tests_of_a_shared_grid_when_nothing_else_says_so_may_run_long() -> None:
+    given = ["a.py::1", "a.py::2", "test_mutable_over_http.py::1[sdmf-grid-servers]"]
+    assert sorted(given, key=sort_key(given, lambda nodeid: False)) == [given[2], *given[:2]]
+
+
 def test_module_when_it_starts_processes_or_drives_a_machine_may_run_long() -> None:
     tests = Path(__file__).parent
     long = [

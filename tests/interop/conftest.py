@@ -32,6 +32,15 @@ TOPOLOGIES: dict[str, tuple[Kind, Sequence[Kind]]] = {
 }
 """Name -> whose introducer, whose storage nodes."""
 
+OVER_HTTP: dict[str, Sequence[Kind]] = {
+    "tahoe-servers": ["tahoe"] * 5,
+    "grid-servers": ["grid"] * 5,
+    "mixed-servers": ["tahoe", "grid", "tahoe", "grid", "tahoe"],
+}
+"""Name -> whose storage nodes, where clients take HTTP."""
+
+HTTP_SHARES = 10
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip, and say why, where there is no peer to talk to; nothing else is ever skipped.
@@ -106,6 +115,23 @@ def pair(topology: Topology, request: pytest.FixtureRequest) -> Pair:
 def usual_pair(topology: Topology) -> Pair:
     """The two clients at 3-of-10."""
     return topology.pair("3-of-10")
+
+
+@pytest.fixture(scope="session", params=list(OVER_HTTP))
+def over_http(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """Five storage nodes, two shares on each; both clients take HTTP, 1.20's because that is its default."""
+    root = tmp_path_factory.mktemp(f"http-{request.param}") / "grid"
+    with WarmGrid(root, introducer="tahoe", storage=OVER_HTTP[request.param], force_foolscap=False) as grid:
+        tahoe, ours = (
+            grid.start_client(ClientSettings(kind=kind, needed=3, happy=5, total=HTTP_SHARES)) for kind in KINDS
+        )
+        assert isinstance(tahoe, TahoeClient)
+        assert isinstance(ours, GridClient)
+        with (ours.directory / "grid.cfg").open("a") as file:
+            file.write("[client]\ntransport = http\n")
+        grid.wait_connected(tahoe)
+        grid.wait_connected(ours)
+        yield Pair(grid, tahoe, ours)
 
 
 @pytest.fixture(scope="session")

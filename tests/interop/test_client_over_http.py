@@ -3,42 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from grid.caps import ChkCap, parse_cap
 from grid.codec import base32
-from perf.processes.clients import GridClient, TahoeClient
-from perf.processes.node_directory import Kind
-from perf.processes.process_grid import ClientSettings
-from tests.interop.conftest import Pair
-from tests.support.warm_programs import WarmGrid
+from tests.interop.conftest import HTTP_SHARES, Pair
 
-pytestmark = pytest.mark.interop
-
-
-def use_http(client: GridClient) -> None:
-    """Let the client take HTTP wherever it is offered."""
-    with (client.directory / "grid.cfg").open("a") as file:
-        file.write("[client]\ntransport = http\n")
-
-
-@pytest.fixture(scope="module")
-def over_http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """Three nodes of 1.20 and two of ours; 1.20's client has its default settings, ours takes HTTP for all."""
-    root = tmp_path_factory.mktemp("http-client") / "grid"
-    storage: list[Kind] = ["tahoe", "grid", "tahoe", "grid", "tahoe"]
-    with WarmGrid(root, introducer="tahoe", storage=storage, force_foolscap=False) as grid:
-        tahoe = grid.start_client(ClientSettings(kind="tahoe", needed=3, happy=5, total=8))
-        ours = grid.start_client(ClientSettings(kind="grid", needed=3, happy=5, total=8))
-        assert isinstance(tahoe, TahoeClient)
-        assert isinstance(ours, GridClient)
-        use_http(ours)
-        grid.wait_connected(tahoe)
-        grid.wait_connected(ours)
-        yield Pair(grid, tahoe, ours)
+pytestmark = [pytest.mark.interop, pytest.mark.parametrize("over_http", ["mixed-servers"], indirect=True)]
 
 
 @pytest.mark.parametrize("size", [56, 200_000, 5_000_001])
@@ -51,7 +24,7 @@ def test_file_put_by_grid_over_http_is_there_to_verify_and_get(over_http: Pair, 
     for client in (over_http.tahoe, over_http.ours):
         results = client.check(cap)
         assert results["healthy"]
-        assert results["count-shares-good"] == 8
+        assert results["count-shares-good"] == HTTP_SHARES
         assert results["count-good-share-hosts"] == 5
 
 

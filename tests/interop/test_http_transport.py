@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
@@ -17,9 +17,7 @@ from grid.wire.http.client.pool import Pool
 from grid.wire.http.client.server import HttpServer
 from grid.wire.http.format.tls import spki_hash_of_pem
 from grid.wire.locators import Nurl, parse_furl
-from perf.processes.clients import TahoeClient, run_command
-from perf.processes.node_directory import tahoe_executable
-from perf.processes.process_grid import ClientSettings, ProcessGrid
+from perf.processes.clients import TahoeClient
 from tests.contract.storage_server import (
     begin,
     fresh_index,
@@ -31,6 +29,7 @@ from tests.contract.storage_server import (
     vector,
 )
 from tests.contract.whole_shares import WholeSharesContract
+from tests.interop.conftest import HTTP_SHARES, Pair
 from tests.wire.http.rig import make_identity, make_runtime
 
 pytestmark = pytest.mark.interop
@@ -44,17 +43,13 @@ def nurl_of(directory: Path) -> Nurl:
     return Nurl(spki_hash=spki, host=host, port=int(port), swissnum=furl.swissnum)
 
 
-@pytest.fixture(scope="module")
-def tahoe_storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+@pytest.fixture
+def tahoe_storage(over_http: Pair) -> Path:
     """The directory of a running storage node of 1.20."""
-    root = tmp_path_factory.mktemp("http") / "grid"
-    with ProcessGrid(root, introducer="tahoe", storage=["tahoe"], force_foolscap=False) as grid:
-        (node,) = grid.storage
-        furl = node.directory / "private" / "storage.furl"
-        node.wait_for(lambda: furl.exists() and bool(furl.read_text().strip()), "its FURL")
-        yield node.directory
+    return over_http.grid.storage[0].directory
 
 
+@pytest.mark.parametrize("over_http", ["tahoe-servers"], indirect=True)
 class TestTahoeServer(WholeSharesContract):
     @pytest_twisted.async_yield_fixture
     async def server(self, tahoe_storage: Path) -> AsyncGenerator[StorageServer, None]:
@@ -90,14 +85,13 @@ class TestTahoeServer(WholeSharesContract):
         assert found == {1: [data[1_000_000:], data[5:15]]}
 
 
-@pytest.fixture(scope="module")
-def over_http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TahoeClient]:
+OUR_SERVERS = pytest.mark.parametrize("over_http", ["grid-servers"], indirect=True)
+
+
+@pytest.fixture
+def tahoe(over_http: Pair) -> TahoeClient:
     """A client of 1.20 that reaches five storage nodes of ours, and them only over HTTP."""
-    root = tmp_path_factory.mktemp("http") / "grid"
-    with ProcessGrid(root, introducer="tahoe", storage=["grid"] * 5, force_foolscap=False) as grid:
-        client = grid.add_client(ClientSettings(kind="tahoe", needed=3, happy=5, total=8))
-        assert isinstance(client, TahoeClient)
-        yield client
+    return over_http.tahoe
 
 
 def shares_on_disk(client: TahoeClient) -> dict[str, int]:
@@ -108,57 +102,60 @@ def shares_on_disk(client: TahoeClient) -> dict[str, int]:
     return found
 
 
+@OUR_SERVERS
 @pytest.mark.parametrize("size", [56, 200_000, 5_000_001])
 def test_file_when_put_by_tahoe_over_http_is_there_to_verify_and_get(
-    over_http: TahoeClient, size: int, tmp_path: Path
+    tahoe: TahoeClient, size: int, tmp_path: Path
 ) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(os.urandom(size))
-    before = shares_on_disk(over_http)
-    cap = over_http.put(source)
-    added = {index: count for index, count in shares_on_disk(over_http).items() if index not in before}
-    assert list(added.values()) == [8]
-    over_http.get(cap, target)
+    before = shares_on_disk(tahoe)
+    cap = tahoe.put(source)
+    added = {index: count for index, count in shares_on_disk(tahoe).items() if index not in before}
+    assert list(added.values()) == [HTTP_SHARES]
+    tahoe.get(cap, target)
     assert target.read_bytes() == source.read_bytes()
-    results = over_http.check(cap)
-    assert results["healthy"] and results["count-shares-good"] == 8
+    results = tahoe.check(cap)
+    assert results["healthy"] and results["count-shares-good"] == HTTP_SHARES
 
 
+@OUR_SERVERS
 @pytest.mark.parametrize("kind", ["SDMF", "MDMF"])
 def test_mutable_file_when_put_by_tahoe_over_http_is_changed_and_verified(
-    over_http: TahoeClient, kind: str, tmp_path: Path
+    tahoe: TahoeClient, kind: str, tmp_path: Path
 ) -> None:
     first, second, target = tmp_path / "first", tmp_path / "second", tmp_path / "target"
     first.write_bytes(os.urandom(300_000))
     second.write_bytes(os.urandom(400_001))
-    tahoe = [tahoe_executable(), "-d", str(over_http.directory)]
-    cap = run_command([*tahoe, "put", "--mutable", f"--format={kind}", str(first)]).decode().strip()
-    run_command([*tahoe, "put", str(second), cap])
-    run_command([*tahoe, "get", cap, str(target)])
+    cap = tahoe.run("put", "--mutable", f"--format={kind}", str(first)).decode().strip()
+    tahoe.run("put", str(second), cap)
+    tahoe.cli_get(cap, target)
     assert target.read_bytes() == second.read_bytes()
-    results = over_http.cli_check(cap)
-    assert results["healthy"] and results["count-shares-good"] == 8
+    results = tahoe.cli_check(cap)
+    assert results["healthy"] and results["count-shares-good"] == HTTP_SHARES
 
 
-def test_leases_when_added_by_tahoe_over_http_are_taken(over_http: TahoeClient, tmp_path: Path) -> None:
+@OUR_SERVERS
+def test_leases_when_added_by_tahoe_over_http_are_taken(tahoe: TahoeClient, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(os.urandom(10_000))
-    cap = over_http.put(source)
-    run_command([tahoe_executable(), "-d", str(over_http.directory), "check", "--add-lease", cap])
+    cap = tahoe.put(source)
+    tahoe.run("check", "--add-lease", cap)
 
 
-def test_shares_when_damaged_are_found_and_got_round_by_tahoe_over_http(over_http: TahoeClient, tmp_path: Path) -> None:
+@OUR_SERVERS
+def test_shares_when_damaged_are_found_and_got_round_by_tahoe_over_http(tahoe: TahoeClient, tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(os.urandom(100_000))
-    before = shares_on_disk(over_http)
-    cap = over_http.put(source)
-    (index,) = shares_on_disk(over_http).keys() - before.keys()
-    nodes = over_http.directory.parent
+    before = shares_on_disk(tahoe)
+    cap = tahoe.put(source)
+    (index,) = shares_on_disk(tahoe).keys() - before.keys()
+    nodes = tahoe.directory.parent
     for share in sorted(nodes.glob(f"storage*/storage/shares/??/{index}/*"))[:5]:
         content = bytearray(share.read_bytes())
         content[2000] ^= 1
         share.write_bytes(content)
-    over_http.get(cap, target)
+    tahoe.get(cap, target)
     assert target.read_bytes() == source.read_bytes()
-    results = over_http.check(cap)
+    results = tahoe.check(cap)
     assert not results["healthy"] and results["count-corrupt-shares"] == 5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator
 
 import pytest
 import pytest_twisted
@@ -17,39 +17,13 @@ from grid.node.directory import open_directory
 from grid.ports import ShareNumber
 from grid.runtime import make_runtime
 from grid.wire.http.client.server import HttpServer
-from perf.processes.clients import GridClient, TahoeClient
-from perf.processes.node_directory import Kind
-from perf.processes.process_grid import ClientSettings
 from tests.contract.storage_server import slot_secrets, vector
-from tests.interop.conftest import Pair
-from tests.interop.test_client_over_http import use_http
+from tests.interop.conftest import HTTP_SHARES, Pair
 from tests.interop.test_mutable import FORMATS, SEGMENT, Ours, Theirs, sample_bytes
-from tests.support.warm_programs import WarmGrid
 
 pytestmark = [pytest.mark.interop, pytest.mark.background]
 
-SHARES = 10
-MIXTURES: dict[str, Sequence[Kind]] = {
-    "tahoe-servers": ["tahoe"] * 5,
-    "grid-servers": ["grid"] * 5,
-    "mixed-servers": ["tahoe", "grid", "tahoe", "grid", "tahoe"],
-}
 SIZES = [0, 1000, SEGMENT + 1, 1_000_000]
-
-
-@pytest.fixture(scope="module", params=list(MIXTURES))
-def over_http(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """Five storage nodes, two shares on each; both clients take HTTP, 1.20's because that is its default."""
-    root = tmp_path_factory.mktemp(f"mutable-http-{request.param}") / "grid"
-    with WarmGrid(root, introducer="tahoe", storage=MIXTURES[request.param], force_foolscap=False) as grid:
-        tahoe = grid.start_client(ClientSettings(kind="tahoe", needed=3, happy=5, total=SHARES))
-        ours = grid.start_client(ClientSettings(kind="grid", needed=3, happy=5, total=SHARES))
-        assert isinstance(tahoe, TahoeClient)
-        assert isinstance(ours, GridClient)
-        use_http(ours)
-        grid.wait_connected(tahoe)
-        grid.wait_connected(ours)
-        yield Pair(grid, tahoe, ours)
 
 
 @pytest_twisted.async_yield_fixture
@@ -60,7 +34,7 @@ async def ours(over_http: Pair) -> AsyncIterator[Ours]:
     client = Client(open_directory(over_http.ours.directory), make_runtime(reactor), reactor)
     servers = await client.servers()
     assert len(servers) == 5 and all(isinstance(server, HttpServer) for server in servers)
-    yield Ours(evolve(client.grid(servers), encoding=Encoding(k=3, n=SHARES, happy=5)))
+    yield Ours(evolve(client.grid(servers), encoding=Encoding(k=3, n=HTTP_SHARES, happy=5)))
     await client.close()
 
 
@@ -78,13 +52,13 @@ async def test_file_made_by_grid_over_http_is_read_changed_and_verified_by_tahoe
     made = await ours.create(sample_bytes(size), format)
     cap = made.to_string()
     assert theirs.read(cap) == theirs.read(made.read_cap().to_string()) == sample_bytes(size)
-    theirs.require_healthy(cap, SHARES)
+    theirs.require_healthy(cap, HTTP_SHARES)
     theirs.overwrite(cap, sample_bytes(size + 100, 1))
     assert await ours.open(cap).read_all() == sample_bytes(size + 100, 1)
     await ours.require_healthy(cap)
     await ours.open(cap).modify(lambda old, _: old[50:])
     assert theirs.read(cap) == sample_bytes(size + 100, 1)[50:]
-    theirs.require_healthy(cap, SHARES)
+    theirs.require_healthy(cap, HTTP_SHARES)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -97,7 +71,7 @@ async def test_file_made_by_tahoe_over_http_is_read_changed_and_verified_by_grid
     assert await ours.open(cap).read_all() == sample_bytes(size)
     await ours.open(cap).overwrite(sample_bytes(size + 7, 1))
     assert theirs.read(cap) == sample_bytes(size + 7, 1)
-    theirs.require_healthy(cap, SHARES)
+    theirs.require_healthy(cap, HTTP_SHARES)
     await ours.require_healthy(cap)
 
 
@@ -114,7 +88,7 @@ async def test_update_in_place_over_http_when_done_by_both_in_turn_leaves_one_so
         theirs.update(cap, offset + 50, sample_bytes(300, seed + 100))
         model[offset + 50 : offset + 350] = sample_bytes(300, seed + 100)
         assert theirs.read(cap) == await ours.open(cap).read_all() == model
-        theirs.require_healthy(cap, SHARES)
+        theirs.require_healthy(cap, HTTP_SHARES)
         await ours.require_healthy(cap)
 
 
@@ -126,12 +100,12 @@ async def test_large_file_when_written_in_pieces_over_http_is_sound_for_tahoe(
     size = 12_000_000
     cap = (await ours.create(sample_bytes(size), "mdmf")).to_string()
     assert theirs.read(cap) == sample_bytes(size)
-    theirs.require_healthy(cap, SHARES)
+    theirs.require_healthy(cap, HTTP_SHARES)
     await ours.open(cap).overwrite(sample_bytes(size + 500_000, 1))
     assert theirs.read(cap) == sample_bytes(size + 500_000, 1)
     theirs.update(cap, 1_000_000, b"written in place by the other program")
     assert (await ours.open(cap).read_all())[1_000_000:1_000_007] == b"written"
-    theirs.require_healthy(cap, SHARES)
+    theirs.require_healthy(cap, HTTP_SHARES)
     await ours.require_healthy(cap)
 
 
@@ -152,7 +126,7 @@ async def test_file_that_lost_a_server_when_repaired_over_http_is_sound_for_both
         assert (await ours.open(cap).repair()).successful
     else:
         theirs.repair(cap)
-    theirs.require_healthy(cap, SHARES)
+    theirs.require_healthy(cap, HTTP_SHARES)
     await ours.require_healthy(cap)
     assert theirs.read(cap) == await ours.open(cap).read_all() == sample_bytes(200_000)
 

@@ -14,6 +14,9 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 SHARED_GRIDS = {
+    "tahoe-servers over HTTP": r"over_http\.py::.*[\[-]tahoe-servers\b|http_transport\.py::.*[\[-]tahoe-servers\b",
+    "grid-servers over HTTP": r"over_http\.py::.*[\[-]grid-servers\b|http_transport\.py::.*[\[-]grid-servers\b",
+    "mixed-servers over HTTP": r"over_http\.py::.*[\[-]mixed-servers\b",
     "tahoe-servers": r"[\[-]tahoe-servers\b",
     "grid-servers": r"[\[-]grid-servers\b",
     "mixed-servers": r"[\[-]mixed-servers\b",
@@ -22,7 +25,7 @@ SHARED_GRIDS = {
 """The grids that several modules of tests/interop share: name -> what is in the names of tests that use it."""
 
 _LONG = re.compile(
-    r"\b(subprocess|node_process|process_grid|grid_executable|local_grid|RuleBasedStateMachine|schemathesis|running import)\b"
+    r"\b(subprocess|node_process|process_grid|grid_executable|local_grid|perf\.everything|RuleBasedStateMachine|schemathesis|running import)\b"
 )
 """What is in the source of tests that start processes, or that Hypothesis drives through a state machine."""
 
@@ -51,7 +54,7 @@ def sort_key(nodeids: list[str], is_long: Callable[[str], bool]) -> Callable[[st
         scope = _scope(nodeid)
         first.setdefault(scope, place)
         counts[scope] = counts.get(scope, 0) + 1
-        long[scope] = long.get(scope, False) or is_long(nodeid)
+        long[scope] = long.get(scope, scope in SHARED_GRIDS) or is_long(nodeid)
     return lambda nodeid: (not long[_scope(nodeid)], -counts[_scope(nodeid)], first[_scope(nodeid)])
 
 
