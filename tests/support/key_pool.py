@@ -1,7 +1,8 @@
-"""Private keys for files that tests make: a pool of real ones, given out in turn.
+"""Private keys for files that tests make: a pool of them, given out in turn.
 
-Finding a key takes longer than most tests. A file needs a key that no other file of its grid has; a test that makes more
-than POOL_SIZE files in one grid gets a key twice, and fails, since the second file finds the shares of the first.
+Finding the primes of a key takes longer than most tests; two primes make a key, and a few make hundreds, which is why no key of
+the pool protects anything. A file needs a key that no other file of its grid has; a test that makes more than POOL_SIZE files
+in one grid gets a key twice, and fails, since the second file finds the shares of the first.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from contextlib import contextmanager
 from threading import Lock
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 
-from grid.crypto import rsa
-from grid.crypto.rsa import PrivateKey
+from grid.crypto.rsa import KEY_BITS, PrivateKey
 from grid.mutable import key_supply
+from tests.support.mutable_key import E, key_of
 
-POOL_SIZE = 256
+PRIME_COUNT = 24
+POOL_SIZE = PRIME_COUNT * (PRIME_COUNT - 1) // 2
 
 
 class KeyPool:
@@ -24,6 +27,7 @@ class KeyPool:
 
     def __init__(self) -> None:
         self._keys: list[PrivateKey] = []
+        self._new = self._make()
         self._given = 0
         self._lock = Lock()
 
@@ -33,8 +37,17 @@ class KeyPool:
             index = self._given % POOL_SIZE
             self._given += 1
             if index == len(self._keys):
-                self._keys.append(rsa.generate_key())
+                self._keys.append(next(self._new))
             return self._keys[index]
+
+    @staticmethod
+    def _make() -> Iterator[PrivateKey]:
+        primes: list[int] = []
+        while len(primes) < PRIME_COUNT:
+            numbers = generate_private_key(E, KEY_BITS).private_numbers()
+            for prime in (numbers.p, numbers.q):
+                yield from (key_of(other, prime) for other in primes)
+                primes.append(prime)
 
 
 @contextmanager

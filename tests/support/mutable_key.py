@@ -34,15 +34,20 @@ Q = int(
 @cache
 def known_key() -> PrivateKey:
     """The key, whose bytes are those of the specification."""
-    d = pow(E, -1, lcm(P - 1, Q - 1))
+    return key_of(P, Q)
+
+
+def key_of(p: int, q: int) -> PrivateKey:
+    """The key of two primes."""
+    d = pow(E, -1, lcm(p - 1, q - 1))
     numbers = RSAPrivateNumbers(
-        p=P,
-        q=Q,
+        p=p,
+        q=q,
         d=d,
-        dmp1=rsa_crt_dmp1(d, P),
-        dmq1=rsa_crt_dmq1(d, Q),
-        iqmp=rsa_crt_iqmp(P, Q),
-        public_numbers=RSAPublicNumbers(E, P * Q),
+        dmp1=rsa_crt_dmp1(d, p),
+        dmq1=rsa_crt_dmq1(d, q),
+        iqmp=rsa_crt_iqmp(p, q),
+        public_numbers=RSAPublicNumbers(E, p * q),
     )
     key = numbers.private_key(unsafe_skip_rsa_key_validation=True)
     return parse_private_key(key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()))

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import random
+from bisect import insort
 from collections.abc import Awaitable, Callable, Coroutine
+from operator import attrgetter
 from typing import Any, TypeVar
 
+from twisted.internet.base import DelayedCall
 from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.interfaces import IDelayedCall
 from twisted.internet.task import Clock as TaskClock
 from twisted.python.failure import Failure
 
@@ -15,11 +19,44 @@ from grid.runtime import ReactorClock
 T = TypeVar("T")
 
 
+class OrderedClock(TaskClock):
+    """Twisted's test clock, which looks through all calls at each step, with calls kept in their order."""
+
+    def callLater(self, delay: float, callable: Callable[..., object], *args: object, **kw: object) -> IDelayedCall:
+        """As every clock does."""
+        call = DelayedCall(self.rightNow + delay, callable, args, kw, self.calls.remove, self._hastened, self.seconds)
+        insort(self.calls, call, key=_TIME)
+        return call
+
+    def advance(self, amount: float) -> None:
+        """Let time pass, and make all calls that are due by then."""
+        self.rightNow += amount
+        while self.calls and self.next_time() <= self.rightNow:
+            call = self.calls.pop(0)
+            call.called = 1
+            call.func(*call.args, **call.kw)
+
+    def next_time(self) -> float:
+        """When the next call is due; there is one."""
+        while (first := self.calls[0]).delayed_time:
+            del self.calls[0]
+            first.activate_delay()
+            insort(self.calls, first, key=_TIME)
+        return first.time
+
+    def _hastened(self, call: DelayedCall) -> None:
+        self.calls.remove(call)
+        insort(self.calls, call, key=_TIME)
+
+
+_TIME = attrgetter("time")
+
+
 class VirtualClock(ReactorClock):
-    """A ReactorClock over twisted's test clock, which is also its monotonic time."""
+    """A ReactorClock over a test clock, which is also its monotonic time."""
 
     def __init__(self) -> None:
-        self.task_clock = TaskClock()
+        self.task_clock = OrderedClock()
         super().__init__(self.task_clock)
 
     def now(self) -> float:
@@ -68,10 +105,9 @@ class VirtualRuntime:
         task.addBoth(outcome.append)
         clock = self.clock.task_clock
         while not outcome:
-            calls = clock.getDelayedCalls()
-            assert calls, "everything waits for nothing"
+            assert clock.calls, "everything waits for nothing"
             assert clock.seconds() < limit_s, "virtual time ran out"
-            clock.advance(max(0.0, min(call.getTime() for call in calls) - clock.seconds()))
+            clock.advance(max(0.0, clock.next_time() - clock.seconds()))
         result = outcome[0]
         if isinstance(result, Failure):
             result.raiseException()
@@ -80,5 +116,5 @@ class VirtualRuntime:
     def settle(self) -> None:
         """Make all calls still due, so that a test sees what was left behind."""
         clock = self.clock.task_clock
-        while clock.getDelayedCalls():
-            clock.advance(max(0.0, min(call.getTime() for call in clock.getDelayedCalls()) - clock.seconds()))
+        while clock.calls:
+            clock.advance(max(0.0, clock.next_time() - clock.seconds()))
