@@ -17,6 +17,7 @@ from grid.directory.node import Directory
 from grid.directory.pack import Child, Target, make_entry, pack_directory
 from grid.directory.walk import AHEAD, REPORTED_AT_ONCE, Path, Visited, walk
 from grid.errors import AuthorityError, FormatError, GridError, NotEnoughSharesError
+from tests.support.depth import examples
 from tests.support.tree_grid import TreeGrid
 
 LIT = LitCap(data=b"small")
@@ -111,7 +112,7 @@ GRAPHS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drawn=GRAPHS, writing=st.booleans())
 def test_walk_when_directories_link_each_other_at_random_then_is_the_models(
     grid: TreeGrid, caps: list[DirectoryCap], drawn: list[dict[str, Drawn]], writing: bool

@@ -18,6 +18,7 @@ from grid.caps import ChkCap, DirectoryCap, LitCap
 from grid.codec.netstring import pack_netstring
 from grid.mutable.sources import MemorySource
 from tests.gateway.api.test_openapi_operations import CHILDREN, FORM, OPERATIONS, QUESTIONS, Question, target_of
+from tests.support.depth import spread
 from tests.support.turn_watch import Turns, watch_turns
 from tests.support.web_gateway import TOKEN, WebGateway, web_gateway
 
@@ -136,7 +137,9 @@ PARTS = 12
 async def test_operation_when_about_hostile_content_then_no_turn_of_the_loop_is_long(part: int, tmp_path: Path) -> None:
     async with hostile_gateway(tmp_path) as (asker, folders):
         for folder in folders:
-            for number, (path, method, t) in list(enumerate(OPERATIONS))[part::PARTS]:
+            asked = list(enumerate(OPERATIONS))[part::PARTS]
+            # An immutable directory is read in another way; what is done with its children is the same.
+            for number, (path, method, t) in asked if folder is folders[0] else spread(asked, 4):
                 if folder is not folders[0] and not path.startswith("/uri/"):
                     continue
                 question = QUESTIONS[path][method][t]

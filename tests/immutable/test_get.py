@@ -12,6 +12,7 @@ from grid.engine.batches import READ_BYTES
 from grid.engine.flow_window import WINDOW_BYTES
 from grid.errors import CapError, GridError, NoServersError, NotEnoughSharesError
 from grid.immutable.get import ImmutableFile
+from tests.support.depth import examples
 from tests.support.scripted_grid import MemorySink, ScriptedGrid, noise
 
 SEGMENT = 1200
@@ -110,7 +111,7 @@ def test_get_when_every_server_is_dead_says_that_none_was_reached() -> None:
         grid.get(file.cap)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(data=st.data())
 def test_read_when_given_a_range_gives_exactly_that(data: st.DataObject) -> None:
     grid = ScriptedGrid()

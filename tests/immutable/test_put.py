@@ -217,6 +217,7 @@ def test_put_when_servers_refuse_though_they_advertise_room_places_shares_elsewh
     complete(grid, result.cap, data)
 
 
+@pytest.mark.each_pair
 @pytest.mark.parametrize("size", [5000, 30_000_000])
 @pytest.mark.parametrize("call", range(8))
 @pytest.mark.parametrize("fault", ["dead_from", "silent_from", "lost"])

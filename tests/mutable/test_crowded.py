@@ -42,6 +42,7 @@ def reached(grid: MutableGrid, cap: WriteCap) -> int:
     )
 
 
+@pytest.mark.each_pair
 @pytest.mark.parametrize("write", ["overwrite", "update"])
 @pytest.mark.parametrize("format", ["sdmf", "mdmf"])
 @pytest.mark.parametrize("crowd", [1, 2, 3])

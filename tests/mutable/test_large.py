@@ -22,6 +22,7 @@ from grid.mutable.share.mdmf import DATA_OFFSET
 from grid.mutable.write import row_plan, stream_plan, write_queue
 from grid.ports import Buffer, Clock, SlotAnswer
 from tests.mutable.test_writers import together
+from tests.support.depth import spread
 from tests.support.mutable_grid import MutableGrid
 from tests.support.scripted_slots import SlotScript, SlotServer
 
@@ -210,7 +211,7 @@ def known_cap() -> KnownCap:
 
 @pytest.mark.parametrize("sizes", [(5, 3), (3, 5)])
 def test_overwrite_when_two_processes_write_large_files_then_their_blocks_never_mix(sizes: tuple[int, int]) -> None:
-    for seed in range(8):
+    for seed in spread(range(8), 3):
         grid = MutableGrid(seed=seed)
         cap = grid.create(sample_bytes(4), "mdmf")
         for index, server in enumerate(grid.servers):

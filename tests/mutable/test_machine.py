@@ -25,6 +25,7 @@ from grid.mutable.share import geometry
 from grid.mutable.share.geometry import MDMF_SEGMENT_SIZE, FormatName
 from grid.mutable.share.layout import parse_header
 from grid.mutable.share.prefix import Prefix
+from tests.support.depth import examples
 from tests.support.mutable_grid import MutableGrid
 from tests.support.scripted_slots import SlotScript, SlotServer
 
@@ -306,8 +307,7 @@ async def _all(coroutines: list[Coroutine[Any, Any, None]]) -> None:
 
 def test_file_when_anything_happens_to_its_servers_then_no_acknowledged_change_is_lost() -> None:
     fired.clear()
-    examples = max(250, settings().max_examples)
-    run_state_machine_as_test(MutableMachine, settings=settings(max_examples=examples, stateful_step_count=30))
+    run_state_machine_as_test(MutableMachine, settings=settings(max_examples=examples(250), stateful_step_count=30))
     assert {
         "frozen",
         "deaf",

@@ -13,6 +13,7 @@ from twisted.internet.defer import Deferred, DeferredList
 from grid.engine.grid import Encoding
 from grid.errors import ConflictError, GridError
 from grid.mutable.share.geometry import FormatName
+from tests.support.depth import spread
 from tests.support.mutable_grid import MutableGrid
 from tests.support.scripted_slots import SlotScript
 
@@ -77,7 +78,7 @@ def test_overwrite_when_two_processes_do_so_at_once_then_one_version_is_left(
     format: FormatName, k: int, n: int
 ) -> None:
     """The first writer at each server wins: with n < 2k each of two could spoil it for the other."""
-    for seed in range(6):
+    for seed in spread(range(6), 3):
         grid = MutableGrid(10, Encoding(k=k, n=n, happy=1), seed)
         cap = grid.create(b"base", format)
         for index, server in enumerate(grid.servers):
@@ -206,6 +207,7 @@ def test_write_when_a_version_is_unfinished_then_waits_for_its_writer() -> None:
     assert grid.read(cap) == b"<a><b>"
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("seed", range(6))
 def test_modify_by_memory_when_servers_missed_another_writers_change_then_both_changes_are_there(

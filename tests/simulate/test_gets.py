@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from grid.caps import ChkCap
 from grid.errors import GridError, NoServersError, NotEnoughSharesError
 from grid.immutable.get import ImmutableFile
+from tests.support.depth import examples
 from tests.support.scripted_grid import ScriptedGrid, encoded, noise
 from tests.support.scripted_server import Script
 
@@ -132,7 +133,7 @@ class Gets(RuleBasedStateMachine):
 
 
 Gets.TestCase.settings = settings(
-    max_examples=150, stateful_step_count=14, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(150), stateful_step_count=14, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestGets = Gets.TestCase
 

@@ -145,6 +145,7 @@ async def test_put_that_needs_the_killed_server_fails_cleanly(scene: Scene, mome
     await assert_whole(scene, data, result)
 
 
+@pytest.mark.rows(2)
 @pytest.mark.parametrize("seed", range(6))
 async def test_put_when_two_servers_are_killed_at_any_step_loses_nothing_acknowledged(scene: Scene, seed: int) -> None:
     draw = random.Random(seed)

@@ -13,6 +13,7 @@ from grid.errors import GridError, NoServersError, NotHappyError
 from grid.immutable.perform import ABORT_LIMIT_S
 from grid.placement.happiness import happiness
 from grid.ports import ServerId, ShareNumber
+from tests.support.depth import examples
 from tests.support.scripted_grid import ScriptedGrid, encoded, noise
 
 SERVERS = 8
@@ -45,7 +46,7 @@ ENCODINGS = st.sampled_from(
 )
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(
     encoding=ENCODINGS,
     faults=st.lists(FAULTS, min_size=SERVERS, max_size=SERVERS),
@@ -111,7 +112,7 @@ def _require_stored(
     assert len(durable) >= encoding.k
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     missing=st.frozensets(st.integers(0, 5), max_size=6),
     damaged=st.dictionaries(st.integers(0, 5), st.integers(0, 2000), max_size=4),

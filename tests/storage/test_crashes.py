@@ -232,7 +232,7 @@ def _check_restart(step: Step, disk: CrashDisk, before: State, after: State) -> 
     assert disk.open_count == 0
 
 
-@pytest.mark.parametrize("seed", ["killed", None, 1, 2, 3])
+@pytest.mark.parametrize("seed", ["killed", None, 1, *(pytest.param(seed, marks=pytest.mark.deep) for seed in (2, 3))])
 def test_change_when_the_machine_stops_at_any_call_is_whole_or_absent(
     change: tuple[Step, CrashDisk], seed: str | int | None
 ) -> None:

@@ -14,6 +14,7 @@ from twisted.python.failure import Failure
 
 from grid.errors import GridError, PeerError, PeerGoneError, PeerTimeoutError, PeerUnreachableError
 from grid.wire.single_flight import SingleFlight
+from tests.support.depth import examples
 from tests.support.virtual_time import VirtualRuntime
 
 DEADLINE_S = 10.0
@@ -281,5 +282,5 @@ class SingleFlightMachine(RuleBasedStateMachine):
         assert timers == self.attempts.flight.is_flying
 
 
-SingleFlightMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+SingleFlightMachine.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=30, deadline=None)
 TestSingleFlight = SingleFlightMachine.TestCase

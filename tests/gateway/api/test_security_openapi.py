@@ -18,8 +18,9 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.gateway.running import RunningGateway, running_process
+from tests.support.depth import examples
 
-EXAMPLES = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+EXAMPLES = settings(max_examples=examples(120), deadline=None, suppress_health_check=list(HealthCheck))
 
 NOT_OURS = {501, 503}
 """A method of an object that has none such; no servers."""

@@ -10,9 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.gateway.running import RunningGateway, running_process, uri
+from tests.support.depth import examples
 from tests.support.exchanges import MULTIPART, Reply
 
-EXAMPLES = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EXAMPLES = settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 SILENCE_S = 0.2
 """After this bytes that are no request get no answer."""
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from grid.caps import ChkCap
 from grid.errors import DamagedFileError, GridError, NoServersError, NotEnoughSharesError
 from grid.immutable.share.layout import parse_header
+from tests.support.depth import examples
 from tests.support.scripted_grid import ScriptedGrid, noise
 from tests.support.share_vectors import ShareVector, load_share_vectors
 
@@ -32,6 +33,7 @@ def laid(size: int, server_count: int = 10, n: int = 10, k: int = 3) -> tuple[Sc
     return grid, data, file.cap
 
 
+@pytest.mark.each_pair
 @pytest.mark.parametrize("size", [SMALL, LARGE, OLD])
 @pytest.mark.parametrize("fault", ["dead_from", "silent_from"])
 @pytest.mark.parametrize("call", range(6))
@@ -225,7 +227,7 @@ def test_get_when_shares_are_cut_short_anywhere_uses_others(size: int) -> None:
         assert grid.now < PATIENCE_S
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     size=st.sampled_from([SMALL, OLD]),
     flips=st.dictionaries(st.integers(0, 6), st.tuples(st.integers(0, 10**6), st.integers(1, 255)), min_size=1),

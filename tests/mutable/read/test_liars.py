@@ -158,6 +158,7 @@ def test_read_when_servers_hold_several_shares_then_their_numbers_are_proven_onc
     assert len(OLD["large"]) > layout_cache.FIRST_READ
 
 
+@pytest.mark.each_pair
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("liars", [1, 7])

@@ -118,6 +118,7 @@ def seconds(grid: MutableGrid, cap: KnownCap, operation: Operation) -> float:
     return grid.runtime.clock.now() - started
 
 
+@pytest.mark.each_pair
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("stall", ["all", "fronts", "fields", "blocks"])
 @pytest.mark.parametrize("silent", [1, 3])

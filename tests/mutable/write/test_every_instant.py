@@ -97,6 +97,7 @@ def make(k: int, n: int, servers: int, format: FormatName, seed: int) -> tuple[W
     return grid, grid.create(OLD, format)
 
 
+@pytest.mark.each_pair
 @pytest.mark.usefixtures("in_pieces")
 @pytest.mark.parametrize("format", ["sdmf", "mdmf"])
 @pytest.mark.parametrize("servers", [1, 2, 3, 10])
@@ -116,6 +117,7 @@ def test_overwrite_when_looked_at_after_each_write_then_one_version_is_always_wh
     assert grid.least >= 1
 
 
+@pytest.mark.each_pair
 @pytest.mark.usefixtures("in_pieces")
 @pytest.mark.parametrize("format", ["sdmf", "mdmf"])
 @pytest.mark.parametrize(("k", "n"), [(2, 3), (3, 4), (3, 10), (5, 10), (6, 10), (9, 10)])
@@ -138,6 +140,7 @@ def test_overwrite_when_servers_are_missing_then_one_version_is_always_whole(
         assert grid.least >= 1
 
 
+@pytest.mark.each_pair
 @pytest.mark.usefixtures("in_pieces")
 @pytest.mark.parametrize("format", ["sdmf", "mdmf"])
 @pytest.mark.parametrize(("k", "n"), [(1, 1), (2, 2), (2, 3), (3, 4), (6, 10), (9, 10)])

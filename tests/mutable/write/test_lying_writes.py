@@ -83,6 +83,7 @@ OPERATIONS: dict[str, tuple[Callable[[LyingGrid, WriteCap], Coroutine[Any, Any, 
 }
 
 
+@pytest.mark.each_pair
 @pytest.mark.parametrize("in_pieces", [False, True])
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("format", FORMATS)
@@ -101,6 +102,7 @@ def test_write_when_servers_lie_then_is_done_on_the_others_and_the_liars_are_tol
         require_done(grid, cap, lie, contents, begun)
 
 
+@pytest.mark.each_pair
 @pytest.mark.parametrize("in_pieces", [False, True])
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("format", FORMATS)

@@ -43,6 +43,7 @@ def took(grid: MutableGrid, coroutine: Coroutine[Any, Any, Any]) -> float:
     return grid.runtime.clock.now() - begun
 
 
+@pytest.mark.each_pair
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("stall", STALLS)
 @pytest.mark.parametrize("count", ALLOWED_S)

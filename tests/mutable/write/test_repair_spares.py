@@ -90,6 +90,7 @@ def test_repair_when_every_other_server_refuses_then_says_so_and_ends(format: Fo
     assert grid.read(cap) == CONTENTS
 
 
+@pytest.mark.each_pair
 @pytest.mark.usefixtures("in_pieces")
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("count", [1, 3])

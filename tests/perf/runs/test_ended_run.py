@@ -64,7 +64,11 @@ size = 1000
 
 @pytest.mark.parametrize(
     ("kind", "signal_number"),
-    [("clients", signal.SIGINT), ("workload", signal.SIGINT), ("workload", signal.SIGKILL)],
+    [
+        ("clients", signal.SIGINT),
+        pytest.param("workload", signal.SIGINT, marks=pytest.mark.deep),
+        ("workload", signal.SIGKILL),
+    ],
 )
 def test_all_nodes_end_with_a_run_that_is_stopped(tmp_path: Path, kind: str, signal_number: int) -> None:
     path, output = tmp_path / "mine.toml", tmp_path / "record.jsonl"

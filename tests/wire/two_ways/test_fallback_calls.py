@@ -21,6 +21,7 @@ from grid.errors import (
 from grid.ports import NewShares, ShareNumber, ShareWrite
 from grid.wire.two_ways.fallback import MOST_TRIES
 from grid.wire.two_ways.preference import LONGEST_AVOIDED_S
+from tests.support.depth import examples
 from tests.support.scripted_way import ScriptedWay
 from tests.wire.foolscap.loopback import INDEX, LEASE, VERSION, RecordedUpload, number
 from tests.wire.two_ways.fallback_rig import IDEMPOTENT, ONCE, Rig
@@ -151,7 +152,7 @@ def test_store_when_the_server_takes_no_whole_shares_goes_by_steps_which_are_not
         max_size=30,
     )
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_calls_when_ways_come_and_go_are_carried_out_or_fail_and_never_twice_what_must_not_be(
     steps: list[tuple[str, str, str]],
 ) -> None:
