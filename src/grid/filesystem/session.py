@@ -6,15 +6,18 @@ It owns the calls from asyncio, on any thread, to the reactor. It stays open unt
 from __future__ import annotations
 
 import asyncio
+import copyreg
 import os
 import sys
 import warnings
 from collections.abc import Callable, Coroutine, Mapping
 from threading import Lock
+from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import frozen
 from twisted.internet.defer import Deferred
+from twisted.persisted.styles import pickleMethod
 from twisted.python import threadable
 
 from grid.cli.arguments.aliases import read_aliases
@@ -83,6 +86,7 @@ class Session:
 
     async def _run(self, reactor: Any, operation: Callable[[Tree], Coroutine[Any, Any, T]]) -> T:  # noqa: ANN401
         if self._tree is None:
+            _pickle_methods_as_python_does()
             self._tree = self._open(reactor)
         if self._client is not None:
             await self._client.servers()
@@ -142,6 +146,12 @@ def on_reactor_thread() -> bool:
     """Whether this thread runs Twisted's reactor, without importing one."""
     reactor = sys.modules.get("twisted.internet.reactor")
     return bool(getattr(reactor, "running", False)) and threadable.isInIOThread()
+
+
+def _pickle_methods_as_python_does() -> None:
+    """Let class methods be pickled, which dask sends to its workers: Twisted registers a way that cannot restore them."""
+    if copyreg.dispatch_table.get(MethodType) is pickleMethod:
+        del copyreg.dispatch_table[MethodType]
 
 
 def _open_home(address: GridAddress) -> NodeDirectory | GatewayHome:
