@@ -186,6 +186,7 @@ async def running_gateway(
     handlers: dict[str, Handler] | None = None,
     *,
     server_count: int = 5,
+    disk_bytes: int = 2**28,
     encoding: Encoding | None = None,
     **settings: Any,
 ) -> AsyncIterator[Rig]:
@@ -198,7 +199,7 @@ async def running_gateway(
     for index in range(server_count):
         seed = b"%02d" % index * 10
         identity = ServerIdentity(server_id=ServerId(f"s{index}"), permutation_seed=seed, lease_seed=seed)
-        servers.append(StorageService(identity, MemoryDisk(2**28), runtime, StorageSettings()))
+        servers.append(StorageService(identity, MemoryDisk(disk_bytes), runtime, StorageSettings()))
         await servers[-1].start()
     encoding = encoding or Encoding(k=2, n=4, happy=2, max_segment_size=2**17)
     store = FileStore(grid=grid_of(servers, runtime, leases=LeaseMaster(bytes(32)), encoding=encoding))

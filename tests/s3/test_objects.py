@@ -67,7 +67,7 @@ async def test_what_is_said_of_an_object_comes_back_with_it(tmp_path: Path) -> N
     crc = base64.b64encode(zlib.crc32(data).to_bytes(4, "big")).decode()
     headers = {
         "Content-Type": "text/x; charset=utf-8",
-        "Content-Encoding": "gzip, aws-chunked",
+        "Content-Encoding": "deflate, gzip, aws-chunked",
         "Cache-Control": "max-age=5",
         "x-amz-meta-color": "r\u00e9d",
         "x-amz-checksum-crc32": crc,
@@ -78,7 +78,7 @@ async def test_what_is_said_of_an_object_comes_back_with_it(tmp_path: Path) -> N
         assert (put.status, put.headers["etag"]) == (200, f'"{hashlib.md5(data).hexdigest()}"')
         got = await rig.ask("GET", path("docs/a.txt"), headers={"x-amz-checksum-mode": "ENABLED"})
         assert got.body == data
-        for name, value in {**headers, "Content-Encoding": "gzip", "etag": put.headers["etag"]}.items():
+        for name, value in {**headers, "Content-Encoding": "deflate, gzip", "etag": put.headers["etag"]}.items():
             if name != "x-amz-tagging":
                 assert got.headers[name.lower()].encode("latin-1").decode("utf-8") == value
         assert texts((await rig.ask("GET", path("docs/a.txt") + "?tagging")).body, "Value") == ["v", ""]
@@ -124,7 +124,9 @@ async def test_conditions_of_a_put_are_judged_by_what_is_there(tmp_path: Path) -
         first = await rig.ask("PUT", path("a"), b"1", {"If-None-Match": "*"})
         assert first.status == 200
         assert code(await rig.ask("PUT", path("a"), b"1", {"If-None-Match": "*"})) == "PreconditionFailed"
-        assert code(await rig.ask("PUT", path("a"), b"2", {"If-Match": '"other"'})) == "PreconditionFailed"
+        for condition in ({"If-Match": '"other"'}, {"If-None-Match": first.headers["etag"]}):
+            assert code(await rig.ask("PUT", path("a"), b"2", condition)) == "PreconditionFailed"
+        assert (await rig.ask("PUT", path("a"), b"1", {"If-None-Match": '"other"'})).status == 200
         assert (await rig.ask("PUT", path("a"), b"3", {"If-Match": first.headers["etag"]})).status == 200
         assert (await rig.ask("GET", path("a"))).body == b"3"
 
@@ -187,8 +189,58 @@ async def test_buckets_are_made_and_removed_where_a_key_has_its_own(tmp_path: Pa
         assert (await rig.ask("DELETE", "/mine")).status == 204
         assert code(await rig.ask("GET", "/mine")) == "NoSuchBucket"
         assert code(await rig.ask("DELETE", "/bucket")) == "AccessDenied"
-        for name in ("UPPER", "ab", "a..b", "1.2.3.4", "%21uploads"):
+        for name in ("UPPER", "ab", "a" * 64, "a..b", "a.-b", "a-.b", "-ab", "ab-", "1.2.3.4", "%21uploads"):
             assert code(await rig.ask("PUT", f"/{name}")) == "InvalidBucketName"
+
+
+async def test_buckets_are_listed_by_pages(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        for name in ("mine", "mine-too", "yours"):
+            await rig.ask("PUT", f"/{name}")
+        found, query = [], "?max-buckets=2"
+        while query:
+            page = (await rig.ask("GET", f"/{query}")).body
+            found.append(texts(page, "Name"))
+            token = "".join(texts(page, "ContinuationToken"))
+            query = token and f"?continuation-token={quote(token)}&max-buckets=2"
+        assert found == [["bucket", "mine"], ["mine-too", "yours"]]
+        assert texts((await rig.ask("GET", "/?prefix=mine")).body, "Name") == ["mine", "mine-too"]
+        assert code(await rig.ask("GET", "/?max-buckets=0")) == "InvalidArgument"
+        assert code(await rig.ask("GET", "/?continuation-token=x")) == "InvalidArgument"
+
+
+@pytest.mark.parametrize(
+    ("header", "element", "right", "wrong", "nonsense"),
+    [
+        ("If-Match", "ETag", "ETAG", '"other"', None),
+        ("x-amz-if-match-size", "Size", "4", "5", "-4"),
+        ("x-amz-if-match-last-modified-time", "LastModifiedTime", "MODIFIED", "Sun, 06 Nov 1994 08:49:37 GMT", "soon"),
+        ("x-amz-if-match-last-modified-time", "LastModifiedTime", "MODIFIED", "1994-11-06T08:49:37Z", "1994-13-06"),
+    ],
+)
+async def test_conditions_of_a_delete_are_judged_by_what_is_there(
+    tmp_path: Path, header: str, element: str, right: str, wrong: str, nonsense: str | None
+) -> None:
+    async with running_door(tmp_path) as rig:
+        for by_one in (True, False):
+            etag = (await rig.ask("PUT", path("a"), b"data")).headers["etag"]
+            modified = (await rig.ask("HEAD", path("a"))).headers["last-modified"]
+
+            async def delete(value: str, by_one: bool = by_one) -> str:
+                said = f"<Delete><Object><Key>a</Key><{element}>{value}</{element}></Object></Delete>"
+                if by_one:
+                    reply = await rig.ask("DELETE", path("a"), headers={header: value})
+                else:
+                    reply = await rig.ask("POST", "/bucket?delete", said.encode())
+                return code(reply) if reply.body else ""
+
+            if nonsense is not None:
+                assert await delete(nonsense) == "InvalidArgument"
+            assert await delete(wrong) == "PreconditionFailed"
+            assert await rig.keys() == ["a"]
+            assert await delete(right.replace("ETAG", etag).replace("MODIFIED", modified)) == ""
+            assert await rig.keys() == []
+            assert await delete(wrong) == "", "nothing is there that could be another object"
 
 
 async def test_many_objects_are_removed_in_one_request(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ async def test_a_request_that_is_not_signed_or_signed_wrongly_is_refused(tmp_pat
         await rig.ask("PUT", path("a"), b"old")
         bare = f"GET /bucket/a HTTP/1.1\r\nHost: {rig.host}\r\nConnection: close\r\n\r\n".encode()
         assert code(await rig.send(bare)) == "AccessDenied"
+        assert code(await rig.send(bare.replace(b"Connection:", b"Authorization:\r\nConnection:"))) == "AccessDenied"
         assert code(await rig.ask("GET", path("a"), secret="another")) == "SignatureDoesNotMatch"
         assert code(await rig.ask("GET", path("a"), key="GKNOBODY")) == "InvalidAccessKeyId"
         late = (datetime.now(UTC) - timedelta(minutes=16)).strftime("%Y%m%dT%H%M%SZ")

@@ -186,6 +186,27 @@ async def test_a_copied_part_has_the_bytes_of_the_range_and_moves_none(tmp_path:
         assert sum(uploads) < len(data) + 5000
 
 
+@pytest.mark.usefixtures("small_parts")
+async def test_attributes_of_an_object_in_parts_list_them_by_pages(tmp_path: Path) -> None:
+    sizes = [150, 150, 150, 7]
+    async with running_door(tmp_path) as rig:
+        upload = await begin(rig)
+        etags = {n: await put_part(rig, upload, n, b"p" * size) for n, size in enumerate(sizes, 1)}
+        await rig.ask("POST", f"{KEY}?uploadId={upload}", named(etags))
+        wanted = {"x-amz-object-attributes": "ObjectParts", "x-amz-max-parts": "2"}
+        first = (await rig.ask("GET", f"{KEY}?attributes", headers=wanted)).body
+        rest = (await rig.ask("GET", f"{KEY}?attributes", headers={**wanted, "x-amz-part-number-marker": "2"})).body
+        assert [texts(page, "PartNumber") for page in (first, rest)] == [["1", "2"], ["3", "4"]]
+        assert [texts(page, "Size") for page in (first, rest)] == [["150", "150"], ["150", "7"]]
+        assert [texts(page, "IsTruncated") for page in (first, rest)] == [["true"], ["false"]]
+        assert [texts(page, "NextPartNumberMarker") for page in (first, rest)] == [["2"], ["4"]]
+        beyond = await rig.ask("GET", f"{KEY}?attributes", headers={**wanted, "x-amz-part-number-marker": "999999999"})
+        assert (texts(beyond.body, "PartNumber"), texts(beyond.body, "PartsCount")) == ([], ["4"])
+        wrong = await rig.ask("GET", f"{KEY}?attributes", headers={**wanted, "x-amz-max-parts": "-1"})
+        assert code(wrong) == "InvalidArgument"
+
+
+@pytest.mark.usefixtures("small_parts")
 async def test_lists_of_uploads_and_parts_come_by_pages(tmp_path: Path) -> None:
     async with running_door(tmp_path) as rig:
         keys = ["a", "a", "b/1", "b/2", "c"]

@@ -17,7 +17,9 @@ from grid.errors import CapError, ConfigError
 
 MAX_KEYS = 10_000
 
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_BUCKET = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*")
+"""Labels of a host name, separated by periods."""
+
 _ADDRESS = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+")
 
 
@@ -44,7 +46,7 @@ class Account:
 
 def is_bucket_name(name: str) -> bool:
     """Whether S3 permits a bucket of this name."""
-    return bool(_BUCKET.fullmatch(name)) and ".." not in name and not _ADDRESS.fullmatch(name)
+    return 3 <= len(name) <= 63 and bool(_BUCKET.fullmatch(name)) and not _ADDRESS.fullmatch(name)
 
 
 def parse_accounts(text: str, file: str) -> dict[str, Account]:

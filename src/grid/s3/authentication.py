@@ -56,7 +56,7 @@ def parse_claim(head: RequestHead) -> Claim:
         if authorization is not None:
             raise S3Fault("InvalidArgument", "A request is signed in its header or in its address, and not in both.")
         return _presigned(head)
-    if authorization is None:
+    if not authorization:
         raise S3Fault("AccessDenied", "The request is not signed, and nothing here is public.")
     return _signed(head, authorization)
 

@@ -18,7 +18,8 @@ from grid.errors import GridError
 from grid.gateway.http.answers import Answer, AnyAnswer
 from grid.s3.accounts import is_bucket_name
 from grid.s3.bucket import Bucket
-from grid.s3.documents import MAX_DOCUMENT, XML, document, element, flag, parse_document, text
+from grid.s3.conditions import DeleteConditions
+from grid.s3.documents import MAX_DOCUMENT, XML, Element, document, element, flag, parse_document, text
 from grid.s3.door import Call
 from grid.s3.faults import S3Fault, not_implemented, s3_fault
 from grid.s3.listing import Entry, Page, Query
@@ -27,12 +28,13 @@ from grid.s3.payload import Payload, read_document
 from grid.s3.times import iso_time
 
 MAX_PAGE = 1000
+MAX_BUCKETS_PAGE = 10_000
 MAX_DELETED = 1000
 DELETED_AT_ONCE = 100
 
 
 async def list_buckets(call: Call) -> AnyAnswer:
-    """List the access key's buckets."""
+    """List the access key's buckets, a page at a time."""
     account = call.account
     found = dict.fromkeys(account.buckets, account.created)
     if account.home is not None:
@@ -41,13 +43,18 @@ async def list_buckets(call: Call) -> AnyAnswer:
                 times = (child.metadata or {}).get("tahoe")
                 made = seconds_in(times.get("linkcrtime")) if isinstance(times, Mapping) else None
                 found.setdefault(name, account.created if made is None else made)
-    buckets = (
-        element("Bucket", text("Name", name), text("CreationDate", iso_time(made)))
-        for name, made in sorted(found.items())
-    )
-    return Answer(
-        200, XML, document("ListAllMyBucketsResult", owner_element("Owner", call), element("Buckets", *buckets))
-    )
+    prefix, token = call.parameter("prefix") or "", call.parameter("continuation-token")
+    after = _after(token) if token else ""
+    most = call.number("max-buckets", MAX_BUCKETS_PAGE, MAX_BUCKETS_PAGE, least=1)
+    left = [name for name in sorted(found) if name.startswith(prefix) and name > after]
+    page = left[:most]
+    buckets = (element("Bucket", text("Name", name), text("CreationDate", iso_time(found[name]))) for name in page)
+    said = [owner_element("Owner", call), element("Buckets", *buckets)]
+    if len(page) < len(left):
+        said.append(text("ContinuationToken", _token(page[-1])))
+    if prefix:
+        said.append(text("Prefix", prefix))
+    return Answer(200, XML, document("ListAllMyBucketsResult", *said))
 
 
 async def head_bucket(call: Call) -> AnyAnswer:
@@ -159,7 +166,7 @@ async def list_objects_2(call: Call) -> AnyAnswer:
     if start_after:
         said.append(encoding.text("StartAfter", start_after))
     if page.next is not None:
-        said.append(text("NextContinuationToken", base64.urlsafe_b64encode(page.next.encode("utf-8")).decode()))
+        said.append(text("NextContinuationToken", _token(page.next)))
     return await _listing(call, query, page, said, encoding, with_owner=call.parameter("fetch-owner") == "true")
 
 
@@ -171,6 +178,10 @@ async def list_versions(call: Call) -> AnyAnswer:
     if page.next is not None:
         said += [encoding.text("NextKeyMarker", page.next), text("NextVersionIdMarker", "null")]
     return await _listing(call, query, page, said, encoding, versions=True)
+
+
+def _token(after: str) -> str:
+    return base64.urlsafe_b64encode(after.encode("utf-8")).decode()
 
 
 def _after(token: str) -> str:
@@ -260,15 +271,16 @@ async def delete_objects(call: Call) -> AnyAnswer:
     bucket = await call.bucket()
     bucket.require_writable()
     root = await read_document(call, MAX_DOCUMENT, "Delete")
-    wanted = [(each.get("Key"), each.get("VersionId")) for each in root.all("Object")]
-    if not 0 < len(wanted) <= MAX_DELETED or not all(key for key, _ in wanted):
+    wanted = list(root.all("Object"))
+    if not 0 < len(wanted) <= MAX_DELETED or not all(each.get("Key") for each in wanted):
         raise S3Fault("MalformedXML", f"One request removes between 1 and {MAX_DELETED} objects.")
     turns = DeferredSemaphore(DELETED_AT_ONCE)
-    removing = [turns.run(_remove, bucket, key, version) for key, version in wanted]
+    removing = [turns.run(_remove, bucket, each) for each in wanted]
     refused = await gatherResults(removing, consumeErrors=True)
     is_quiet = (root.get("Quiet") or "").strip().lower() == "true"
     said = []
-    for (key, _), fault in zip(wanted, refused, strict=True):
+    for each, fault in zip(wanted, refused, strict=True):
+        key = each.get("Key")
         if fault is not None:
             said.append(element("Error", text("Key", key), text("Code", fault.code), text("Message", fault.message)))
         elif not is_quiet:
@@ -276,11 +288,14 @@ async def delete_objects(call: Call) -> AnyAnswer:
     return Answer(200, XML, document("DeleteResult", *said))
 
 
-async def _remove(bucket: Bucket, key: str | None, version: str | None) -> S3Fault | None:
+async def _remove(bucket: Bucket, wanted: Element) -> S3Fault | None:
+    conditions = DeleteConditions(
+        match=wanted.get("ETag"), modified=wanted.get("LastModifiedTime"), size=wanted.get("Size")
+    )
     try:
-        if version not in (None, "", "null"):
+        if wanted.get("VersionId") not in (None, "", "null"):
             raise not_implemented("versions of objects")
-        await bucket.remove(key or "")
+        await bucket.remove(wanted.get("Key") or "", conditions.require)
     except GridError as error:
         return s3_fault(error)
     return None

@@ -1,8 +1,9 @@
-"""Conditional headers such as If-Match, of reads, puts and copies. Pure."""
+"""Conditional headers such as If-Match, of reads, puts, copies and deletes. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from attrs import frozen
@@ -51,13 +52,43 @@ class Conditions:
     def require_put(self, found: StoredObject | None) -> None:
         """Raise S3Fault unless the conditions permit replacing this object, or creating one if it is None."""
         if self.none_match is not None:
-            if self.none_match.strip() != "*":
-                raise S3Fault("NotImplemented", "If-None-Match of a put takes * only.")
-            _require(found is None)
+            _require(found is None or not _names(self.none_match, found.info.etag))
         if self.match is not None:
             if found is None:
                 raise S3Fault("NoSuchKey")
             _require(_names(self.match, found.info.etag))
+
+
+@frozen
+class DeleteConditions:
+    """The conditions of a delete, unparsed. They apply only to an object that exists."""
+
+    match: str | None = None
+    modified: str | None = None
+    size: str | None = None
+
+    def require(self, found: StoredObject | None) -> None:
+        """Raise PreconditionFailed unless the object may be deleted; InvalidArgument. A mutable file matches no size."""
+        modified = None if self.modified is None else _moment(self.modified)
+        if self.size is not None and not (self.size.isascii() and self.size.isdigit() and len(self.size) < 20):
+            raise S3Fault("InvalidArgument", "The size in a condition is not a possible number.")
+        if found is None:
+            return
+        _require(self.match is None or _names(self.match, found.info.etag))
+        _require(modified is None or modified == int(found.info.modified))
+        _require(self.size is None or int(self.size) == found.size)
+
+
+def _moment(text: str) -> int:
+    """Parse an HTTP date or an ISO 8601 date; InvalidArgument."""
+    found = _seconds(text)
+    if found is None:
+        try:
+            moment = datetime.fromisoformat(text)
+            found = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, OverflowError):
+            raise S3Fault("InvalidArgument", "The time in a condition is no date.") from None
+    return int(found)
 
 
 def _require(holds: bool) -> None:

@@ -16,8 +16,8 @@ from grid.gateway.http.answers import Answer, AnyAnswer, StreamedAnswer
 from grid.gateway.http.ranges_and_tags import ByteRange, RangeBeyondEndError, parse_range
 from grid.ports import Sink
 from grid.s3.bucket import Bucket
-from grid.s3.conditions import Conditions
-from grid.s3.documents import XML, document, element, text
+from grid.s3.conditions import Conditions, DeleteConditions
+from grid.s3.documents import XML, document, element, flag, text
 from grid.s3.door import Call
 from grid.s3.faults import S3Fault, not_implemented
 from grid.s3.object_info import KEPT_HEADERS, ObjectInfo, StoredObject
@@ -25,6 +25,7 @@ from grid.s3.payload import Payload
 from grid.s3.tagging import check_tags
 
 MAX_USER_METADATA = 2048
+MAX_PARTS_PAGE = 1000
 PRIVATE_ACLS = frozenset({"private", "bucket-owner-full-control", "bucket-owner-read"})
 
 Headers = tuple[tuple[str, str], ...]
@@ -98,7 +99,7 @@ def described(call: Call) -> ObjectInfo:
     headers = {name: value for name in KEPT_HEADERS if (value := call.header(name)) is not None}
     if "content-encoding" in headers:
         parts = [part.strip() for part in headers["content-encoding"].split(",")]
-        headers["content-encoding"] = ",".join(part for part in parts if part and part != "aws-chunked")
+        headers["content-encoding"] = ", ".join(part for part in parts if part and part != "aws-chunked")
         if not headers["content-encoding"]:
             del headers["content-encoding"]
     user: dict[str, str] = {}
@@ -233,7 +234,7 @@ async def get_attributes(call: Call) -> AnyAnswer:
     offered = {
         "ETag": text("ETag", info.etag),
         "Checksum": element("Checksum", *checksums, text("ChecksumType", info.checksum_type)) if checksums else "",
-        "ObjectParts": element("ObjectParts", text("PartsCount", info.part_count)) if info.parts else "",
+        "ObjectParts": _parts_element(call, info) if info.parts else "",
         "StorageClass": text("StorageClass", "STANDARD"),
         "ObjectSize": text("ObjectSize", size),
     }
@@ -244,14 +245,42 @@ async def get_attributes(call: Call) -> AnyAnswer:
     return Answer(200, XML, body, headers=_identity(info)[1:])
 
 
+def _parts_element(call: Call, info: ObjectInfo) -> str:
+    """Describe a page of the parts in which an object was uploaded."""
+    after = _header_number(call, "x-amz-part-number-marker", 0)
+    most = min(_header_number(call, "x-amz-max-parts", MAX_PARTS_PAGE), MAX_PARTS_PAGE)
+    shown = range(min(after, info.part_count) + 1, min(after + most, info.part_count) + 1)
+    sizes = [stop - start for start, stop in map(info.part, shown)]
+    return element(
+        "ObjectParts",
+        text("PartsCount", info.part_count),
+        text("PartNumberMarker", after),
+        text("NextPartNumberMarker", shown[-1] if shown else after),
+        text("MaxParts", most),
+        flag("IsTruncated", shown.stop <= info.part_count),
+        *(
+            element("Part", text("PartNumber", number), text("Size", size))
+            for number, size in zip(shown, sizes, strict=True)
+        ),
+    )
+
+
+def _header_number(call: Call, name: str, usual: int) -> int:
+    """Parse a header that holds a whole number; InvalidArgument."""
+    given = call.header(name)
+    if given is None:
+        return usual
+    if not (given.isascii() and given.isdigit() and len(given) < 10):
+        raise S3Fault("InvalidArgument", f"{name} is not a possible number.")
+    return int(given)
+
+
 async def delete_object(call: Call) -> AnyAnswer:
     """Delete an object; succeeds even if there is none."""
-    bucket = await call.bucket()
-    match = call.header("if-match")
-
-    def permit(found: StoredObject | None) -> None:
-        if match is not None:
-            Conditions(match=match).require_put(found)
-
-    await bucket.remove(call.key, permit)
+    conditions = DeleteConditions(
+        match=call.header("if-match"),
+        modified=call.header("x-amz-if-match-last-modified-time"),
+        size=call.header("x-amz-if-match-size"),
+    )
+    await (await call.bucket()).remove(call.key, conditions.require)
     return Answer(204, "")
