@@ -69,14 +69,14 @@ def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -
 )  # fmt: skip
 @click.option(
     "--gateway-ca", "gateway_ca", metavar="FILE", envvar="GRID_GATEWAY_CA", type=click.Path(dir_okay=False),
-    help="PEM certificates to trust for an https gateway, in place of the system's (or GRID_GATEWAY_CA).",
+    help="PEM certificates to trust for an https gateway, instead of the system's (or GRID_GATEWAY_CA).",
 )  # fmt: skip
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
     is_eager=True,
-    help="Print JSON, both results and failures: for --version or for a COMMAND.",
+    help="Print results and failures as JSON: for --version or for a COMMAND.",
 )
 @click.option("--version", is_flag=True, callback=_show_version, expose_value=False, help="Show the version and exit.")
 @click.pass_context

@@ -60,7 +60,7 @@ def file_cap(child: Child) -> KnownCap:
     if isinstance(cap, DirectoryCap):
         raise IsDirectoryError("this is a directory", name="")
     if not isinstance(cap, KnownCap):
-        raise ChildOfWrongTypeError("this is of a kind that this version does not know", name="")
+        raise ChildOfWrongTypeError("this is of a kind unknown to this version", name="")
     return cap
 
 

@@ -64,7 +64,7 @@ def parse_path(path: str, aliases: Mapping[str, str]) -> GridPath:
     else:
         raise NoSuchChildError(f"there is no alias {first!r}: `grid list-aliases` shows yours", name=first)
     if not isinstance(root, KnownCap):
-        raise CapError("this is not a capability of a kind that this version knows")
+        raise CapError("this is not a capability of a kind known to this version")
     return GridPath(root=root, names=tuple(name for name in below if name))
 
 

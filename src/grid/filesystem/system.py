@@ -67,9 +67,7 @@ class GridFileSystem(AsyncFileSystem):
         """
         super().__init__(**options)
         if not self.asynchronous and on_reactor_thread():
-            raise RuntimeError(
-                "this thread runs the reactor, which a call that waits would stop: use asynchronous=True"
-            )
+            raise RuntimeError("this thread runs the reactor, which a blocking call would stop: use asynchronous=True")
         named = None if directory is None else os.fspath(directory)
         self._address = GridAddress.chosen(named, gateway, gateway_ca)
 
@@ -133,7 +131,7 @@ class GridFileSystem(AsyncFileSystem):
         firsts = list(starts) if isinstance(starts, Iterable) else [starts] * len(paths)
         lasts = list(ends) if isinstance(ends, Iterable) else [ends] * len(paths)
         if not len(paths) == len(firsts) == len(lasts):
-            raise ValueError("paths, starts and ends must be equally many")
+            raise ValueError("paths, starts and ends must have the same length")
         answers: list[bytes | Exception] = []
         wanted: list[Wanted] = []
         stripped = [self._strip_protocol(path) for path in paths]

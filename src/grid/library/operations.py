@@ -295,21 +295,21 @@ class _Opened:
 def _known(cap: str) -> KnownCap:
     found = parse_cap(cap.strip())
     if isinstance(found, UnknownCap):
-        raise found.error or CapError("this is not a capability of a kind that this version knows")
+        raise found.error or CapError("this is not a capability of a kind known to this version")
     return found
 
 
 def _file_cap(cap: str) -> KnownCap:
     known = _known(cap)
     if isinstance(known, DirectoryCap):
-        raise CapError("this is the capability of a directory, and not of a file")
+        raise CapError("this is the capability of a directory, not of a file")
     return known
 
 
 def _directory_cap(cap: str) -> DirectoryCap:
     known = _known(cap)
     if not isinstance(known, DirectoryCap):
-        raise CapError("this is the capability of a file, and not of a directory")
+        raise CapError("this is the capability of a file, not of a directory")
     return known
 
 

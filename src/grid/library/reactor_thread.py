@@ -47,7 +47,7 @@ def running_reactor() -> Any:  # noqa: ANN401 - reactors are many
             _start(reactor)
         elif threadable.isInIOThread():
             raise RuntimeError(
-                "this thread runs the reactor, which a call that waits would stop: use grid.open_asyncio or"
+                "this thread runs the reactor, which a blocking call would stop: use grid.open_asyncio or"
                 " grid.open_twisted here"
             )
         else:
@@ -108,7 +108,7 @@ def _expect(reactor: Any, future: Future[Any]) -> bool:  # noqa: ANN401
 def wait(reactor: Any, make: Callable[[], Coroutine[Any, Any, T]]) -> T:  # noqa: ANN401
     """Run the coroutine and return its result, on any thread but the reactor's. An interrupted wait cancels it."""
     if threadable.isInIOThread():
-        raise RuntimeError("this thread runs the reactor, which a call that waits would stop")
+        raise RuntimeError("this thread runs the reactor, which a blocking call would stop")
     future = submit(reactor, make())
     try:
         return future.result()

@@ -54,7 +54,9 @@ def parse_claim(head: RequestHead) -> Claim:
     authorization = head.header("authorization")
     if head.parameter("X-Amz-Signature") is not None or head.parameter("X-Amz-Algorithm") is not None:
         if authorization is not None:
-            raise S3Fault("InvalidArgument", "A request is signed in its header or in its address, and not in both.")
+            raise S3Fault(
+                "InvalidArgument", "A request must be signed either in its header or in its URL, not in both."
+            )
         return _presigned(head)
     if not authorization:
         raise S3Fault("AccessDenied", "The request is not signed, and nothing here is public.")
@@ -81,13 +83,13 @@ def verify_claim(head: RequestHead, claim: Claim, secret: str, now: float) -> by
 def _signed(head: RequestHead, authorization: str) -> Claim:
     scheme, _, rest = authorization.strip().partition(" ")
     if scheme != ALGORITHM:
-        raise S3Fault("InvalidArgument", "The only way to sign requests here is AWS4-HMAC-SHA256.")
+        raise S3Fault("InvalidArgument", "Requests must be signed with AWS4-HMAC-SHA256.")
     fields = dict(part.strip().partition("=")[::2] for part in rest.split(","))
     payload = head.header("x-amz-content-sha256")
     if payload is None:
         raise S3Fault("InvalidRequest", "The header x-amz-content-sha256 is missing.")
     if payload not in STREAMING and payload != UNSIGNED and not _HASH.fullmatch(payload):
-        raise S3Fault("InvalidArgument", "x-amz-content-sha256 is neither a SHA-256 nor a kind of body known here.")
+        raise S3Fault("InvalidArgument", "x-amz-content-sha256 is neither a SHA-256 nor a supported kind of body.")
     moment = head.header("x-amz-date")
     if moment is None:
         moment = _moment_of_date(head.header("date"))
@@ -97,10 +99,10 @@ def _signed(head: RequestHead, authorization: str) -> Claim:
 def _presigned(head: RequestHead) -> Claim:
     code = "AuthorizationQueryParametersError"
     if head.parameter("X-Amz-Algorithm") != ALGORITHM:
-        raise S3Fault(code, "X-Amz-Algorithm has to be AWS4-HMAC-SHA256.")
+        raise S3Fault(code, "X-Amz-Algorithm must be AWS4-HMAC-SHA256.")
     expires = head.parameter("X-Amz-Expires") or ""
     if not (expires.isascii() and expires.isdigit() and len(expires) < 8 and 0 < int(expires) <= MAX_EXPIRY_S):
-        raise S3Fault(code, "X-Amz-Expires has to be between 1 and 604800 seconds.")
+        raise S3Fault(code, "X-Amz-Expires must be between 1 and 604800 seconds.")
     fields = {
         "Credential": head.parameter("X-Amz-Credential") or "",
         "SignedHeaders": head.parameter("X-Amz-SignedHeaders") or "",
@@ -121,9 +123,9 @@ def _claim(
         raise S3Fault(code)
     access_key, day, region, service = credential.groups()
     if service != "s3":
-        raise S3Fault(code, "The credential is for another service than s3.")
+        raise S3Fault(code, "The credential is for a service other than s3.")
     if not moment.startswith(day):
-        raise S3Fault(code, "The credential is of another day than the request.")
+        raise S3Fault(code, "The day of the credential is not that of the request.")
     signed = fields.get("SignedHeaders", "").split(";")
     if len(signed) > MAX_SIGNED or len(set(signed)) != len(signed):
         raise S3Fault(code)
@@ -161,4 +163,4 @@ def _unix_time(moment: str) -> float:
     try:
         return datetime.strptime(moment, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
     except ValueError:
-        raise S3Fault("AccessDenied", "The request's date is no date.") from None
+        raise S3Fault("AccessDenied", "The request's date is malformed.") from None

@@ -89,7 +89,7 @@ async def create_bucket(call: Call) -> AnyAnswer:
         parse_document(body, "CreateBucketConfiguration")
     home = account.home
     if home is None or home.authority != "write":
-        raise S3Fault("AccessDenied", "This access key may not make buckets.")
+        raise S3Fault("AccessDenied", "This access key may not create buckets.")
     if name in await door.directories.read(home):
         raise S3Fault("BucketAlreadyOwnedByYou")
     made = await door.services.store.create_directory()
@@ -117,7 +117,7 @@ async def delete_bucket(call: Call) -> AnyAnswer:
             raise S3Fault("BucketNotEmpty")
         if page.next is None:
             break
-        raise S3Fault("BucketNotEmpty", "The bucket has too many empty directories to be looked through.")
+        raise S3Fault("BucketNotEmpty", "The bucket has too many empty directories to search.")
 
     def decide(look: Look, retrying: bool) -> Sequence[SetChild | RemoveChild]:
         return (RemoveChild(name, must_exist=False, only=bucket.root),)
@@ -137,7 +137,7 @@ class Encoding:
         """As the request asks; InvalidArgument."""
         given = call.parameter("encoding-type")
         if given not in (None, "", "url"):
-            raise S3Fault("InvalidArgument", "The only encoding-type is url.")
+            raise S3Fault("InvalidArgument", "The only supported encoding-type is url.")
         return cls(given == "url")
 
     def text(self, name: str, value: str) -> str:

@@ -31,7 +31,7 @@ def named_algorithm(text: str) -> str:
     """Parse the upper-case name of an algorithm; InvalidRequest."""
     name = text.lower()
     if name not in ALGORITHMS:
-        raise S3Fault("InvalidRequest", "The checksum's algorithm is none of those known here.")
+        raise S3Fault("InvalidRequest", "This checksum algorithm is not supported.")
     return name
 
 
@@ -43,9 +43,9 @@ def stated_checksums(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
         if algorithm == name or algorithm in ("mode", "type", "algorithm"):
             continue
         if algorithm not in ALGORITHMS:
-            raise S3Fault("NotImplemented", "The checksum's algorithm is none of those known here.")
+            raise S3Fault("NotImplemented", "This checksum algorithm is not supported.")
         if _size(value) != ALGORITHMS[algorithm]:
-            raise S3Fault("InvalidRequest", f"The value of x-amz-checksum-{algorithm} is no such checksum.")
+            raise S3Fault("InvalidRequest", f"The value of x-amz-checksum-{algorithm} is malformed.")
         found[algorithm] = value
     return found
 
@@ -53,7 +53,7 @@ def stated_checksums(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
 def parse_md5(value: str) -> str:
     """The MD5 of a Content-MD5 header in hexadecimal; InvalidDigest."""
     if _size(value) != 16:
-        raise S3Fault("InvalidDigest", "The value of Content-MD5 is no MD5.")
+        raise S3Fault("InvalidDigest", "The value of Content-MD5 is malformed.")
     return base64.b64decode(value).hex()
 
 
@@ -159,8 +159,8 @@ class Digests:
     def require(self, md5: str | None, stated: Mapping[str, str]) -> None:
         """Raise BadDigest unless the checksums match the stated ones."""
         if md5 is not None and md5 != self.md5:
-            raise S3Fault("BadDigest", "The body does not have the MD5 in Content-MD5.")
+            raise S3Fault("BadDigest", "The body does not match Content-MD5.")
         found = self.checksums
         for name, value in stated.items():
             if found.get(name) != value:
-                raise S3Fault("BadDigest", f"The body does not have the checksum in x-amz-checksum-{name}.")
+                raise S3Fault("BadDigest", f"The body does not match x-amz-checksum-{name}.")

@@ -94,7 +94,7 @@ class _Reader:
 
 
 def _refuse(*_: object) -> None:
-    raise S3Fault("MalformedXML", "A document type is not taken.")
+    raise S3Fault("MalformedXML", "Document type declarations are not allowed.")
 
 
 def parse_document(data: bytes, name: str) -> Element:

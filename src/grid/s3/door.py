@@ -86,5 +86,5 @@ class Call:
         if text is None or text == "":
             return usual
         if not (text.isascii() and text.isdigit() and len(text) < 11 and int(text) >= least):
-            raise S3Fault("InvalidArgument", f"{name} is not a possible number.")
+            raise S3Fault("InvalidArgument", f"{name} is not a valid number.")
         return min(int(text), most)

@@ -37,7 +37,7 @@ def parse_wanted(root: Element) -> list[WantedPart]:
     """The parts named by a client's document; MalformedXML, InvalidPart, InvalidPartOrder."""
     wanted = [_wanted(each) for each in root.all("Part")]
     if not 0 < len(wanted) <= MAX_PARTS:
-        raise S3Fault("MalformedXML", f"An object has between 1 and {MAX_PARTS} parts.")
+        raise S3Fault("MalformedXML", f"An object must have between 1 and {MAX_PARTS} parts.")
     if any(before.number >= after.number for before, after in pairwise(wanted)):
         raise S3Fault("InvalidPartOrder")
     return wanted
@@ -59,7 +59,7 @@ def choose_parts(wanted: Sequence[WantedPart], present: Mapping[int, StoredObjec
         if part is None or part.info.etag != each.etag:
             raise S3Fault("InvalidPart")
         if any(part.info.checksums.get(name, value) != value for name, value in each.checksums.items()):
-            raise S3Fault("InvalidPart", "One of the parts has another checksum.")
+            raise S3Fault("InvalidPart", "The checksum of a part does not match.")
         chosen.append(part)
     if any((part.size or 0) < LEAST_PART for part in chosen[:-1]):
         raise S3Fault("EntityTooSmall")

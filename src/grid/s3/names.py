@@ -50,11 +50,11 @@ def path_of(key: str) -> KeyPath:
     try:
         size = len(key.encode("utf-8"))
     except UnicodeEncodeError:
-        raise S3Fault("InvalidURI", "A key is text in UTF-8.") from None
+        raise S3Fault("InvalidURI", "A key must be UTF-8 text.") from None
     if size > MAX_KEY:
         raise S3Fault("KeyTooLongError")
     if not size:
-        raise S3Fault("InvalidRequest", "A key has at least one byte.")
+        raise S3Fault("InvalidRequest", "A key must not be empty.")
     *directories, last = key.split("/")
     return KeyPath(directories=tuple(map(name_of, directories)), name=name_of(last), beside=f"{BESIDE}{_escape(last)}")
 

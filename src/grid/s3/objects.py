@@ -132,7 +132,7 @@ def require_offered(call: Call) -> None:
     if (call.header("x-amz-acl") or "private") not in PRIVATE_ACLS or any(
         name.startswith("x-amz-grant-") for name, _ in call.head.headers
     ):
-        raise not_implemented("access control lists: who may do what is said by access keys")
+        raise not_implemented("access control lists: access keys determine permissions")
     if (call.header("x-amz-storage-class") or "STANDARD") != "STANDARD":
         raise S3Fault("InvalidStorageClass")
 
@@ -213,7 +213,7 @@ def _replaced(call: Call, name: str) -> str | None:
     """A parameter's override for an answer's header; InvalidArgument."""
     value = call.parameter(f"response-{name}")
     if value is not None and not value.isprintable():
-        raise S3Fault("InvalidArgument", f"response-{name} is not the text of a header.")
+        raise S3Fault("InvalidArgument", f"response-{name} is not a valid header value.")
     return value
 
 
@@ -240,7 +240,7 @@ async def get_attributes(call: Call) -> AnyAnswer:
     }
     wanted = [name.strip() for name in (call.header("x-amz-object-attributes") or "").split(",")]
     if not set(wanted) <= set(offered):
-        raise S3Fault("InvalidArgument", "x-amz-object-attributes names what no object has.")
+        raise S3Fault("InvalidArgument", "x-amz-object-attributes names an unknown attribute.")
     body = document("GetObjectAttributesResponse", *(said for name, said in offered.items() if name in wanted))
     return Answer(200, XML, body, headers=_identity(info)[1:])
 

@@ -119,7 +119,7 @@ def _decoder(call: Call) -> AwsChunks | None:
 def _decoded_size(call: Call) -> int:
     text = call.header("x-amz-decoded-content-length") or ""
     if not (text.isascii() and text.isdigit() and len(text) < 16):
-        raise S3Fault("MissingContentLength", "The header x-amz-decoded-content-length is missing, or is no number.")
+        raise S3Fault("MissingContentLength", "The header x-amz-decoded-content-length is missing or not a number.")
     return int(text)
 
 

@@ -118,7 +118,7 @@ class S3Request(GatewayRequest):
             for value in values
         ]
         if sum(name == "host" for name, _ in headers) != 1:
-            raise S3Fault("InvalidRequest", "A request has one Host header.")
+            raise S3Fault("InvalidRequest", "A request must have exactly one Host header.")
         return RequestHead(
             method=self.method.decode("latin-1"),
             path=path.decode("utf-8", "surrogateescape"),
@@ -131,7 +131,7 @@ class S3Request(GatewayRequest):
         try:
             path = unquote_to_bytes(head.path.encode("utf-8", "surrogateescape")).decode("utf-8").removeprefix("/")
         except UnicodeDecodeError:
-            raise S3Fault("InvalidURI", "A key is text in UTF-8.") from None
+            raise S3Fault("InvalidURI", "A key must be UTF-8 text.") from None
         host = (head.header("host") or "").lower().partition(":")[0]
         domain = self.factory.door.domain
         if domain and host.endswith(f".{domain}"):
@@ -151,7 +151,7 @@ def _parameter(raw: bytes) -> str:
     try:
         return unquote_to_bytes(raw.replace(b"+", b"%20")).decode("utf-8")
     except UnicodeDecodeError:
-        raise S3Fault("InvalidURI", "A parameter is text in UTF-8.") from None
+        raise S3Fault("InvalidURI", "A parameter must be UTF-8 text.") from None
 
 
 class S3Channel(GatewayChannel):

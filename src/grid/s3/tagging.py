@@ -55,7 +55,7 @@ async def _set_tags(call: Call, tags: Mapping[str, str]) -> None:
 def check_tags(pairs: list[tuple[str, str]]) -> dict[str, str]:
     """Validate the tags; InvalidTag if there are too many or one is too long."""
     if len(pairs) > MAX_TAGS or len({key for key, _ in pairs}) != len(pairs):
-        raise S3Fault("InvalidTag", "An object has at most 10 tags, each with a key of its own.")
+        raise S3Fault("InvalidTag", "An object may have at most 10 tags, with different keys.")
     if any(not 0 < len(key) <= 128 or len(value) > 256 or not (key + value).isprintable() for key, value in pairs):
         raise S3Fault("InvalidTag", "A tag's key has up to 128 characters, and its value up to 256.")
     return dict(pairs)

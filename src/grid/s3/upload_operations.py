@@ -69,7 +69,7 @@ def _checksum_of(call: Call) -> tuple[str, str]:
     named, kind = call.header("x-amz-checksum-algorithm"), call.header("x-amz-checksum-type")
     if named is None:
         if kind is not None:
-            raise S3Fault("InvalidRequest", "x-amz-checksum-type takes x-amz-checksum-algorithm as well.")
+            raise S3Fault("InvalidRequest", "x-amz-checksum-type requires x-amz-checksum-algorithm.")
         return "", ""
     algorithm = named_algorithm(named)
     usual = "FULL_OBJECT" if algorithm == "crc64nvme" else "COMPOSITE"
@@ -149,9 +149,9 @@ def _copied_range(call: Call, size: int) -> tuple[int, int]:
         return 0, size
     found = _RANGE.fullmatch(given)
     if found is None or int(found[1]) > int(found[2]):
-        raise S3Fault("InvalidArgument", "x-amz-copy-source-range has the form bytes=FIRST-LAST.")
+        raise S3Fault("InvalidArgument", "x-amz-copy-source-range must have the form bytes=FIRST-LAST.")
     if int(found[2]) >= size:
-        raise S3Fault("InvalidRange", "The range ends behind the end of the object.")
+        raise S3Fault("InvalidRange", "The range ends after the end of the object.")
     return int(found[1]), int(found[2]) + 1
 
 
@@ -208,7 +208,7 @@ async def _joined_info(
     sizes = [part.size or 0 for part in parts]
     said_size = call.header("x-amz-mp-object-size")
     if said_size is not None and said_size != str(sum(sizes)):
-        raise S3Fault("InvalidRequest", "The parts do not have the size in x-amz-mp-object-size.")
+        raise S3Fault("InvalidRequest", "The parts do not add up to x-amz-mp-object-size.")
     checksums = {}
     if upload.algorithm:
         run = call.door.services.store.runtime.cpu.run
@@ -216,7 +216,7 @@ async def _joined_info(
     for name, value in checksums.items():
         given = call.header(f"x-amz-checksum-{name}")
         if given is not None and given.partition("-")[0] != value.partition("-")[0]:
-            raise S3Fault("BadDigest", f"The object does not have the checksum in x-amz-checksum-{name}.")
+            raise S3Fault("BadDigest", f"The object does not match x-amz-checksum-{name}.")
     return evolve(
         upload.info,
         etag=joined_etag([each.etag for each in wanted]),
@@ -259,7 +259,7 @@ def checksum_texts(info: ObjectInfo) -> list[str]:
 def _part_number(call: Call) -> int:
     number = call.number("partNumber", 0, MAX_PARTS + 1)
     if not 0 < number <= MAX_PARTS:
-        raise S3Fault("InvalidArgument", f"A part's number is between 1 and {MAX_PARTS}.")
+        raise S3Fault("InvalidArgument", f"A part number must be between 1 and {MAX_PARTS}.")
     return number
 
 

@@ -132,7 +132,7 @@ class User:
     def lookupChannel(self, channelType: bytes, windowSize: int, maxPacket: int, data: bytes) -> SftpChannel:
         """Open a new session; ConchError."""
         if channelType != b"session":
-            raise ConchError(OPEN_UNKNOWN_CHANNEL_TYPE, "only sessions of SFTP")
+            raise ConchError(OPEN_UNKNOWN_CHANNEL_TYPE, "only SFTP sessions are supported")
         is_full = len(self.conn.channels) >= MAX_SESSIONS or self._door.load.sessions >= MOST_SESSIONS
         if is_full or maxPacket < LEAST_PACKET:
             raise ConchError(OPEN_ADMINISTRATIVELY_PROHIBITED, "too many sessions, or too small packets")

@@ -69,7 +69,7 @@ class ReadHandle:
 
     async def write(self, offset: int, data: bytes) -> None:
         """Refuse: the file is open for reading only."""
-        raise SftpFault(PERMISSION_DENIED, "the file was opened to be read")
+        raise SftpFault(PERMISSION_DENIED, "the file is open for reading only")
 
     async def facts(self) -> Facts:
         """The attributes when it was opened."""
@@ -77,7 +77,7 @@ class ReadHandle:
 
     async def set_attributes(self, wire: Wire) -> None:
         """Refuse: the file is open for reading only."""
-        raise SftpFault(PERMISSION_DENIED, "the file was opened to be read")
+        raise SftpFault(PERMISSION_DENIED, "the file is open for reading only")
 
     async def sync(self) -> None:
         """Do nothing: nothing was written."""
@@ -107,13 +107,13 @@ class DraftHandle:
     async def read(self, offset: int, length: int) -> Buffer:
         """Read bytes as written so far."""
         if not self.flags & READ:
-            raise SftpFault(PERMISSION_DENIED, "the file was opened to be written")
+            raise SftpFault(PERMISSION_DENIED, "the file is open for writing only")
         return await self.draft.read(offset, length)
 
     async def write(self, offset: int, data: bytes) -> None:
         """Write bytes, at the end if the file was opened for appending."""
         if not self.flags & (WRITE | APPEND):
-            raise SftpFault(PERMISSION_DENIED, "the file was opened to be read")
+            raise SftpFault(PERMISSION_DENIED, "the file is open for reading only")
         await self.draft.write(None if self.flags & APPEND else offset, data)
 
     async def facts(self) -> Facts:

@@ -23,9 +23,9 @@ def parse_path(raw: bytes) -> Path:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
-        raise SftpFault(BAD_MESSAGE, "a path is text in UTF-8") from None
+        raise SftpFault(BAD_MESSAGE, "a path must be UTF-8 text") from None
     if "\0" in text:
-        raise SftpFault(BAD_MESSAGE, "a path has no NUL")
+        raise SftpFault(BAD_MESSAGE, "a path must not contain NUL")
     names: list[str] = []
     for part in text.split("/"):
         if part == "..":

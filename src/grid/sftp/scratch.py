@@ -106,7 +106,7 @@ class Scratch:
         if not data:
             return
         if offset - self._size > MOST_HOLE:
-            raise DataTooLargeError(f"a file cannot grow by more than {MOST_HOLE} bytes that nobody wrote")
+            raise DataTooLargeError(f"a file cannot grow by more than {MOST_HOLE} unwritten bytes at once")
         if len(self._map) >= self._room.limit:
             raise DataTooLargeError("the file was written in too many pieces; close it, and write it in order")
         await self._append(offset, data)
@@ -127,7 +127,7 @@ class Scratch:
         """Truncate the file, or extend it with zeros. DataTooLargeError."""
         self._require_sound()
         if size - self._size > MOST_HOLE:
-            raise DataTooLargeError(f"a file cannot grow by more than {MOST_HOLE} bytes that nobody wrote")
+            raise DataTooLargeError(f"a file cannot grow by more than {MOST_HOLE} unwritten bytes at once")
         last = bisect_left(self._map, size, key=_START)
         self._room.taken -= len(self._map) - last
         del self._map[last:]

@@ -55,7 +55,7 @@ class Session:
         if self.door.load.handles >= MOST_HANDLES:
             raise SftpFault(FAILURE, "too many files are open in all sessions; try again later")
         if not flags & (READ | WRITE | APPEND):
-            raise SftpFault(BAD_MESSAGE, "a file is opened to be read or written")
+            raise SftpFault(BAD_MESSAGE, "open a file for reading, writing, or both")
         self._count_open(1)
         try:
             draft = self.drafts.get(path)
@@ -106,7 +106,7 @@ class Session:
         """Set times, permissions or size of a path."""
         path = parse_path(raw)
         if not wire.keys() & {"size", "permissions", "mtime"}:
-            raise SftpFault(UNSUPPORTED, "owners are not kept: who may do what is said by capabilities")
+            raise SftpFault(UNSUPPORTED, "owners are not stored: capabilities determine permissions")
         draft = self.drafts.get(path)
         if draft is not None:
             await draft.set_attributes(wire)
@@ -298,7 +298,7 @@ def _file(child: Child, path: Path) -> KnownCap:
     if isinstance(target, DirectoryCap):
         raise SftpFault(FAILURE, f"{path[-1] if path else '/'!r} is a directory")
     if isinstance(target, UnknownChild):
-        raise SftpFault(PERMISSION_DENIED, "that file is of an unknown kind; a newer version may know it")
+        raise SftpFault(PERMISSION_DENIED, "that file is of an unknown kind; a newer version may support it")
     if target.authority == "verify":
         raise SftpFault(PERMISSION_DENIED, "that capability cannot read the file")
     return target

@@ -71,7 +71,7 @@ class Tree:
         def decide(look: Look, retrying: bool) -> Edits:
             here = look(path[-1])
             if here is not None and isinstance(here.target, DirectoryCap):
-                raise SftpFault(FAILURE, "a directory of that name was made meanwhile; use another name")
+                raise SftpFault(FAILURE, "a directory of that name was created meanwhile; use another name")
             return (SetChild(path[-1], target, describe({} if here is None else here.metadata)),)
 
         await self.directories.change(parent, decide)
@@ -166,7 +166,7 @@ class Tree:
             moved = _require(here)
             is_new = replaced is not None and replaced.target != there
             if replaced is not None and is_new and (not overwrite or isinstance(replaced.target, DirectoryCap)):
-                raise SftpFault(FAILURE, f"{new_name!r} was made meanwhile")
+                raise SftpFault(FAILURE, f"{new_name!r} was created meanwhile")
             return (SetChild(new_name, moved.target, moved.metadata), RemoveChild(name, must_exist=False))
 
         await self.directories.change(parent, decide)

@@ -130,7 +130,7 @@ class FileBody:
             async with pieces as stream:
                 async for piece in stream:
                     if offset + len(piece) > end:
-                        raise SourceChangedError(f"{self._opened.entry.name}: the source sends more than it said")
+                        raise SourceChangedError(f"{self._opened.entry.name}: the source sent more than it announced")
                     self.digest.add(offset, piece)
                     offset += len(piece)
                     self.counted += len(piece)
@@ -140,13 +140,13 @@ class FileBody:
                         await asyncio.sleep(pause)
                     yield piece
         if offset < end:
-            raise SourceChangedError(f"{self._opened.entry.name}: the source is shorter than it said")
+            raise SourceChangedError(f"{self._opened.entry.name}: the source is shorter than it announced")
 
 
 async def require_contents(opened: OpenedSource, size: int | None, digest: str) -> None:
     """Raise SourceChangedError unless the file has this size and digest."""
     if opened.entry.size != size:
-        raise SourceChangedError("it has another size")
+        raise SourceChangedError("its size differs")
     if await digest_of(opened, size or 0) != digest:
         raise SourceChangedError("its contents differ")
 

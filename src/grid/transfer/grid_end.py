@@ -96,7 +96,7 @@ class GridEnd:
         try:
             name.encode("utf-8")
         except UnicodeEncodeError:
-            return "it is not text in UTF-8"
+            return "it is not UTF-8 text"
         return refuse_name(name)
 
     async def adopt(self, opened: OpenedSource) -> str | None:

@@ -106,13 +106,13 @@ class _OpenedPage:
             if answer.headers.get("Content-Range", "").startswith(f"bytes {offset}-"):
                 return answer
             answer.close()
-            raise EndError(f"{self._shown}: the server answers another range than it was asked for")
+            raise EndError(f"{self._shown}: the server sent a different range than requested")
         if answer.headers.get("ETag", "") != self.entry.tag:
             answer.close()
             raise SourceChangedError(f"{self._shown} changed while it was read")
         if offset:
             answer.close()
-            raise EndError(f"{self._shown}: the server does not know ranges; use --mode stream")
+            raise EndError(f"{self._shown}: the server does not support ranges; use --mode stream")
         return answer
 
     async def require_unchanged(self) -> None:

@@ -110,7 +110,7 @@ class ObjectEnd:
         try:
             size = len(self._key(name).encode("utf-8"))
         except UnicodeEncodeError:
-            return "it is not text in UTF-8"
+            return "it is not UTF-8 text"
         if size > MAX_KEY_BYTES:
             return f"its key is longer than {MAX_KEY_BYTES} bytes"
         if any(part in ("", ".", "..") for part in name.split("/")):

@@ -77,7 +77,7 @@ def parse_recovery(data: bytes) -> Recovery:
                 try:
                     found[check_new_name(name, {})] = alias_cap(name, cap if isinstance(cap, str) else "")
                 except GridError:
-                    raise FormatError("the file has an alias that is none") from None
+                    raise FormatError("the file contains an invalid alias") from None
             return Recovery(aliases=found, introducers=[_furl(furl) for furl in furls])
     raise FormatError("the file was decrypted, but holds no aliases of this version of Grid")
 
@@ -120,7 +120,7 @@ def _furl(value: object) -> str:
             return value
     except FormatError:
         pass
-    raise FormatError("the file has an introducer that is none")
+    raise FormatError("the file contains an invalid introducer FURL")
 
 
 def _age() -> Any:  # noqa: ANN401

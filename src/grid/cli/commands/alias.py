@@ -76,7 +76,7 @@ def export_command(ctx: click.Context, *, file: str, sheet: bool, passphrase_fil
 
 @alias.command(
     "import",
-    short_help="Add the aliases in such a file.",
+    short_help="Add the aliases from an exported file.",
     epilog=examples(
         "grid alias import aliases.age",
         "grid -d ~/other alias import sheet.txt",

@@ -45,7 +45,7 @@ INCOMPLETE = ExitCode.USAGE
 )
 @click.argument("source", metavar="DIR", shell_complete=complete_local_or_remote)
 @click.argument("target", metavar="ALIAS:[PATH]", shell_complete=complete_remote)
-@click.option("-v", "--verbose", is_flag=True, help="Say what is done with each file and directory.")
+@click.option("-v", "--verbose", is_flag=True, help="Print what is done with each file and directory.")
 @exclude_options
 @note_options
 @click.option("--ignore-timestamps", is_flag=True, help="Read every file, even if it seems unchanged.")

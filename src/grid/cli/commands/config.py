@@ -49,7 +49,7 @@ def list_command(ctx: click.Context, *, show_all: bool, as_json: bool) -> int:
 
 @config.command(
     "get",
-    short_help="Show one setting.",
+    short_help="Show a setting.",
     epilog=examples(
         "grid config get client.shares.happy",
         "grid -d ~/storage config get storage.reserved_space",
@@ -76,7 +76,7 @@ def get_command(ctx: click.Context, *, key: str, as_json: bool) -> int:
 
 @config.command(
     "set",
-    short_help="Change one setting.",
+    short_help="Change a setting.",
     epilog=examples(
         "grid config set client.shares.happy 5",
         "grid -d ~/storage config set storage.reserved_space 50G",
@@ -97,7 +97,7 @@ def set_command(ctx: click.Context, *, key: str, value: str, as_json: bool) -> i
 
 @config.command(
     "unset",
-    short_help="Return one setting to its default.",
+    short_help="Reset a setting to its default.",
     epilog=examples(
         "grid config unset client.shares.happy",
         "grid -d ~/storage config unset storage.readonly",

@@ -51,7 +51,7 @@ class JobsType(click.ParamType[int | str]):
 )
 @click.argument("arguments", metavar="FROM... TO", nargs=-1, required=True, shell_complete=complete_local_or_remote)
 @click.option("-r", "--recursive", is_flag=True, help="Copy directories with everything in them.")
-@click.option("-v", "--verbose", is_flag=True, help="Say on stderr what is being done.")
+@click.option("-v", "--verbose", is_flag=True, help="Print what is being done to stderr.")
 @click.option("--caps-only", is_flag=True, help="Write each file's capability instead of its contents.")
 @click.option(
     "--jobs",
@@ -67,7 +67,7 @@ class JobsType(click.ParamType[int | str]):
               help="Use random keys: each new file is read only once, and equal files get different capabilities.")  # fmt: skip
 @bwlimit_option
 @replace_options()
-@click.option("--dry-run", is_flag=True, help="Say what would be copied and replaced, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would be copied and replaced, and change nothing.")
 @progress_options
 @click.option(
     "--json", "as_json", is_flag=True, help="Print progress as JSON lines on stderr, and the result as one on stdout."
@@ -154,9 +154,7 @@ def _require_sense(
     if dry_run and policy.ask:
         raise click.UsageError("-i and --dry-run contradict each other: a dry run asks nothing")
     if unique and invocation(ctx).gateway is not None:
-        raise click.UsageError(
-            "a gateway encodes as it is configured: --unique takes a client directory, without --gateway"
-        )
+        raise click.UsageError("--unique needs a client directory, without --gateway: a gateway has its own encoding")
 
 
 def conclude(display: TransferDisplay, *, as_json: bool) -> ExitCode:

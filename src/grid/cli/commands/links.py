@@ -250,7 +250,7 @@ def _translating_conflicts(run: Callable[[], bool]) -> bool:
     epilog=examples(
         "grid mkdir work:docs/2026",
         "grid mkdir --format MDMF work:many-files",
-        "grid mkdir     # linked nowhere: keep the capability it prints",
+        "grid mkdir     # not linked anywhere: keep the capability it prints",
     )
 )
 @click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
@@ -265,7 +265,7 @@ def _translating_conflicts(run: Callable[[], bool]) -> bool:
 def mkdir(ctx: click.Context, *, path: str, format_name: str | None, as_json: bool) -> int:
     """Create the directory PATH, with any missing directories above it, and print its capability.
 
-    Without PATH, and for `ALIAS:` alone, the new directory is linked nowhere: keep its capability. An existing directory
+    Without PATH, and for `ALIAS:` alone, the new directory is not linked anywhere: keep its capability. An existing directory
     is left as it is.
     """
     from grid.caps import DirectoryCap

@@ -33,7 +33,7 @@ _DIRECTORY = click.option(
 def up(*, nodes: int | None, directory: str, detach: bool, with_gateway: bool, as_json: bool) -> int:
     """Start a grid of real processes on this machine, and wait until it can store files.
 
-    If D holds a grid already, that grid starts again with its data; nodes that run are left alone. Without --detach, the
+    If D holds a grid already, that grid starts again with its data; running nodes are left alone. Without --detach, the
     nodes started here run until Ctrl-C.
     """
     from grid.node.local_grid import LocalGrid, end_children, start_gateway, start_grid

@@ -48,7 +48,7 @@ def pack(ctx: click.Context, *, path: str, dry_run: bool, as_json: bool) -> int:
 @_JSON
 @click.pass_context
 def unpack(ctx: click.Context, *, path: str, dry_run: bool, as_json: bool) -> int:
-    """Store packed files below PATH by themselves again, so that Tahoe-LAFS clients can read them."""
+    """Store packed files below PATH separately again, so that Tahoe-LAFS clients can read them."""
     from grid.cli.transfer.repacking import ToFiles, is_slice
 
     return _rewrite(ctx, path, "unpack", is_slice, ToFiles, dry_run=dry_run, as_json=as_json)

@@ -81,11 +81,11 @@ def snapshots(ctx: click.Context, *, path: str, hosts: tuple[str, ...], tags: tu
 @click.option(
     "--keep-within",
     metavar="DURATION",
-    help="Keep all made within this time before the newest, as in 1y6m7d12h.",
+    help="Keep snapshots made within this time before the newest, as in 1y6m7d12h.",
 )
-@click.option("--keep-tag", "keep_tags", metavar="TAG", multiple=True, help="Keep all with this tag.")
+@click.option("--keep-tag", "keep_tags", metavar="TAG", multiple=True, help="Keep snapshots with this tag.")
 @filter_options
-@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be removed, and why the others stay.")
+@click.option("-n", "--dry-run", is_flag=True, help="Only print what would be removed, and why the others stay.")
 @_JSON
 @click.pass_context
 def forget(

@@ -29,7 +29,7 @@ from grid.transfer.selection import Selection
     is_flag=True,
     help="Also remove files of TARGET that SOURCE does not have; `grid undo` does not bring them back.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be sent and removed, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would be sent and removed, and change nothing.")
 @selection_options("Copy and remove")
 @click.option("--checksum", "comparison", flag_value="checksum", help="Compare contents where times differ.")
 @click.option("--size-only", "comparison", flag_value="size", help="Compare sizes only.")

@@ -72,7 +72,7 @@ class _Size(click.ParamType[int | str]):
 @click.option("--streams", metavar="N", type=JobsType(64), default=4, show_default=True,
               help="How many ranges of one file to read at once; auto: by source and target.")  # fmt: skip
 @click.option("--max-memory", metavar="SIZE", type=_Size(), default="256MiB", show_default=True,
-              help="Most file data to hold in memory at once.")  # fmt: skip
+              help="The most file data to hold in memory at once.")  # fmt: skip
 @bwlimit_option
 @click.option("--retries", metavar="N", type=click.IntRange(0, 100), default=4, show_default=True,
               help="How many times to retry a file.")  # fmt: skip
@@ -86,7 +86,7 @@ class _Size(click.ParamType[int | str]):
     is_flag=True,
     help="Remove files of the target that no source has; `grid undo` does not bring them back.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be sent and removed, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would be sent and removed, and change nothing.")
 @pack_option
 @click.option("--convergent", is_flag=True, help="Onto the grid: store equal files once; reads each file twice.")
 @progress_options
@@ -97,13 +97,14 @@ class _Size(click.ParamType[int | str]):
 def transfer(
     ctx: click.Context, /, *, arguments: tuple[str, ...], as_json: bool, convergent: bool, **options: object
 ) -> int:
-    """Copy everything below each SOURCE into TARGET, and only what is new.
+    """Copy new and changed files below each SOURCE into TARGET.
 
     A source or target is a path of this machine, ALIAS:PATH, a capability, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX,
     az://CONTAINER/PREFIX or sftp://USER@HOST/PATH; http:// and https:// name a single file as a source.
 
     Run the same command again to go on after an interruption. Files that are done are not sent again; files that
-    changed are. A file that fails stops no other, and makes the exit status 1.
+    changed are. If a file fails, the others are still copied, and the exit
+    status is 1.
 
     PATTERN uses .gitignore syntax. Files that the patterns leave out are neither sent nor removed.
     """
@@ -220,7 +221,7 @@ class EndOpener:
         from grid.transfer.grid_session import GridSession
 
         if invocation(self._ctx).gateway is not None:
-            raise click.UsageError(f"`grid {self._ctx.info_name}` takes a client directory, without --gateway")
+            raise click.UsageError(f"`grid {self._ctx.info_name}` needs a client directory, without --gateway")
         directory = open_client_directory(self._ctx)
         remote = parse_remote(text, read_aliases(directory))
         if self._session is None:

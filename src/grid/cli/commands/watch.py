@@ -62,7 +62,7 @@ class _Options:
 @click.option("--every", metavar="SECONDS", type=click.FloatRange(0.1), default=5.0, show_default=True,
               help="How often to look for new files.")  # fmt: skip
 @click.option("--once", is_flag=True, help="Store the files that are complete now, and end.")
-@click.option("--status", is_flag=True, help="Show what is stored, under way and failed, and change nothing.")
+@click.option("--status", is_flag=True, help="Show which files are stored, in progress and failed, and change nothing.")
 @click.option("--transfers", metavar="N", type=click.IntRange(1, 256), default=JOBS, show_default=True,
               help="How many files to store at once.")  # fmt: skip
 @selection_options("Store")

@@ -128,7 +128,7 @@ class LocalDatabase:
         except sqlite3.DatabaseError as problem:
             reason = one_line(str(problem))
         aside = _set_aside(self._path)
-        self._warn(f"{self._path} is damaged ({reason}): it was renamed to {aside.name}, and a new database begins")
+        self._warn(f"{self._path} is damaged ({reason}): it was renamed to {aside.name}, and a new one was created")
         return _open(self._path)
 
     def known_file(self, path: str, facts: FileFacts) -> KnownObject | None:
@@ -223,7 +223,7 @@ class LocalDatabase:
         self.flush()
         if self._connection is not None:
             if self._pending.count():
-                self._warn(f"{self._path} was in use: what was copied last is not noted there")
+                self._warn(f"{self._path} was locked by another program: the last copies are not recorded in it")
             self._connection.close()
             self._connection = None
 

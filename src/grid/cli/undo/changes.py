@@ -96,7 +96,7 @@ def parse_change(line: bytes) -> Change:
         case {"number": int(number), "time": time, "command": command, "client": client, "links": list(links)}:
             moment = seconds_in(time)
             if moment is None or isinstance(number, bool) or not 0 < number < MAX_NUMBER:
-                raise FormatError("a number or a time that is none")
+                raise FormatError("an invalid number or time")
             return Change(
                 number=number,
                 time=moment,
@@ -145,5 +145,5 @@ def _parse_child(value: object) -> Child | None:
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or len(value) > MAX_TEXT:
-        raise FormatError("a text that is none, or too long")
+        raise FormatError("invalid or overlong text")
     return value

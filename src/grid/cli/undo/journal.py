@@ -61,7 +61,7 @@ class Journal:
             try:
                 change = parse_change(line)
             except FormatError as error:
-                raise self._damaged(f"line {number} is no change ({error})") from None
+                raise self._damaged(f"line {number} is not a change ({error})") from None
             before = found.get(change.number)
             found[change.number] = change if before is None else evolve(before, links=[*before.links, *change.links])
         return [found[number] for number in sorted(found)]
@@ -127,7 +127,7 @@ class Journal:
             except FileNotFoundError:
                 return [], False
         if len(data) > MAX_JOURNAL:
-            raise self._damaged("it is larger than it ever gets")
+            raise self._damaged("it is too large")
         *lines, rest = data.split(b"\n")
         return lines, bool(rest)
 
@@ -201,7 +201,7 @@ class Recorder:
                 self._change = evolve(change, links=(), number=self._journal.begin(change))
         self._room -= len(kept)
         if len(kept) < len(links):
-            raise ConfigError(f"a change of more than {MAX_LINKS} links is kept in part")
+            raise ConfigError(f"a change of more than {MAX_LINKS} links is recorded only in part")
 
 
 def open_recorder(context: click.Context) -> Recorder:

@@ -67,7 +67,9 @@ class Undoing:
         await self._look(links)
         for link in links:
             if self._done[link.key] != "left alone" and not same_child(self._child(link), link.old):
-                raise ConflictError(f"{link.shown} was changed by somebody else at the same time: look what it is now")
+                raise ConflictError(
+                    f"{link.shown} was changed by somebody else at the same time: check what is there now"
+                )
         return [Undone(link.shown, self._done[link.key]) for link in links]
 
     async def _look(self, links: Sequence[ChangedLink]) -> None:

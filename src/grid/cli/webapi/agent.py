@@ -61,7 +61,7 @@ class _BoundedProtocol(ProtocolWrapper):
         if self._is_in_head:
             self._taken += len(data)
             if not self._read_head(data) and self._taken > MAX_HEAD:
-                self._error = GatewayError("the gateway's answer begins with headers that do not end")
+                self._error = GatewayError("the headers of the gateway's answer are too long")
                 self._head.clear()
                 self.abortConnection()
                 return

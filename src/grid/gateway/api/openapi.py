@@ -20,11 +20,11 @@ VERSION = "3.1.0"
 
 _FAULTS = {
     "400": "The request cannot be understood.",
-    "401": "It takes the node's token.",
+    "401": "The node's token is required.",
     "403": "Refused: no authority to write, a blacklisted object, or a page of another site.",
     "404": "No such child, operation or page.",
-    "405": "The resource has other methods.",
-    "408": "The request came too slowly.",
+    "405": "The resource does not support this method.",
+    "408": "The request arrived too slowly.",
     "409": "It conflicts with what exists.",
     "410": "Too few shares were found.",
     "413": "Larger than the limit.",
@@ -43,7 +43,7 @@ _SUCCESSES = {
     "206": "The requested part.",
     "302": "Elsewhere.",
     "303": "The result is elsewhere.",
-    "304": "The client has it already.",
+    "304": "The client already has this version.",
 }
 
 

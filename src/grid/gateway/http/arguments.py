@@ -112,7 +112,7 @@ class Arguments:
             return True
         if word in _FALSE:
             return False
-        raise BadRequest(f"{name}= is either true or false")
+        raise BadRequest(f"{name}= must be true or false")
 
     def replace(self) -> Replace:
         """`replace=`: whether something may be replaced, and what."""
@@ -130,7 +130,7 @@ class Arguments:
                 return "sdmf"
             case "mdmf":
                 return "mdmf"
-        raise BadRequest("format= is one of CHK, SDMF and MDMF")
+        raise BadRequest("format= must be CHK, SDMF or MDMF")
 
     def offset(self) -> int | None:
         """`offset=`, or None if it is missing."""
@@ -139,7 +139,7 @@ class Arguments:
             return None
         text = value.strip()
         if not (text.isascii() and text.isdigit() and len(text) <= 19):
-            raise BadRequest("offset= is a whole number, not negative")
+            raise BadRequest("offset= must be a whole number, not negative")
         return int(text)
 
     def count(self, name: str) -> int | None:
@@ -149,7 +149,7 @@ class Arguments:
             return None
         text = value.strip()
         if not (text.isascii() and text.isdigit() and len(text) <= 12):
-            raise BadRequest(f"{name}= is a whole number")
+            raise BadRequest(f"{name}= must be a whole number")
         return int(text)
 
 

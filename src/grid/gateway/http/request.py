@@ -168,7 +168,7 @@ class GatewayRequest(http.Request):
         self._is_gone = True
         self._relax()
         if self.body is not None:
-            self.body.fail(BadRequest("the body is framed wrongly"))
+            self.body.fail(BadRequest("the body is not framed correctly"))
         if self._task is not None:
             self._task.cancel()
 

@@ -50,4 +50,4 @@ class Routes:
 def allow(exchange: Exchange, *methods: str) -> None:
     """Raise MethodNotAllowed unless the method is one of these."""
     if exchange.method not in methods:
-        raise MethodNotAllowed("this resource has other methods", headers=(("Allow", ", ".join(methods)),))
+        raise MethodNotAllowed("this resource does not support that method", headers=(("Allow", ", ".join(methods)),))

@@ -88,7 +88,7 @@ class _Monitoring:
                 return Answer(200, OPENMETRICS, pack_openmetrics(values), _NO_STORE)
             case "":
                 return page(render_statistics(values["counters"], values["stats"], self._gateway.doors))
-        raise BadRequest("statistics come as t=json and t=openmetrics", shape="page")
+        raise BadRequest("statistics are available as t=json and t=openmetrics", shape="page")
 
     async def metrics(self, exchange: Exchange) -> AnyAnswer:
         """`/metrics`."""

@@ -49,7 +49,7 @@ def output_of(arguments: Arguments, *others: str) -> str:
     if output == "html":
         output = ""
     if output not in ("", "json", *others):
-        raise BadRequest("output= is JSON, or left out")
+        raise BadRequest("output= must be JSON or absent")
     return output
 
 

@@ -143,12 +143,12 @@ def settle_target(write: bytes | None, read: bytes | None, *, immutable: bool) -
 
 def _parse_child(name: str, entry: object, immutable: bool) -> GivenChild:
     if not isinstance(entry, list) or len(entry) != 2 or not isinstance(entry[1], dict):
-        raise FormatError(f"{name!r}: a child is a list of a type and an object with properties")
+        raise FormatError(f"{name!r}: a child must be a list of a type and an object with properties")
     properties = entry[1]
     write, read = _slot(name, properties, "rw_uri"), _slot(name, properties, "ro_uri")
     metadata = properties.get("metadata")
     if metadata is not None and not isinstance(metadata, dict):
-        raise FormatError(f"{name!r}: metadata is a JSON object")
+        raise FormatError(f"{name!r}: metadata must be a JSON object")
     if metadata:
         pack_metadata(metadata)
     try:
@@ -164,11 +164,11 @@ def _slot(name: str, properties: Mapping[str, object], key: str) -> bytes | None
     if value is None:
         return None
     if not isinstance(value, str):
-        raise FormatError(f"{name!r}: {key} is text")
+        raise FormatError(f"{name!r}: {key} must be text")
     try:
         data = value.strip().encode("utf-8")
     except UnicodeEncodeError as error:
-        raise FormatError(f"{name!r}: {key} is Unicode text") from error
+        raise FormatError(f"{name!r}: {key} must be Unicode text") from error
     if len(data) > MAX_CAP_LENGTH:
         raise FormatError(f"{name!r}: {key} is longer than any capability")
     return data or None
