@@ -125,7 +125,7 @@ def test_home_of_somebody_unknown_is_an_error_on_one_line(capsys: pytest.Capture
         assert "there is no such user" in capsys.readouterr().err
 
 
-def test_introducer_directory_is_no_client(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_introducer_directory_is_refused_as_a_client(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["create", "introducer", "--port", "tcp:1", "--location", "tcp:h:1", str(tmp_path / "i")]) == 0
     assert main(["-d", str(tmp_path / "i"), "check", CHK]) == 1
     assert "introducer" in capsys.readouterr().err
@@ -143,7 +143,7 @@ def test_furl_may_be_named_by_its_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("introducer", ["x", "pb://short@tcp:h:1/sekrit", "empty"])
-def test_introducer_that_is_none_says_where_to_find_it(
+def test_invalid_introducer_is_refused_with_where_to_find_it(
     introducer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

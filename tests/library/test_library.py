@@ -205,7 +205,7 @@ def test_errors_when_raised_say_what_is_wrong_and_hold_no_capability(run: Run) -
 
 
 @pytest.mark.parametrize("style", ["asyncio beside", "asyncio on the reactor"])
-def test_task_when_cancelled_ends_its_operation_and_the_grid_goes_on(
+def test_task_when_cancelled_ends_its_operation_and_the_grid_keeps_working(
     style: str, local_grid: LocalGrid, tmp_path: Path
 ) -> None:
     program = """
@@ -267,7 +267,7 @@ react(main)
 
 
 @pytest.mark.parametrize("name", ["introducer", "nowhere"])
-def test_open_when_it_is_no_clients_directory_says_so(name: str, local_grid: LocalGrid, tmp_path: Path) -> None:
+def test_open_when_it_is_not_a_client_directory_says_so(name: str, local_grid: LocalGrid, tmp_path: Path) -> None:
     program = f"""
 import grid
 from grid.errors import ConfigError

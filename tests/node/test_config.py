@@ -154,7 +154,7 @@ def test_unusable_value_is_an_error_naming_file_section_and_key(text: str, secti
 
 
 @pytest.mark.parametrize("text", ["nickname = a\n", "[node\n", "[node]\njunk\n"])
-def test_text_that_is_no_configuration_is_a_config_error(text: str) -> None:
+def test_invalid_configuration_is_a_config_error(text: str) -> None:
     with pytest.raises(ConfigError, match=r"^grid\.cfg: "):
         parse_config(text, "grid.cfg")
 

@@ -69,7 +69,7 @@ def test_client_with_impossible_share_numbers_is_refused(tmp_path: Path, needed:
     assert not (tmp_path / "c").exists()
 
 
-def test_furl_that_is_none_is_refused_and_not_shown(tmp_path: Path) -> None:
+def test_invalid_furl_is_refused_and_not_shown(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="introducer") as caught:
         create_client(tmp_path / "c", NewClient(introducer_furl="pb://short@tcp:h:1/sekrit"))
     assert "sekrit" not in str(caught.value)

@@ -59,7 +59,7 @@ def test_node_without_a_configuration_file_has_the_defaults(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["missing", "file", "empty"])
-def test_place_that_is_no_node_directory_is_a_config_error(tmp_path: Path, name: str) -> None:
+def test_path_that_is_not_a_node_directory_is_a_config_error(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "empty").mkdir()
     with pytest.raises(ConfigError, match=f"{name}.*`grid create`"):
@@ -86,7 +86,7 @@ def test_secrets_of_1_20_are_read_as_they_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "aaaa", "not base32!", "a" * 60])
-def test_lease_master_that_is_none_is_an_error_without_its_text(tmp_path: Path, text: str) -> None:
+def test_invalid_lease_master_is_an_error_without_its_text(tmp_path: Path, text: str) -> None:
     node = open_directory(_tahoe_node(tmp_path / "c"))
     (node.private / "secret").write_text(text)
     with pytest.raises(ConfigError, match="private/secret") as caught:

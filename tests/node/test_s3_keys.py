@@ -42,7 +42,7 @@ def test_a_file_that_others_can_read_opens_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"keys": [{}]}', '{"keys": [1]}', '{"keys": 3}', "[" * 10000])
-def test_a_file_that_is_none_is_refused_without_its_contents(tmp_path: Path, text: str) -> None:
+def test_invalid_file_is_refused_without_its_contents(tmp_path: Path, text: str) -> None:
     (tmp_path / NAME).write_text(text)
     (tmp_path / NAME).chmod(0o600)
     with pytest.raises(ConfigError, match="not a file of access keys"):

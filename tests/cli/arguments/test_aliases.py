@@ -34,7 +34,7 @@ def _cap() -> DirectoryCap:
     return cap
 
 
-def test_lines_when_parsed_then_comments_and_what_is_no_alias_are_passed_over() -> None:
+def test_lines_when_parsed_then_comments_and_invalid_aliases_are_skipped() -> None:
     text = "# a: b\n\n  work :  URI:1  \nno alias\nwork: URI:2\nü: URI:3"
     assert parse_aliases(text) == {"work ": "URI:1", "work": "URI:2", "ü": "URI:3"}
 
@@ -95,7 +95,7 @@ def test_aliases_when_there_is_an_old_root_cap_then_it_is_the_default_unless_the
     assert read_aliases(directory) == {"tahoe": "URI:new"}
 
 
-def test_aliases_when_the_file_is_no_text_then_says_which(directory: NodeDirectory) -> None:
+def test_aliases_when_the_file_is_not_text_then_names_it(directory: NodeDirectory) -> None:
     (directory.private / "aliases").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="aliases"):
         read_aliases(directory)

@@ -42,7 +42,7 @@ def changed(**fields: object) -> bytes:
         changed(introducers=[1]),
     ],
 )
-def test_what_is_no_list_of_aliases_is_refused_and_not_quoted(data: bytes) -> None:
+def test_invalid_list_of_aliases_is_refused_and_not_quoted(data: bytes) -> None:
     with pytest.raises(FormatError) as refused:
         parse_recovery(data)
     assert "URI" not in str(refused.value) and "example" not in str(refused.value)

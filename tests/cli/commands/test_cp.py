@@ -204,7 +204,7 @@ def test_file_when_it_cannot_be_read_stops_no_other_and_leaves_what_was_there(
     assert local_files(target / "tree") == {**local_files(tree), "lost": b"before"}
 
 
-def test_upload_when_killed_goes_on_where_it_stopped(client: TreeClient, tmp_path: Path) -> None:
+def test_upload_when_killed_resumes_where_it_stopped(client: TreeClient, tmp_path: Path) -> None:
     tree = tmp_path / "many"
     tree.mkdir()
     count = 500

@@ -196,7 +196,7 @@ def test_servers_without_room_are_no_space(local_grid: LocalGrid) -> None:
         assert grid("up", "--dir", local_grid.path, "--detach").code == 0
 
 
-def test_reader_that_has_seen_enough_is_no_error_to_speak_of(local_grid: LocalGrid) -> None:
+def test_reader_that_closes_the_output_early_gets_no_error_message(local_grid: LocalGrid) -> None:
     cap = _put(local_grid, DATA * 4)
     command = [sys.executable, "-m", "grid.cli", "-d", str(local_grid.client), "get", cap]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as get:

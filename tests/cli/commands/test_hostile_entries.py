@@ -53,7 +53,7 @@ def test_command_when_entries_hold_controls_prints_none_of_them(client: TreeClie
     assert "Traceback" not in shown
 
 
-def test_directory_when_its_bytes_are_none_is_told_in_these_words(client: TreeClient) -> None:
+def test_directory_when_its_bytes_are_invalid_is_reported_in_these_words(client: TreeClient) -> None:
     outcome = client.run("ls", f"URI:DIR2-LIT:{encode(b'something else')}")
     assert outcome.code == 6
     assert "not a directory, or its contents are damaged" in outcome.err

@@ -105,7 +105,7 @@ def test_killed_nodes_are_started_again_beside_those_that_run(local_grid: LocalG
 
 
 @pytest.mark.parametrize("options", [[], ["--detach"], ["--nodes", "5"]])
-def test_grid_that_runs_already_is_told_as_such_and_goes_on(local_grid: LocalGrid, options: list[str]) -> None:
+def test_grid_that_runs_already_is_reported_and_keeps_running(local_grid: LocalGrid, options: list[str]) -> None:
     before = _pids(local_grid)
     again = grid("up", "--dir", local_grid.path, *options)
     assert again.code == 0, again.err
@@ -153,7 +153,9 @@ def test_grid_whose_node_cannot_start_is_stopped_again(tmp_path: Path) -> None:
     assert _pids(local) == []
 
 
-def test_down_of_nothing_is_no_error_but_of_no_grid_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_down_of_a_stopped_grid_succeeds_but_of_no_grid_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["down", "--dir", str(tmp_path)]) == 1
     LocalGrid(tmp_path).introducer.mkdir()
     assert main(["down", "--dir", str(tmp_path)]) == 0

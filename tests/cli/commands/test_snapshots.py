@@ -77,7 +77,7 @@ def test_snapshots_that_others_made_are_listed_without_what_they_did_not_note(co
         ("work:b/Latest", "name the directory that it is in, work:b"),
     ],
 )
-def test_directory_that_is_no_backup_is_named_with_what_to_give(command: MemoryCommand, path: str, words: str) -> None:
+def test_directory_that_is_not_a_backup_is_named_with_a_remedy(command: MemoryCommand, path: str, words: str) -> None:
     back_up(command)
     command.succeed("mkdir", "work:plain")
     assert words in command.fail(4, "snapshots", path)
@@ -94,7 +94,7 @@ def test_forget_when_dry_says_what_it_would_do_and_does_nothing(command: MemoryC
     assert names(command) == made
 
 
-def test_forget_keeps_what_the_policy_says_and_what_is_no_snapshot(command: MemoryCommand) -> None:
+def test_forget_keeps_what_the_policy_says_and_other_entries(command: MemoryCommand) -> None:
     made = [back_up(command) for _ in range(4)]
     command.succeed("mkdir", "work:b/Archives/mine")
     done = json.loads(command.succeed("forget", "--json", "--keep-last", "2", "work:b"))

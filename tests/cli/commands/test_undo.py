@@ -74,7 +74,7 @@ def test_snapshots_when_forgotten_come_back_with_their_notes(command: MemoryComm
     assert (command.succeed("snapshots", "--json", "work:b"), state(command)) == before
 
 
-def test_what_loses_nothing_is_no_change(command: MemoryCommand) -> None:
+def test_command_that_loses_nothing_records_no_change(command: MemoryCommand) -> None:
     command.succeed("put", "one", "work:a")
     command.succeed("put", "one", "work:a")
     command.succeed("mkdir", "work:dir")
@@ -185,7 +185,7 @@ def test_way_back_on_a_terminal_is_undo_and_no_capability(command: MemoryCommand
     assert command.run("rm", "work:a").err == "To undo this: grid undo\n"
 
 
-def test_command_whose_change_cannot_be_kept_says_so_and_goes_on(command: MemoryCommand, tmp_path: Path) -> None:
+def test_command_whose_change_cannot_be_recorded_warns_and_continues(command: MemoryCommand, tmp_path: Path) -> None:
     (tmp_path / "state" / "grid").mkdir(parents=True)
     (tmp_path / "state" / "grid" / "undo").write_bytes(b"URI:DIR2:secret\n")
     os.chmod(tmp_path / "state" / "grid" / "undo", 0o600)

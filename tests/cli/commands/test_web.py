@@ -78,7 +78,7 @@ def test_gateway_that_does_not_run_is_reported(command: MemoryCommand, opened: l
     assert opened == []
 
 
-def test_machine_without_a_browser_says_how_to_go_on(
+def test_machine_without_a_browser_suggests_printing_the_address(
     command: MemoryCommand, listening: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda url: False)

@@ -108,6 +108,6 @@ def test_duration_before_a_day_that_the_month_has_not_is_the_last_of_the_month()
 
 
 @pytest.mark.parametrize("name", ["", "Latest", "2026-03-01", "2026-3-1_00:00:00Z", "2026-02-30_00:00:00Z", "x" * 5000])
-def test_name_that_no_backup_gave_is_no_snapshot(name: str) -> None:
+def test_name_that_no_backup_gave_is_not_a_snapshot(name: str) -> None:
     assert parse_name(name) is None
     assert parse_name("2026-03-01_00:00:00Z") == datetime(2026, 3, 1, tzinfo=UTC)

@@ -103,7 +103,7 @@ def test_missing_child_is_not_blamed_on_servers() -> None:
     )
 
 
-def test_want_of_memory_is_no_defect() -> None:
+def test_lack_of_memory_is_not_reported_as_a_bug() -> None:
     assert describe(MemoryError()) == "not enough memory"
 
 

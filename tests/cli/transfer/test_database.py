@@ -148,7 +148,7 @@ def test_database_of_another_program_when_opened_is_refused_and_left_alone(path:
     assert path.read_bytes() == before
 
 
-def test_file_that_is_no_database_when_opened_is_set_aside_and_a_new_one_begun(path: Path) -> None:
+def test_file_that_is_not_a_database_when_opened_is_set_aside_and_replaced(path: Path) -> None:
     path.write_bytes(b"These are not the pages you are looking for." * 100)
     lines: list[str] = []
     database = LocalDatabase(path, lines.append)
@@ -248,7 +248,7 @@ def test_database_with_other_tables_when_written_to_is_given_up_and_says_why(pat
     assert len(warnings) == 1 and "can no longer be used" in warnings[0]
 
 
-def test_place_of_the_database_when_it_is_no_file_is_refused_and_its_mode_stays(path: Path, tmp_path: Path) -> None:
+def test_database_path_when_it_is_not_a_file_is_refused_and_keeps_its_mode(path: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "pipe").chmod(0o666)
     path.symlink_to(tmp_path / "pipe")

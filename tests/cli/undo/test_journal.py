@@ -183,7 +183,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("line", HOSTILE.values(), ids=HOSTILE)
-def test_line_that_is_no_change_is_refused_and_not_quoted(journal: Journal, line: bytes) -> None:
+def test_invalid_line_of_the_journal_is_refused_and_not_quoted(journal: Journal, line: bytes) -> None:
     with pytest.raises(FormatError) as refused:
         parse_change(line)
     assert "URI:" not in str(refused.value)

@@ -30,6 +30,6 @@ def test_state_of_either_gateway_says_who_is_connected() -> None:
 
 
 @pytest.mark.parametrize("data", [None, [], {}, {"introducers": {"statuses": []}, "servers": [1]}])
-def test_state_that_is_none_is_refused(data: object) -> None:
+def test_invalid_state_is_refused(data: object) -> None:
     with pytest.raises(GatewayError):
         parse_state(data)

@@ -56,7 +56,7 @@ async def test_listing_is_sorted_and_has_the_strongest_capabilities() -> None:
         ["dirnode", {"children": {"\ud800": ["filenode", {}]}}],
     ],
 )  # fmt: skip
-async def test_listing_that_is_none_is_refused(data: object) -> None:
+async def test_invalid_listing_is_refused(data: object) -> None:
     async with scripted([reply(data)]) as (_, store):
         with pytest.raises(GatewayError):
             await store.directory(DIRECTORY).list()
@@ -175,7 +175,7 @@ async def test_what_a_capability_does_not_permit_is_refused_without_asking() -> 
 
 
 @pytest.mark.parametrize("data", [FILE.to_string(), DIRECTORY.read_cap().to_string(), "", "<html>"])
-async def test_new_directory_when_the_answer_is_no_write_capability_fails(data: str) -> None:
+async def test_new_directory_when_the_answer_is_not_a_write_capability_fails(data: str) -> None:
     async with scripted([reply(data)]) as (_, store):
         with pytest.raises(GatewayError):
             await store.create_directory()

@@ -73,7 +73,7 @@ def test_alias_without_a_client_directory_to_keep_it_in_is_refused(tmp_path: Pat
     assert "aliases are kept in a client directory" in outcome.err
 
 
-def test_certificates_that_are_none_are_refused(tmp_path: Path) -> None:
+def test_invalid_certificates_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no certificate")
     for name, words in (("file", "no certificate in PEM"), ("missing", "No such file")):
         options = ["--gateway", "https://127.0.0.1:1/", "--gateway-ca", str(tmp_path / name)]

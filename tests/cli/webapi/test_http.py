@@ -94,7 +94,7 @@ async def test_answer_that_stalls_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("data", [b"SSH-2.0-x\r\n", b"HTTP/1.1 abc\r\n\r\n", b""])
-async def test_answer_that_is_no_http_is_an_error(data: bytes) -> None:
+async def test_answer_that_is_not_http_is_an_error(data: bytes) -> None:
     async with scripted([Reply(data, closes=True)]) as (_, store):
         with pytest.raises(GridError) as caught:
             await store.client.text("GET", ["uri", "secret"])

@@ -101,7 +101,7 @@ async def test_directory_when_it_never_changes_then_is_uploaded_and_downloaded(t
         )
 
 
-async def test_directory_when_it_is_in_its_capability_then_is_no_operation(tmp_path: Path) -> None:
+async def test_literal_directory_when_read_is_not_an_operation(tmp_path: Path) -> None:
     async with gateway_of_trees(tmp_path) as web:
         cap = (await web.request("POST", "/uri?t=mkdir-immutable", b"{}")).text
         assert cap.startswith("URI:DIR2-LIT:")

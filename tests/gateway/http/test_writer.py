@@ -37,7 +37,7 @@ def test_piece_when_there_are_so_many_answers_is_so_large(answers: int, size: in
     assert piece_size(answers) == size
 
 
-def test_bytes_when_the_client_stops_wait_in_one_place_and_go_on_in_order() -> None:
+def test_bytes_when_the_client_pauses_wait_in_one_place_and_continue_in_order() -> None:
     socket = Socket()
     writer = Writer(socket, lambda: 10)
     data = bytes(range(25))

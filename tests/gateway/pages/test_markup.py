@@ -25,7 +25,7 @@ def test_markup_is_not_escaped_again_and_text_beside_it_is() -> None:
     assert tag("p", tag("b", "a<b"), "&", None, 3, [Markup("<br>"), "<"]) == "<p><b>a&lt;b</b>&amp;3<br>&lt;</p>"
 
 
-def test_attributes_that_are_none_or_false_are_left_out_and_names_get_hyphens() -> None:
+def test_attributes_that_are_none_or_false_are_omitted_and_names_get_hyphens() -> None:
     assert (
         tag("input", required=True, hidden=False, id=None, data_x="1", class_="a")
         == '<input required data-x="1" class="a">'

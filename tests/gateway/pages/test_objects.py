@@ -130,7 +130,7 @@ def test_an_empty_directory_says_so_and_a_lost_one_says_why() -> None:
     assert "Too few shares." in render_directory(view({}, problem="too few shares"))
 
 
-def test_a_deletion_has_to_be_confirmed() -> None:
+def test_deletion_must_be_confirmed() -> None:
     document = require_harmless(render_rename(view({"a": Child(target=FILE)}), "a"))
 
     (box,) = [field for field in document.all("input") if field.get("type") == "checkbox"]
@@ -203,5 +203,5 @@ def test_short_list_has_no_pages_and_a_way_to_sort_it_without_headings() -> None
 @pytest.mark.parametrize(
     ("text", "number"), [(None, 1), ("", 1), ("7", 7), ("-1", 1), ("x", 1), ("9" * 20, 1), ("²", 1)]
 )
-def test_page_number_that_is_none_is_the_first(text: str | None, number: int) -> None:
+def test_invalid_page_number_selects_the_first_page(text: str | None, number: int) -> None:
     assert parse_page(text) == number

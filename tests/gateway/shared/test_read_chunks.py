@@ -51,7 +51,7 @@ def test_chunk_when_the_client_is_slow_then_is_what_it_takes_in_a_moment() -> No
     st.floats(0, 1e9),
     st.integers(0, 2**40),
 )
-def test_chunk_when_anything_was_taken_then_goes_on_and_not_too_far(
+def test_chunk_when_anything_was_taken_then_advances_but_not_too_far(
     segment: int, others: int, position: int, length: int, waited_s: float, size: int
 ) -> None:
     chunks = ReadChunks(segment, others)

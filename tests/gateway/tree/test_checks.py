@@ -79,7 +79,7 @@ async def test_object_without_shares_when_checked_or_repaired_then_is_healthy(tm
             assert await check(web, cap, query) == {"storage-index": "", "results": {"healthy": True}}
 
 
-async def test_check_when_for_people_or_by_a_path_then_is_a_page_or_goes_on(tmp_path: Path) -> None:
+async def test_check_when_for_people_or_by_a_path_then_is_a_page_or_redirects(tmp_path: Path) -> None:
     async with gateway_of_trees(tmp_path) as web:
         folder = (await web.put("/uri?t=mkdir")).text
         await web.put(f"/uri/{folder}/a", DATA)

@@ -54,7 +54,7 @@ def test_member_when_long_is_read_whole(size: int, letter: str) -> None:
         b'{"a":"' + b"x" * WINDOWS[-1] + b'"}', b'{"a":[' + b"[]," * WINDOWS[-1] + b"[]]}", "\ufeff{}".encode(),
     ],
 )  # fmt: skip
-def test_body_when_it_is_no_object_or_too_long_is_refused(data: bytes) -> None:
+def test_body_when_it_is_not_an_object_or_too_long_is_refused(data: bytes) -> None:
     with pytest.raises(FormatError):
         list(read_members(data))
 
@@ -164,7 +164,7 @@ def test_children_when_a_listing_is_given_back_then_it_is_understood() -> None:
         b'{"\\ud800": ["filenode", {"ro_uri": "URI:LIT:"}]}',
     ],
 )  # fmt: skip
-def test_body_when_it_is_no_children_then_that_is_said(body: bytes) -> None:
+def test_body_when_it_describes_no_children_then_says_so(body: bytes) -> None:
     with pytest.raises(FormatError):
         parse_children(body, immutable=False, may_be_empty=False)
 

@@ -13,7 +13,7 @@ def test_environments_of_other_machines_differ_and_of_other_commits_do_not() -> 
     assert differences(HERE, HERE | {"commit": "2"}, software=True) == {"commit": ("1", "2")}
 
 
-def test_what_an_older_record_does_not_say_is_no_difference() -> None:
+def test_value_missing_from_an_older_record_is_not_a_difference() -> None:
     assert differences(HERE, HERE | {"congestion_control": "bbr"}) == {}
 
 

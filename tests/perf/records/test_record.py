@@ -59,7 +59,7 @@ def test_record_with_fields_of_a_later_harness_is_read(tmp_path: Path) -> None:
     ["", "\n", "no JSON\n", "[]\n", '{"record": 2}\n', '{"record": 1, "campaign": "x"}\n'],
     ids=["empty", "blank", "text", "list", "later version", "header cut"],
 )
-def test_file_that_is_no_record_is_refused(tmp_path: Path, text: str) -> None:
+def test_file_that_is_not_a_record_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.jsonl").write_text(text)
     with pytest.raises(RecordError, match="line 1"):
         read_record(tmp_path / "a.jsonl")

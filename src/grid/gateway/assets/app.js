@@ -1,4 +1,4 @@
-// What the pages can do beyond forms and links. Everything here adds to markup that works without it.
+// Enhances the pages beyond forms and links. The markup works without scripts.
 import { watchCopies } from "./copy.js";
 import { watchDialogs } from "./dialog.js";
 import { watchForms } from "./forms.js";

@@ -1,4 +1,4 @@
-// Buttons that copy a capability.
+// Adds buttons that copy a capability.
 import { announce } from "./dom.js";
 
 export function watchCopies(root) {

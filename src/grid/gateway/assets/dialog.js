@@ -1,4 +1,4 @@
-// Links whose page is shown over this one.
+// Opens the pages of some links in a dialog.
 import { element, fetchPage, openDialog } from "./dom.js";
 import { watchForms } from "./forms.js";
 

@@ -1,4 +1,4 @@
-// Elements out of values; text is only ever set as text.
+// Builds elements from values; text is only ever set as text.
 export function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -14,7 +14,7 @@ export function announce(text) {
   if (place && place.textContent !== text) place.textContent = text;
 }
 
-// An empty dialog over the page. The focus goes back to `from` when it is closed, unless it was moved on purpose.
+// An empty modal dialog. Closing it returns the focus to `from`, unless it was moved on purpose.
 export function openDialog(from) {
   const dialog = element("dialog", { "aria-label": from.getAttribute("aria-label") ?? "" });
   document.body.append(dialog);
@@ -32,7 +32,7 @@ export function openDialog(from) {
   return dialog;
 }
 
-// A page of this gateway as a document, or an Error with what it says.
+// Parses a page of this gateway as a document, or throws an Error with its message.
 export async function fetchPage(address, options = {}) {
   const answer = await fetch(address, { credentials: "same-origin", referrerPolicy: "no-referrer", ...options });
   const text = await answer.text();

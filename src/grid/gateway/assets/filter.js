@@ -1,4 +1,4 @@
-// Finding names in a long list: rows without the words that are typed are hidden.
+// Finds names in a long list: hides rows that lack the typed words.
 import { announce, element } from "./dom.js";
 
 const FEW = 12;
@@ -16,7 +16,7 @@ export function watchFilter(root) {
   showFilter();
 }
 
-// To be called when the list is another one.
+// Call this when the list was replaced.
 export function showFilter() {
   const place = document.querySelector("[data-filter]");
   if (!place) return;

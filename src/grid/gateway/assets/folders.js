@@ -1,10 +1,10 @@
-// Files with the names of the folders that they are in, out of what was dropped or chosen.
+// Collects files with their folders' names from what was dropped or chosen.
 export function pickedFiles(list) {
   return Array.from(list, (file) => ({ file, path: (file.webkitRelativePath || file.name).split("/") }));
 }
 
 export async function droppedFiles(transfer) {
-  // The entries must be taken before the first await: afterwards the transfer is empty.
+  // Take the entries before the first await: afterwards the transfer is empty.
   const entries = Array.from(transfer.items, (item) => item.webkitGetAsEntry?.()).filter(Boolean);
   if (entries.length === 0) return pickedFiles(transfer.files);
   const found = [];

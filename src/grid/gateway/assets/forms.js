@@ -1,7 +1,7 @@
-// Forms whose answer is shown over the page that they are on: a question, a mistake, or what went.
+// Forms whose answer appears in a dialog over their page: a question, an error, or what was removed.
 //
-// Without scripts the same forms work as forms do. What succeeds brings back the page of the directory, whose new list replaces
-// the old one; the focus goes to the entry that the form was about, and the change is announced.
+// Without scripts, the same forms work as usual. A successful form returns the directory's page, whose new list replaces the old
+// one; the focus moves to the form's entry, and the change is announced.
 import { announce, element, openDialog } from "./dom.js";
 import { watchCopies } from "./copy.js";
 import { focusEntry, showListing } from "./listing.js";
@@ -26,7 +26,7 @@ async function send(form) {
     if (answer.ok && answer.redirected) finish(form, fields, page, neighbor);
     else await show(form, page, answer, fields, neighbor);
   } catch {
-    report(form, "The connection to the gateway was lost. Nothing may have been changed: look before you try again.");
+    report(form, "The connection to the gateway was lost. Nothing may have been changed: check before you try again.");
   } finally {
     form.removeAttribute("aria-busy");
   }
@@ -46,7 +46,7 @@ function finish(form, fields, page, neighbor) {
   if (!focusEntry(resultName(fields)) && !focusEntry(neighbor)) document.getElementById("main").focus();
 }
 
-// The page that was answered, in the dialog that the form is in or in a new one.
+// Shows the answered page in the form's dialog, or in a new one.
 async function show(form, page, answer, fields, neighbor) {
   const main = page.querySelector("main");
   if (!main) {
@@ -89,7 +89,7 @@ function doneText(form, fields) {
   return `${word} ${name}`;
 }
 
-// The entry behind the one of this name, or before it: where the eye is once that is gone.
+// The entry after the one of this name, or before it: where to look once that is gone.
 function neighborOf(name) {
   const names = Array.from(document.querySelectorAll("#listing tbody bdi"), (shown) => shown.textContent);
   const at = names.indexOf(name);

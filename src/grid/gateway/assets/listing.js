@@ -1,9 +1,9 @@
-// The list of a directory, fetched again in its place.
+// Reloads the list of a directory in place.
 import { fetchPage } from "./dom.js";
 import { watchDialogs } from "./dialog.js";
 import { showFilter } from "./filter.js";
 
-// page: one that has the new list; fetched if there is none.
+// page: contains the new list; fetched if not given.
 export async function showListing(page) {
   const old = document.getElementById("listing");
   if (!old) return;
@@ -15,11 +15,11 @@ export async function showListing(page) {
     watchDialogs(found);
     showFilter();
   } catch {
-    // The list stays as it was; a reload shows the new one.
+    // Keep the old list; reloading the page shows the new one.
   }
 }
 
-// Whether there is such an entry; it has the focus then.
+// Focuses the entry, and returns whether it exists.
 export function focusEntry(name) {
   if (!name) return false;
   const wanted = name.normalize("NFC");

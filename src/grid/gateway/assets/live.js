@@ -1,4 +1,4 @@
-// Parts that follow what happens: an announcement of the gateway makes them be fetched again.
+// Live parts of a page, fetched again after each announcement of the gateway.
 import { fetchPage } from "./dom.js";
 
 const QUIET_MS = 250;
@@ -27,7 +27,7 @@ function follow(part) {
       }
       part.dataset.followed = String(Number(part.dataset.followed ?? 0) + 1);
     } catch {
-      // The next announcement tries again.
+      // The next announcement retries.
     }
     setTimeout(() => {
       waiting = false;

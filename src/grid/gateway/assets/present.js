@@ -1,4 +1,4 @@
-// What a directory and those below it hold already, asked for once for each folder until it is forgotten.
+// The current contents of a directory and those below it, fetched once per folder until forgotten.
 import { require } from "./send.js";
 
 export class Present {
@@ -11,7 +11,7 @@ export class Present {
     this.listings.clear();
   }
 
-  // What has the name of the item: kind, size, cap, when it was linked, whether it is the same as the item; null for nothing.
+  // The entry with the item's name: kind, size, cap, when it was linked, whether it equals the item; or null.
   async find({ file, path }) {
     const entry = (await this.list(path.slice(0, -1))).get(path.at(-1).normalize("NFC"));
     if (!entry) return null;
@@ -28,7 +28,7 @@ export class Present {
     };
   }
 
-  // The path with a number before the ending that makes its name free.
+  // The path with a number before the extension that makes its name free.
   async free(path) {
     const taken = await this.list(path.slice(0, -1));
     const name = path.at(-1);
@@ -41,7 +41,7 @@ export class Present {
     return [...path.slice(0, -1), found];
   }
 
-  // From the top down, so that nothing is asked for that is not there.
+  // From the top down, which avoids requests for missing folders.
   list(path) {
     const key = path.join("/");
     if (!this.listings.has(key)) this.listings.set(key, this.fetch(path));

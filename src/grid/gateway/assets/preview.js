@@ -1,4 +1,4 @@
-// A look at texts and documents. Bytes of files become text or a document of a fixed type, never markup of this page.
+// Previews texts and documents. A file's bytes become text or a document of a fixed type, never markup of this page.
 import { element, sizeText } from "./dom.js";
 
 const TEXT_SIZE = 128 * 1024;

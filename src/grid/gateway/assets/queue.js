@@ -1,8 +1,8 @@
-// Files on their way into a directory: a few at a time, with the bytes that were really sent and stored.
+// Uploads files to a directory, a few at a time, and counts the bytes actually sent and stored.
 //
-// What is there already and unchanged is skipped, so that the same folder can be dropped again after whatever broke; what has the
-// name of something else waits for a choice. Pausing starts nothing new and lets what is on its way arrive; stopping lets those
-// begin again later. Without a connection everything waits. Files that are stored stay stored.
+// Unchanged existing files are skipped, so after any failure the same folder can be dropped again; a file whose name is taken by
+// another waits for a choice. Pausing starts no new uploads but lets running ones finish; stopping makes those start over
+// later. Without a connection everything waits. Stored files stay stored.
 import { Present } from "./present.js";
 import { Lost, Stopped, Taken, put, require } from "./send.js";
 import { Storing } from "./storing.js";
@@ -57,7 +57,7 @@ export class Queue {
     this.pump();
   }
 
-  // Those on their way are taken back, and begin again when all goes on.
+  // Running uploads are aborted, and start over after resuming.
   stop() {
     this.isPaused = true;
     for (const item of this.items) if (item.state === "sending" || item.state === "storing") item.request?.abort();
@@ -78,8 +78,8 @@ export class Queue {
     this.resume();
   }
 
-  // One file leaves the queue, whatever it is doing. The gateway links nothing whose sender is gone; a link that was made
-  // before is found, and its row comes back and says so.
+  // Removes one file from the queue in any state. The gateway links nothing whose sender has gone; a link made before that
+  // is found, and its row returns and says so.
   async remove(item) {
     const mayBeStored = item.state === "sending" || item.state === "storing";
     item.isRemoved = true;
@@ -101,13 +101,13 @@ export class Queue {
     return now !== null && (now.cap !== before?.cap || (now.isMutable && now.isSame && !before.isSame));
   }
 
-  // What has ended leaves the list.
+  // Removes ended uploads from the list.
   clear() {
     this.items = this.items.filter((item) => !ENDED.includes(item.state));
     this.tell();
   }
 
-  // replace, both or skip, for one that waits for that, and for the others of its batch if they are meant too.
+  // Applies a choice (replace, both or skip) to a waiting file, and optionally to the rest of its batch.
   answer(item, choice, isForAll) {
     if (isForAll) this.choices.set(item.batch, choice);
     for (const other of this.items) {
@@ -120,7 +120,7 @@ export class Queue {
     this.tell();
   }
 
-  // What was replaced is linked again.
+  // Links the replaced file again.
   async undo(item) {
     try {
       await require(fetch(`${this.at(item.target)}?t=uri&replace=true`, { method: "PUT", body: item.replaced }));
@@ -186,7 +186,7 @@ export class Queue {
     return "done";
   }
 
-  // What was chosen for all of the batch, where it can be done.
+  // The choice for the whole batch, where it is possible.
   choose(item) {
     const choice = this.choices.get(item.batch) ?? "";
     if (choice === "replace" && item.there.kind !== "filenode") return false;
@@ -212,7 +212,7 @@ export class Queue {
     }
   }
 
-  // One after the other for each path, so that two files never make the same folder twice.
+  // One at a time per path, so two files never create the same folder twice.
   makeFolder(path) {
     if (path.length === 0) return Promise.resolve();
     const key = path.join("/");
@@ -246,12 +246,12 @@ export class Queue {
     this.measure(sum);
     const left = this.items.filter((item) => !ENDED.includes(item.state)).length;
     const { isPaused, trouble, rates, items, active } = this;
-    // What is not sent yet has to be sent and stored; storing is taken to be as fast as sending until it is known.
+    // Unsent bytes must be both sent and stored; until its rate is known, storing is assumed to be as fast as sending.
     const remaining = (sum.total - sum.sent) / rates.sent + (sum.total - sum.stored) / (rates.stored || rates.sent);
     this.show({ items, active, isPaused, trouble, rates, left, remaining, ...sum, ...count });
   }
 
-  // The rates of the last few seconds in which anything moved.
+  // Rates over the last few active seconds.
   measure(sum) {
     const now = performance.now();
     const passed = (now - this.seen.at) / 1000;

@@ -1,5 +1,4 @@
-// What is seen of files on their way: a sum, a question if there is one, and a line for each: those on their way, those that wait,
-// and those that have ended.
+// Shows the upload queue: totals, an open question, and a line per file: running, waiting, then ended ones.
 import { announce, element, sizeText, timeText } from "./dom.js";
 
 const SHOWN = 200;
@@ -66,7 +65,7 @@ export class QueueView {
     else if (state.trouble) announce(state.trouble);
   }
 
-  // One question at a time, which stays as it is until it is answered.
+  // One question at a time, unchanged until it is answered.
   showQuestion(state) {
     if (this.asked?.state === "asking" && state.items.includes(this.asked)) return;
     this.asked = state.items.find((item) => item.state === "asking") ?? null;

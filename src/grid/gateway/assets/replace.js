@@ -1,4 +1,4 @@
-// Forms whose answer holds the new state of one part of this page: check, verify, repair.
+// Forms whose answer updates one part of this page: check, verify, repair.
 import { announce, element, fetchPage } from "./dom.js";
 
 export function watchReplacements(root) {

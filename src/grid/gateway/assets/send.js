@@ -1,4 +1,4 @@
-// Requests that carry files, and the three ways in which they end without an answer.
+// Sends files, and distinguishes three ways to end without an answer.
 export class Lost extends Error {
   constructor() {
     super("the connection to the gateway was lost");
@@ -7,7 +7,7 @@ export class Lost extends Error {
 
 export class Stopped extends Error {}
 
-// The answer if it is a good one; Lost if there is none, else an Error with what it says.
+// Returns a successful answer; throws Lost if there is none, else an Error with its message.
 export async function require(asked) {
   let answer;
   try {
@@ -21,8 +21,8 @@ export async function require(asked) {
 
 export class Taken extends Error {}
 
-// A file on its way to an address. item.request is what can be aborted; onSent gets the bytes that went out. Taken if the
-// name is, and the address forbids to replace it.
+// Sends a file to an address. item.request can be aborted; onSent receives the bytes sent. Throws Taken if the name is taken
+// and the address forbids replacing it.
 export function put(address, item, onSent) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();

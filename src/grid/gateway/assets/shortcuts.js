@@ -1,4 +1,4 @@
-// Keys for the pages. One without Ctrl, Alt or Meta, outside of fields and dialogs; `?` lists them.
+// Keyboard shortcuts: single keys without Ctrl, Alt or Meta, outside fields and dialogs; `?` lists them.
 import { element, openDialog } from "./dom.js";
 
 const KEYS = [
@@ -30,7 +30,7 @@ export function watchShortcuts(root) {
   });
 }
 
-// The name of the entry after, or before, the one that has the focus.
+// The name of the entry after or before the focused one.
 function besides(step) {
   const names = [...document.querySelectorAll("#listing tbody tr:not([hidden]) th a")];
   const row = document.activeElement.closest?.("tr");
@@ -38,7 +38,7 @@ function besides(step) {
   return names[here < 0 ? (step > 0 ? 0 : names.length - 1) : here + step];
 }
 
-// The field of a form that is folded away, which is opened.
+// Opens a collapsed form and returns its field.
 function summary(id) {
   const field = document.getElementById(id);
   const details = field?.closest("details:not([hidden])");

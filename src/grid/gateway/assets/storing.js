@@ -1,4 +1,4 @@
-// How much of the files that were sent is stored by now, as the gateway announces it.
+// Tracks how much of the sent files is stored, from the gateway's announcements.
 const EVENTS = "/status/events";
 
 export class Storing {
@@ -7,7 +7,7 @@ export class Storing {
     this.source = null;
   }
 
-  // onStored gets the bytes of the operation with this label that are on their way to servers, and those in all.
+  // onStored receives, for the operation with this label, the bytes being stored and the total.
   watch(label, onStored) {
     this.watched.set(label, onStored);
     if (this.source) return;

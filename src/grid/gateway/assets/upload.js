@@ -1,4 +1,4 @@
-// The place where files and folders are dropped, and what is seen of them on their way.
+// The drop area for files and folders, and its upload queue.
 import { element } from "./dom.js";
 import { droppedFiles, pickedFiles } from "./folders.js";
 import { Queue } from "./queue.js";
