@@ -61,7 +61,7 @@ def _refuse_urls(values: Iterable[object]) -> None:
         texts = value if isinstance(value, tuple) else (value,)
         if any(isinstance(text, str) and text.startswith(("http://", "https://")) for text in texts):
             raise click.UsageError(
-                "-u replaces only older files; a gateway's URL goes before the command: grid --gateway URL COMMAND"
+                "-u replaces only older files; for a gateway's URL, it goes before the command: grid --gateway URL COMMAND"
             )
 
 
