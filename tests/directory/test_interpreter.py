@@ -86,7 +86,7 @@ NESTED = b'{"a": ' + b"[" * 90 + b"0," * 30_000 + b"0" + b"]" * 90 + b"}"
 CHILD = ["filenode", {"ro_uri": LIT.decode()}]
 CASES: dict[str, tuple[Callable[..., object], Callable[[], object]]] = {
     "a name of marks": (unpack, lambda: entry(b"a" + "\u0315\u0300".encode() * 100_000)),
-    "names of marks": (unpack, lambda: b"".join(entry(b"%d" % n + "\u0315\u0300".encode() * 16_000) for n in range(9))),
+    "names of marks": (unpack, lambda: b"".join(entry(b"%d" % n + "\u0315\u0300".encode() * 16_000) for n in range(4))),
     "lists": (unpack, lambda: entry(b"a", b'{"a": [' + b"[]," * 10_000_000 + b"0]}")),
     "an integer": (unpack, lambda: entry(b"a", b'{"a": ' + b"9" * 5_000_000 + b"}")),
     "digits": (unpack, lambda: entry(b"a", b'{"a": [' + (b"9" * 299 + b",") * 200 + b"0]}")),
@@ -96,23 +96,23 @@ CASES: dict[str, tuple[Callable[..., object], Callable[[], object]]] = {
     "one large entry": (unpack, lambda: pack_netstring(b"x" * 60_000_000)),
     "a body of lists": (read_children, lambda: b'{"a": ["filenode", {"metadata": {"a": [' + b"[]," * 10_000_000),
     "a body of names": (read_children, lambda: b"{" + b",".join(b'"%d": 0' % n for n in range(2_000_000)) + b"}"),
-    "a body of children": (read_children, lambda: json.dumps({f"{n:01000}": CHILD for n in range(10_000)}).encode()),
+    "a body of children": (read_children, lambda: json.dumps({f"{n:01000}": CHILD for n in range(4_000)}).encode()),
     "a body of marks": (
         read_children,
-        lambda: json.dumps({f"{n}" + "\u0315\u0300" * 15_000: CHILD for n in range(5)}, ensure_ascii=False).encode(),
+        lambda: json.dumps({f"{n}" + "\u0315\u0300" * 15_000: CHILD for n in range(3)}, ensure_ascii=False).encode(),
     ),
-    "a page of long names": (draw, lambda: b"".join(entry(b"x" * 60_000 + b"%d" % n) for n in range(500, 0, -1))),
+    "a page of long names": (draw, lambda: b"".join(entry(b"x" * 60_000 + b"%d" % n) for n in range(200, 0, -1))),
     "a page of long names in another script": (
         draw,
-        lambda: b"".join(entry("\U0001f600".encode() * 15_000 + b"%d" % n) for n in range(40)),
+        lambda: b"".join(entry("\U0001f600".encode() * 15_000 + b"%d" % n) for n in range(16)),
     ),
     "JSON of long names": (
         list_as_json,
         lambda: b"".join(entry(b"\x01" * 60_000 + b"%d" % n) for n in range(60)),
     ),
-    "JSON of nested metadata": (list_as_json, lambda: b"".join(entry(b"%d" % n, NESTED) for n in range(3))),
+    "JSON of nested metadata": (list_as_json, lambda: b"".join(entry(b"%d" % n, NESTED) for n in range(2))),
     "names to sort": (sort_names, lambda: ["x" * 60_000 + str(n * 7919 % 1009) for n in range(1009)]),
-    "local names": (find_collisions, lambda: ["\u0315\u0300" * 15_000 + str(n) for n in range(5)]),
+    "local names": (find_collisions, lambda: ["\u0315\u0300" * 15_000 + str(n) for n in range(3)]),
     "a path": (normalize_name, lambda: "\u0f73\u0f71" * 10_000),
 }
 

@@ -241,25 +241,25 @@ def test_names_that_a_target_cannot_hold_fail_by_themselves(tmp_path: Path) -> N
 
 
 class _HugeEnd(LyingEnd):
-    """A listing of a hundred thousand files, and how many of them were asked for ahead of their sending."""
+    """A listing of 25,000 files."""
 
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:
-        for number in range(100_000):
+        for number in range(25_000):
             yield Entry(name=f"folder/{number:06}", size=2, mtime_ns=1)
 
 
-def test_listing_of_a_hundred_thousand_files_takes_bounded_memory(tmp_path: Path) -> None:
+def test_listing_of_very_many_files_takes_bounded_memory(tmp_path: Path) -> None:
     import tracemalloc
 
-    plan = evolve(FAST, selection=parse_selection(["*/000*"], []))
+    plan = evolve(FAST, selection=parse_selection(["*/0000*"], []))
     tracemalloc.start()
     try:
         outcome = send(_HugeEnd(2, [b"ok"]), tmp_path / "target", tmp_path, plan)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert outcome.copied == 1000
-    assert peak < 8 * 2**20
+    assert outcome.copied == 100
+    assert peak < 2 * 2**20, peak
 
 
 def _flaky(statuses: Iterator[int], data: bytes, asked: list[str]) -> object:
