@@ -41,6 +41,9 @@ OVER_HTTP: dict[str, Sequence[Kind]] = {
 
 HTTP_SHARES = 10
 
+HTTP_GRID = pytest.StashKey[ProcessGrid]()
+"""The grid over HTTP that is up."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip, and say why, where there is no peer to talk to; nothing else is ever skipped.
@@ -52,6 +55,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if here in item.path.parents:
                 item.add_marker(pytest.mark.skip(reason="GRID_TAHOE does not name a tahoe 1.20"))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let a grid over HTTP go on for a test that may use it."""
+    if HTTP_GRID in item.config.stash and uses_http(item):
+        thaw(item.config.stash[HTTP_GRID])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Freeze a grid over HTTP that the next test does not use: a client of 1.20 asks each server every second how it is."""
+    yield
+    if HTTP_GRID in item.config.stash and not uses_http(nextitem):
+        for node in item.config.stash[HTTP_GRID].nodes:
+            if node.running:
+                node.freeze()
+
+
+def uses_http(item: pytest.Item | None) -> bool:
+    """Whether the test has the fixture `over_http`."""
+    return "over_http" in getattr(item, "fixturenames", ())
+
+
+def thaw(grid: ProcessGrid) -> None:
+    """Let all nodes of the grid go on."""
+    for node in grid.nodes:
+        if node.running:
+            node.thaw()
 
 
 @define
@@ -131,7 +162,12 @@ def over_http(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
             file.write("[client]\ntransport = http\n")
         grid.wait_connected(tahoe)
         grid.wait_connected(ours)
-        yield Pair(grid, tahoe, ours)
+        request.config.stash[HTTP_GRID] = grid
+        try:
+            yield Pair(grid, tahoe, ours)
+        finally:
+            del request.config.stash[HTTP_GRID]
+            thaw(grid)
 
 
 @pytest.fixture(scope="session")
