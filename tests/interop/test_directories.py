@@ -165,6 +165,7 @@ def parsed(cap: str | bytes) -> DirectoryCap:
     return found
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("format", FORMATS)
 async def test_directory_made_by_grid_when_used_by_tahoe_has_every_child_and_changes_come_back(
     ours: FileStore, theirs: Theirs, format: FormatName
@@ -191,6 +192,7 @@ async def test_directory_made_by_grid_when_used_by_tahoe_has_every_child_and_cha
     assert theirs.require_all_healthy(cap.to_string()) == 6
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("format", FORMATS)
 async def test_directory_made_by_tahoe_when_used_by_grid_is_the_same_to_the_byte_and_changes_come_back(
     ours: FileStore, theirs: Theirs, format: FormatName

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.conftest import Pair, Topology
+from tests.interop.conftest import Pair
 
 pytestmark = pytest.mark.interop
 
@@ -15,28 +15,19 @@ MIB = 2**20
 SIZES = [0, 55, 56, MIB - 1, MIB, MIB + 1, 3_333_337, 10 * MIB]
 """Literal and not; around one segment; a multiple of no k; many segments."""
 
-FILES = [("3-of-10", size) for size in SIZES] + [
-    (encoding, size) for encoding in ("1-of-1", "20-of-60") for size in SIZES if size > 55 and size != MIB - 1
-]
-"""Encoding and size; literal files have no encoding."""
 
-
-@pytest.mark.parametrize(("encoding", "size"), FILES)
-def test_file_put_by_tahoe_when_got_by_grid_is_the_same(
-    topology: Topology, encoding: str, size: int, tmp_path: Path
-) -> None:
-    pair = topology.pair(encoding)
+@pytest.mark.each_pair
+@pytest.mark.parametrize("size", SIZES)
+def test_file_put_by_tahoe_when_got_by_grid_is_the_same(pair: Pair, size: int, tmp_path: Path) -> None:
     source, target = new_file(tmp_path, size), tmp_path / "target"
     cap = pair.tahoe.put(source)
     pair.ours.get(cap, target)
     assert target.read_bytes() == source.read_bytes()
 
 
-@pytest.mark.parametrize(("encoding", "size"), FILES)
-def test_file_put_by_grid_when_got_by_tahoe_is_the_same(
-    topology: Topology, encoding: str, size: int, tmp_path: Path
-) -> None:
-    pair = topology.pair(encoding)
+@pytest.mark.each_pair
+@pytest.mark.parametrize("size", SIZES)
+def test_file_put_by_grid_when_got_by_tahoe_is_the_same(pair: Pair, size: int, tmp_path: Path) -> None:
     source, target = new_file(tmp_path, size), tmp_path / "target"
     cap = pair.ours.put(source)
     pair.tahoe.get(cap, target)

@@ -30,11 +30,13 @@ AGREED = (
 """What a check says of the file itself, which both must say alike."""
 
 
+@pytest.mark.each_value
 def test_file_put_by_grid_when_verified_by_tahoe_is_healthy(pair: Pair, tmp_path: Path) -> None:
     cap = pair.ours.put(new_file(tmp_path, MIB + 1))
     assert pair.tahoe.check(cap)["healthy"] is True
 
 
+@pytest.mark.each_value
 def test_file_put_by_tahoe_when_verified_by_grid_is_healthy(pair: Pair, tmp_path: Path) -> None:
     cap = pair.tahoe.put(new_file(tmp_path, MIB + 1))
     assert pair.ours.check(cap)["healthy"] is True
@@ -66,6 +68,7 @@ def test_file_with_too_few_shares_is_unrecoverable_to_both(usual_pair: Pair, tmp
     assert ours["recoverable"] is False
 
 
+@pytest.mark.each_value
 def test_file_repaired_by_grid_when_verified_by_tahoe_is_healthy(pair: Pair, tmp_path: Path) -> None:
     cap, whole = damaged(pair, pair.tahoe.put(new_file(tmp_path, MIB + 1)))
     pair.ours.repair(cap)
@@ -73,6 +76,7 @@ def test_file_repaired_by_grid_when_verified_by_tahoe_is_healthy(pair: Pair, tmp
     assert shares_of(pair, cap) == whole
 
 
+@pytest.mark.each_value
 def test_file_repaired_by_tahoe_when_verified_by_grid_is_healthy(pair: Pair, tmp_path: Path) -> None:
     cap, whole = damaged(pair, pair.ours.put(new_file(tmp_path, MIB + 1)))
     pair.tahoe.repair(cap)

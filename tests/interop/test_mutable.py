@@ -110,6 +110,7 @@ def sample_bytes(size: int, seed: int = 0) -> bytes:
     return random.Random(seed).randbytes(size)
 
 
+@pytest.mark.each_pair
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("format", FORMATS)
 async def test_file_made_by_grid_when_used_by_tahoe_is_the_same_and_changes_come_back(
@@ -129,6 +130,7 @@ async def test_file_made_by_grid_when_used_by_tahoe_is_the_same_and_changes_come
     await ours.require_healthy(cap)
 
 
+@pytest.mark.each_pair
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("format", FORMATS)
 async def test_file_made_by_tahoe_when_used_by_grid_is_the_same_and_changes_come_back(
@@ -181,6 +183,7 @@ async def test_large_file_when_written_in_pieces_by_grid_is_sound_for_tahoe(
     await ours.require_healthy(cap)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("format", FORMATS)
 async def test_file_that_lost_shares_when_repaired_by_either_is_sound_for_both(
     ours: Ours, theirs: Theirs, topology: Topology, format: FormatName
@@ -227,6 +230,7 @@ def _write_mode() -> Any:
     return MapMode.WRITE
 
 
+@pytest.mark.each_pair
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("finish", ["beside", "all"])
 async def test_file_of_many_needed_shares_when_written_by_grid_in_waves_is_sound_for_tahoe(

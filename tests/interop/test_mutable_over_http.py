@@ -44,6 +44,7 @@ def theirs(over_http: Pair) -> Theirs:
     return Theirs(over_http.tahoe)
 
 
+@pytest.mark.each_pair
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("format", FORMATS)
 async def test_file_made_by_grid_over_http_is_read_changed_and_verified_by_tahoe(
@@ -61,6 +62,7 @@ async def test_file_made_by_grid_over_http_is_read_changed_and_verified_by_tahoe
     theirs.require_healthy(cap, HTTP_SHARES)
 
 
+@pytest.mark.each_pair
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("format", FORMATS)
 async def test_file_made_by_tahoe_over_http_is_read_changed_and_verified_by_grid(
@@ -109,6 +111,7 @@ async def test_large_file_when_written_in_pieces_over_http_is_sound_for_tahoe(
     await ours.require_healthy(cap)
 
 
+@pytest.mark.each_pair
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("repairing", ["ours", "theirs"])
 async def test_file_that_lost_a_server_when_repaired_over_http_is_sound_for_both(

@@ -28,6 +28,7 @@ def test_literal_caps_of_both_programs_are_equal(usual_pair: Pair, size: int, tm
     assert usual_pair.ours.put(source) == usual_pair.tahoe.put(source)
 
 
+@pytest.mark.each_pair
 @pytest.mark.parametrize("size", SIZES)
 def test_share_files_of_both_programs_are_equal(pair: Pair, size: int, tmp_path: Path) -> None:
     source = new_file(tmp_path, size)
