@@ -99,3 +99,30 @@ def test_patience_with_a_configuration_that_cannot_be_read_is_that_of_a_node_wit
     (tmp_path / "client.tac").write_text("")
     (tmp_path / "grid.cfg").write_text("nonsense")
     assert patience_s(tmp_path) == STOP_S
+
+
+CLAIM = """
+import sys, time
+from pathlib import Path
+from grid.node.running import claim
+with claim(Path(sys.argv[1])):
+    print(flush=True)
+    time.sleep(600)
+"""
+
+
+def test_node_is_running_although_the_clock_was_set_since_it_began(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", CLAIM, str(tmp_path)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        # To the system, it began a day later than it noted itself.
+        _record(tmp_path, process.pid, shift=-86400.0)
+        found = find_running(tmp_path)
+        assert found is not None and found.pid == process.pid and found.is_alive()
+        with pytest.raises(ConfigError, match=f"already running.*{process.pid}"), claim(tmp_path):
+            pass
+        assert stop(tmp_path)
+        assert process.wait() == -15
+    assert find_running(tmp_path) is None
+    with claim(tmp_path) as own:
+        assert find_running(tmp_path) == own

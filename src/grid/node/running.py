@@ -1,7 +1,9 @@
 """Records which process runs a node, in 1.20's file `running.process`.
 
 It holds the pid, a space, and the creation time of that process; both must match a living process, because pids are
-reused. The file is accessed under a lock on `running.process.lock`, as in 1.20. [spec cli 4.2]
+reused. The file is accessed under a lock on `running.process.lock`, as in 1.20. [spec cli 4.2] The process itself keeps
+the file locked while it runs. That proves that it runs even after the clock was set, which changes its creation time
+(docs/decisions/0343).
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -60,7 +62,29 @@ def find_running(directory: Path) -> RunningProcess | None:
     except ConfigError:
         return None
     process = _parse(text)
-    return process if process is not None and process.is_alive() else None
+    if process is None or process.is_alive():
+        return process
+    return _holder(directory / FILE_NAME, process.pid)
+
+
+def _holder(path: Path, pid: int) -> RunningProcess | None:
+    """The process with this pid, if the file is locked, as it is by the process that wrote it."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        try:
+            return RunningProcess(pid, psutil.Process(pid).create_time())
+        except psutil.Error:
+            return None
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return None
 
 
 @contextmanager
@@ -72,9 +96,13 @@ def claim(directory: Path) -> Iterator[RunningProcess]:
             raise ConfigError(f"{directory}: a process is already running this node, with pid {other.pid}")
         own = RunningProcess(os.getpid(), psutil.Process().create_time())
         write_atomically(directory / FILE_NAME, f"{own.pid} {own.created_at}\n".encode(), PUBLIC_MODE)
+        held = os.open(directory / FILE_NAME, os.O_RDONLY | os.O_CLOEXEC)
+        with suppress(OSError):  # Some network file systems have no locks.
+            fcntl.flock(held, fcntl.LOCK_EX)
     try:
         yield own
     finally:
+        os.close(held)
         with _locked(directory):
             if _parse(read_text(directory / FILE_NAME) or "") == own:
                 (directory / FILE_NAME).unlink(missing_ok=True)
