@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -200,3 +201,21 @@ def test_command_whose_change_cannot_be_recorded_warns_and_continues(command: Me
 def test_options_that_contradict_each_other_are_refused(command: MemoryCommand) -> None:
     for arguments in (["--list", "3"], ["--list", "--force"]):
         assert "--list takes no N" in command.fail(2, "undo", *arguments)
+
+
+def test_change_is_told_as_undone_although_the_journal_cannot_be_written(
+    command: MemoryCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    command.succeed("put", "one", "work:a")
+    before = state(command)
+    command.succeed("rm", "work:a")
+    with monkeypatch.context() as patch:
+        patch.setattr("grid.cli.undo.journal.write_atomically", full)
+        ended = command.run("undo")
+    assert ended.code == 0 and "restored: work:a" in ended.out
+    assert "was undone, but is still listed" in ended.err and "No space left" in ended.err
+    assert state(command) == before
+    assert "unchanged: work:a" in command.succeed("undo")

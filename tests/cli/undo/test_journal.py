@@ -59,7 +59,7 @@ def test_change_comes_back_as_it_was_written(journal: Journal) -> None:
     first, second = journal.changes()
     assert first == evolve(CHANGE, number=1, links=[link(), link("more")])
     assert second == evolve(given, number=2)
-    journal.drop(1)
+    journal.drop(first)
     assert [change.number for change in journal.changes()] == [2]
 
 
@@ -67,7 +67,7 @@ def test_journal_is_for_its_owner_alone(journal: Journal) -> None:
     journal.begin(CHANGE)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in journal.path.parent.iterdir()}
     assert modes == {"undo": 0o600, "undo.lock": 0o600}
-    journal.drop(1)
+    journal.drop(*journal.changes())
     assert stat.S_IMODE(journal.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(journal.path.parent.stat().st_mode) == 0o700
 
@@ -113,7 +113,7 @@ replace = Path.replace
 def kill(*arguments):
     os.kill(os.getpid(), signal.SIGKILL)
 Path.replace = kill
-journal.drop(1)
+journal.drop(journal.changes()[0])
 """
 
 
@@ -242,3 +242,44 @@ def test_recorder_keeps_a_bounded_number_of_links_and_says_so(journal: Journal) 
         recorder.record([link()] * 3)
     (change,) = journal.changes()
     assert len(change.links) == MAX_LINKS
+
+
+def test_number_of_a_change_that_was_undone_is_given_to_no_other(journal: Journal) -> None:
+    for _ in range(2):
+        journal.begin(CHANGE)
+    one, two = journal.changes()
+    journal.drop(two)
+    journal.drop(one)
+    assert journal.changes() == []
+    assert journal.begin(CHANGE) == 3
+    journal.drop(two)  # By another process, which undid it at the same time.
+    assert [change.number for change in journal.changes()] == [3]
+    journal.drop(*journal.changes())
+    assert journal.begin(CHANGE) == 4
+    assert len(journal.path.read_bytes().splitlines()) == 1
+
+
+def test_links_that_are_added_while_a_change_is_undone_stay_in_the_journal(journal: Journal) -> None:
+    number = journal.begin(CHANGE)
+    (read,) = journal.changes()
+    for name in ("second", "third"):
+        journal.add(evolve(CHANGE, number=number, links=(link(name),)))
+        journal.drop(read)
+        (left,) = journal.changes()
+        assert [each.name for each in left.links] == [name]
+        assert (left.number, left.command, left.client) == (number, CHANGE.command, CHANGE.client)
+        read = left
+    journal.drop(read)
+    assert journal.changes() == []
+    journal.add(evolve(CHANGE, number=number, links=(link("last"),)))
+    assert [each.links for each in journal.changes()] == [[link("last")]]
+
+
+def test_directory_that_goes_under_a_writer_is_reported(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    def vanished(*_: object) -> None:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    journal.begin(CHANGE)
+    monkeypatch.setattr(journal_module, "write_atomically", vanished)
+    with pytest.raises(ConfigError, match="No such file"):
+        journal.drop(*journal.changes())

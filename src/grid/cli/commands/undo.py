@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from grid.cli.arguments.tree import Tree
     from grid.cli.undo.changes import Change, ChangedLink
+    from grid.cli.undo.journal import Journal
     from grid.cli.undo.undoing import Undone
     from grid.directory.pack import Child
 
@@ -71,7 +72,7 @@ def undo(ctx: click.Context, *, number: int | None, is_list: bool, force: bool, 
         return await Undoing(tree.store, change.links, force, note).run()
 
     done = run_in_tree(home, operation)
-    journal.drop(change.number)
+    _drop(journal, change)
     if as_json:
         links = [{"path": each.shown, "action": each.action} for each in done]
         line = {"event": "undo", **_describe(change), "links": links, "replaced": replaced.to_json()}
@@ -80,6 +81,16 @@ def undo(ctx: click.Context, *, number: int | None, is_list: bool, force: bool, 
     _tell(change, done)
     replaced.tell()
     return 0
+
+
+def _drop(journal: Journal, change: Change) -> None:
+    """Remove the change from the journal; a warning if that fails, for it is undone all the same."""
+    from grid.errors import ConfigError
+
+    try:
+        journal.drop(change)
+    except ConfigError as error:
+        click.echo(f"grid: warning: change {change.number} was undone, but is still listed: {error}", err=True)
 
 
 def _choose(changes: Sequence[Change], number: int | None) -> Change:

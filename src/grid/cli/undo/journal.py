@@ -36,6 +36,9 @@ MAX_LINKS = 10_000
 LOCK_TRIES, LOCK_WAIT_S = 250, 0.02
 """How often and how long to wait for another process, which holds the lock for milliseconds."""
 
+_NO_LINKS = b'"links": []}'
+"""How a line ends that keeps a number, and is no change."""
+
 _NUMBER = re.compile(rb'\{"number": ([1-9][0-9]{0,15}), ')
 
 
@@ -58,20 +61,18 @@ class Journal:
             lines, _ = self._read()
         found: dict[int, Change] = {}
         for number, line in enumerate(lines, 1):
-            try:
-                change = parse_change(line)
-            except FormatError as error:
-                raise self._damaged(f"line {number} is not a change ({error})") from None
+            change = self._parse(line, number)
             before = found.get(change.number)
             found[change.number] = change if before is None else evolve(before, links=[*before.links, *change.links])
-        return [found[number] for number in sorted(found)]
+        return [found[number] for number in sorted(found) if found[number].links]
 
     def begin(self, change: Change) -> int:
         """Add a change and return its new number, which replaces the given one."""
         with self._locked():
             lines, is_torn = self._read()
             number = max(self._numbers(lines), default=0) + 1
-            self._append(lines, is_torn, pack_change(evolve(change, number=number)))
+            left = [line for line in lines if not line.endswith(_NO_LINKS)]
+            self._append(left, is_torn or len(left) < len(lines), pack_change(evolve(change, number=number)))
         return number
 
     def add(self, change: Change) -> None:
@@ -80,11 +81,33 @@ class Journal:
             lines, is_torn = self._read()
             self._append(lines, is_torn, pack_change(change))
 
-    def drop(self, number: int) -> None:
-        """Remove a change."""
+    def drop(self, change: Change) -> None:
+        """Remove a change as it was read. What its command has added meanwhile stays.
+
+        A line without links keeps the last number, so that it is never given to another change.
+        """
         with self._locked():
             lines, _ = self._read()
-            self._write([line for line, other in zip(lines, self._numbers(lines), strict=True) if other != number])
+            numbers = self._numbers(lines)
+            last = max([change.number, *numbers])
+            kept: list[bytes] = []
+            links: list[ChangedLink] = []
+            for index, (number, line) in enumerate(zip(numbers, lines, strict=True), 1):
+                if number == change.number:
+                    links += self._parse(line, index).links
+                elif number == last or not line.endswith(_NO_LINKS):
+                    kept.append(line)
+            count = len(change.links)
+            left = links[count:] if links[:count] == list(change.links) else links
+            if left or change.number == last:
+                kept.append(pack_change(evolve(change, links=left)).removesuffix(b"\n"))
+            self._write(kept)
+
+    def _parse(self, line: bytes, number: int) -> Change:
+        try:
+            return parse_change(line)
+        except FormatError as error:
+            raise self._damaged(f"line {number} is not a change ({error})") from None
 
     def _append(self, lines: Sequence[bytes], is_torn: bool, line: bytes) -> None:
         """Append a line, or rewrite the file if old lines must go."""
@@ -169,11 +192,9 @@ class Journal:
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:
-        """Report errors of the file system as ConfigError, except that the file is missing."""
+        """Report errors of the file system as ConfigError."""
         try:
             yield
-        except FileNotFoundError:
-            raise
         except OSError as error:
             raise ConfigError(f"{self.path}: {error.strerror}") from None
 
