@@ -205,3 +205,20 @@ def test_restore_without_one_directory_or_with_an_empty_pattern_is_wrong_usage(
 @pytest.mark.parametrize("tag", ["", "two words", "a,b", "x" * 101, "\x1b[0m"])
 def test_tag_that_could_not_be_told_apart_is_wrong_usage(command: MemoryCommand, tag: str) -> None:
     command.fail(2, "backup", "--tag", tag, "docs", "work:b")
+
+
+def test_snapshots_of_one_second_are_both_kept(command: MemoryCommand) -> None:
+    made = [json.loads(command.succeed("backup", "--json", "--host", host, "docs", "work:b")) for host in "abc"]
+    first, second, third = [each["name"] for each in made]
+    assert names(command) == [first, second, third] == sorted({first, second, third})
+    assert [each["host"] for each in listed(command)] == ["a", "b", "c"]
+    moments = [parse_name(name) for name in (first, third)]
+    assert moments[0] is not None and moments[1] is not None
+    assert (moments[1] - moments[0]).total_seconds() <= 2
+
+
+def test_snapshot_of_a_clock_that_was_ahead_pushes_no_other_out(command: MemoryCommand) -> None:
+    first, second, third, ahead = [back_up(command) for _ in range(4)]
+    command.succeed("mv", f"work:b/Archives/{ahead}", "work:b/Archives/2199-01-01_00:00:00Z")
+    command.succeed("forget", "--keep-last", "2", "work:b")
+    assert names(command) == [second, third, "2199-01-01_00:00:00Z"] and first < second

@@ -23,8 +23,10 @@ def snapshot(text: str, **note: object) -> Snapshot:
 
 
 def kept(snapshots: list[Snapshot], policy: Policy) -> list[str]:
-    return [each.snapshot.name[:16].replace("_", " ") for each in apply_policy(snapshots, policy) if each.is_kept]
+    return [each.snapshot.name[:16].replace("_", " ") for each in apply_policy(snapshots, policy, NOW) if each.is_kept]
 
+
+NOW = datetime(2026, 4, 1, tzinfo=UTC)
 
 WEEKS = [snapshot(f"2026-03-{day:02} 03:00") for day in range(1, 32)]
 
@@ -56,7 +58,7 @@ def test_year_at_its_turn_is_that_of_the_week_for_weeks_and_of_the_date_for_year
 
 
 def test_rules_add_up_and_say_why() -> None:
-    verdicts = apply_policy(WEEKS, Policy(counts={"last": 1, "daily": 2}, within=Duration.parse("2d")))
+    verdicts = apply_policy(WEEKS, Policy(counts={"last": 1, "daily": 2}, within=Duration.parse("2d")), NOW)
     reasons = {each.snapshot.name[:10]: each.reasons for each in verdicts if each.is_kept}
     assert reasons == {
         "2026-03-29": ("within 2d",),
@@ -111,3 +113,14 @@ def test_duration_before_a_day_that_the_month_has_not_is_the_last_of_the_month()
 def test_name_that_no_backup_gave_is_not_a_snapshot(name: str) -> None:
     assert parse_name(name) is None
     assert parse_name("2026-03-01_00:00:00Z") == datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "policy", [Policy(counts={"last": 2}), Policy(within=Duration.parse("1d")), Policy(counts={"daily": 2})]
+)
+def test_snapshot_from_the_future_stays_and_takes_the_place_of_no_other(policy: Policy) -> None:
+    future = [snapshot("2026-04-01 01:01"), snapshot("2099-01-01 00:00")]
+    assert kept([*WEEKS, *future], policy) == [*kept(WEEKS, policy), "2026-04-01 01:01", "2099-01-01 00:00"]
+    assert kept(future, policy) == ["2026-04-01 01:01", "2099-01-01 00:00"]
+    soon = snapshot("2026-04-01 01:00")
+    assert "2026-03-30 03:00" not in kept([*WEEKS, soon], Policy(counts={"last": 2}))

@@ -293,6 +293,7 @@ def test_check_when_a_capability_grows_old_becomes_more_likely() -> None:
     assert not needs_check(29 * day, 0.0)
     assert needs_check(45 * day, 0.49) and not needs_check(45 * day, 0.51)
     assert needs_check(61 * day, 0.999999)
+    assert needs_check(-2 * day, 0.999999) and not needs_check(-day / 2, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -106,7 +107,7 @@ def forget(
 
     The --keep options add up. N counts only hours, days, weeks, months or years that have a snapshot, and may be
     `unlimited`. Snapshots of different machines or directories are counted separately. At least one of each stays, unless
-    you name it. `grid undo` brings removed ones back. Servers keep the contents, by default forever, and anyone with the
+    you name it; so does a snapshot from the future, which some wrong clock made. `grid undo` brings removed ones back. Servers keep the contents, by default forever, and anyone with the
     capability can read them; a server with expire.enabled deletes them after their leases expire.
     """
     from grid.cli.arguments.remote import parse_remote
@@ -132,7 +133,8 @@ def forget(
             chosen = {catalog.find(name).name for name in names}
             verdicts = [Verdict(each, () if each.name in chosen else ("not named",)) for each in selected]
         else:
-            verdicts = apply_policy(selected, policy)
+            now = datetime.fromtimestamp(tree.store.runtime.clock.unix_time(), UTC)
+            verdicts = apply_policy(selected, policy, now)
             _require_some_kept(verdicts)
         if not dry_run:
             gone = [each.snapshot for each in verdicts if not each.is_kept]

@@ -17,6 +17,9 @@ from attrs import field, frozen
 from grid.cli.snapshots.catalog import Snapshot
 from grid.errors import GridError
 
+AHEAD = timedelta(hours=1)
+"""How far clocks of several machines may differ."""
+
 UNLIMITED = 10**9
 """More snapshots than anybody has."""
 
@@ -95,12 +98,19 @@ class Verdict:
         return bool(self.reasons)
 
 
-def apply_policy(snapshots: Iterable[Snapshot], policy: Policy) -> list[Verdict]:
-    """The verdict on each snapshot, oldest first; each machine and directory is judged separately."""
+def apply_policy(snapshots: Iterable[Snapshot], policy: Policy, now: datetime) -> list[Verdict]:
+    """The verdict on each snapshot, oldest first; each machine and directory is judged separately.
+
+    A snapshot from the future stays and counts for no rule: a clock was wrong, and it would be the newest for years.
+    """
     groups: dict[tuple[str, str], list[Snapshot]] = {}
     for snapshot in snapshots:
         groups.setdefault(snapshot.group, []).append(snapshot)
-    verdicts = [verdict for group in groups.values() for verdict in _judge(group, policy)]
+    verdicts = []
+    for group in groups.values():
+        past = [each for each in group if each.made_at <= now + AHEAD]
+        verdicts += [Verdict(each, ("in the future",)) for each in group if each.made_at > now + AHEAD]
+        verdicts += _judge(past, policy) if past else []
     return sorted(verdicts, key=lambda verdict: verdict.snapshot.name)
 
 

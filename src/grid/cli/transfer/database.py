@@ -290,10 +290,11 @@ def hash_directory(entries: dict[str, str]) -> str:
 def needs_check(age_s: float, draw: float) -> bool:
     """Whether to check a capability of this age before using it again: never before 30 days, always after 60.
 
+    One that was checked in the future is checked anew: the clock was wrong, and nobody knows how old it is.
     draw: 0 <= draw < 1, uniformly distributed.
     """
     day = 86400.0
-    return draw < (age_s - 30 * day) / (30 * day)
+    return age_s < -day or draw < (age_s - 30 * day) / (30 * day)
 
 
 def _open(path: Path) -> sqlite3.Connection:

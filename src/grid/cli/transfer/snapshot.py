@@ -29,7 +29,7 @@ from grid.cli.transfer.upload import Uploader, draw, is_healthy
 from grid.directory.edits import SetChild
 from grid.directory.pack import Child
 from grid.directory.store import OpenDirectory, Store
-from grid.errors import AuthorityError, GridError, NoSuchChildError
+from grid.errors import AuthorityError, ExistingChildError, GridError, NoSuchChildError
 from grid.node.redaction import one_line
 from grid.plural import counted
 
@@ -44,6 +44,9 @@ _WARNINGS = {
 ARCHIVES = "Archives"
 
 LATEST = "Latest"
+
+MAX_TRIES = 100
+"""Seconds in a row that may have a snapshot each."""
 
 
 @define
@@ -279,7 +282,6 @@ async def back_up(
     for left_out in scan.left_out:
         snapshotter.leave_out(left_out)
     snapshot = await snapshotter.run(scan.root)
-    name = time.strftime("%Y-%m-%d_%H:%M:%SZ", time.gmtime(began_at))
     archives = await into.make_directories([ARCHIVES])
     counts = snapshotter.counts
     noted = evolve(
@@ -289,9 +291,25 @@ async def back_up(
         size=snapshotter.stored_bytes,
         is_complete=counts.is_complete,
     )
-    await archives.edit([SetChild(name, snapshot, noted.to_metadata())])
+    name = await _add_snapshot(archives, began_at, snapshot, noted)
     await into.edit([SetChild(LATEST, snapshot)])
     return Archived(name, snapshot)
+
+
+async def _add_snapshot(archives: OpenDirectory, made_at: float, snapshot: DirectoryCap, note: SnapshotNote) -> str:
+    """Link a snapshot under the time of its beginning, or the next second that no other has; its name.
+
+    Machines that back up at the same time, or one whose clock was set back, never take each other's snapshots away.
+    """
+    name = ""
+    for later_s in range(MAX_TRIES):
+        name = time.strftime("%Y-%m-%d_%H:%M:%SZ", time.gmtime(made_at + later_s))
+        try:
+            await archives.edit([SetChild(name, snapshot, note.to_metadata(), overwrite=False)])
+        except ExistingChildError:
+            continue
+        return name
+    raise ExistingChildError(f"there is already a {name!r} in {ARCHIVES}; check this machine's clock", name=name)
 
 
 async def _open_target(store: Store, target: RemoteEndpoint) -> OpenDirectory:
