@@ -369,3 +369,13 @@ def test_two_transfers_to_one_target_at_once_both_arrive(source: Path, tmp_path:
 def test_errors_of_sources_that_are_missing_end_the_transfer(tmp_path: Path) -> None:
     with pytest.raises(GridError, match="no such file"):
         send(tmp_path / "nothing", tmp_path / "target", tmp_path)
+
+
+def test_files_of_odd_folders_and_of_distant_times_stop_no_other(source: Path, tmp_path: Path) -> None:
+    odd = source.rename(tmp_path / os.fsdecode(b"source-\xff"))
+    for name in ("deep/small-1", "deep/er/large"):
+        os.utime(odd / name, ns=(2**63 + 10**9, 2**63 + 10**9))
+    for _ in range(2):
+        outcome = send(odd, tmp_path / "target", tmp_path)
+        assert outcome.failures == [] and outcome.copied + outcome.unchanged == 21
+        assert contents(tmp_path / "target") == contents(odd)

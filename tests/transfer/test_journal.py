@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from attrs import evolve
 
-from grid.errors import BusyError, ConfigError
+from grid.errors import BusyError, ConfigError, NoSpaceError
 from grid.transfer.ends import Entry, KeptPart
-from grid.transfer.journal import DONE, FAILED, STORED, Journal, JournalError, Row, journal_path
+from grid.transfer.journal import DONE, FAILED, STORED, Journal, JournalError, JournalFullError, Row, journal_path
 
 ODD_NAMES = ("plain", "ü/ñ", "\udcff\udc80", "\ud800", "new\nline", "a" * 4000)
 
@@ -90,8 +91,8 @@ def test_target_and_wishes_are_forgotten_with_the_process(path: Path) -> None:
 
 def test_rows_when_one_of_them_cannot_be_kept_are_not_kept_at_all(path: Path) -> None:
     journal = Journal(path)
-    with pytest.raises((JournalError, OverflowError)):
-        journal.note([row("good"), Row(source="s", entry=Entry(name="bad", size=2**70), state=DONE)])
+    with pytest.raises(JournalError):
+        journal.note([row("good"), Row(source="s", entry=Entry(name="bad", mode=2**70), state=DONE)])
     assert journal.find("s", "good") is None
     journal.note([row("good")])
     assert journal.find("s", "good") is not None
@@ -129,7 +130,7 @@ def test_journal_when_its_disk_is_full_says_so_and_keeps_what_it_had(
     monkeypatch.setattr("grid.transfer.journal.sqlite3.connect", connect_to_small)
     journal = Journal(path)
     journal.note([row("a")])
-    with pytest.raises(JournalError, match="full"):
+    with pytest.raises(JournalFullError, match=r"full$"):
         journal.note([row("n" * 3000 + str(number)) for number in range(100)])
     assert journal.find("s", "a") == row("a")
     journal.close()
@@ -156,3 +157,70 @@ def test_journal_when_its_step_is_killed_has_all_rows_or_none(path: Path) -> Non
     journal.close()
     rows = sqlite3.connect(path).execute("SELECT COUNT(*) FROM files").fetchone()[0]
     assert rows == 0
+
+
+def test_text_and_numbers_that_sqlite_does_not_take_are_kept_as_well_as_they_can_be(path: Path) -> None:
+    journal = Journal(path)
+    entry = Entry(name="a", size=5, mtime_ns=2**63, tag="\udcff")
+    journal.note_there([entry])
+    journal.note_under_way(entry, 0.0)
+    assert journal.want("a", "folder-\udcff") == "folder-\udcff"
+    journal.note([Row(source="folder-\udcff", entry=entry, state=FAILED, error="\udcff: gone")])
+    found = journal.find("folder-\udcff", "a")
+    assert found is not None and (found.entry.size, found.entry.mtime_ns, found.state) == (5, None, FAILED)
+    parts = journal.parts_of("folder-\udcff", entry)
+    parts.keep(KeptPart(offset=0, length=5, token="key", digest=b"d"))
+    assert len(parts.load()) == 1
+    journal.close()
+
+
+def test_journal_that_is_damaged_inside_says_which_file_to_remove(path: Path) -> None:
+    journal = Journal(path)
+    journal.note([row(f"{number:05}", error="x" * 400) for number in range(500)])
+    journal.close()
+    data = bytearray(path.read_bytes())
+    data[2 * 4096 :] = b"\xa5" * (len(data) - 2 * 4096)
+    path.write_bytes(data)
+    uses: list[Callable[[Journal], object]] = [
+        lambda journal: [journal.find("s", f"{number:05}") for number in range(500)],
+        lambda journal: journal.count(DONE),
+        lambda journal: journal.done_after("s", "", 500),
+        lambda journal: journal.note([row("new")]),
+    ]
+    refused = 0
+    for use in uses:
+        try:
+            journal = Journal(path)
+        except ConfigError as error:
+            assert "remove it" in str(error)
+            refused += 1
+            continue
+        try:
+            use(journal)
+        except JournalError as error:
+            assert str(error).endswith("remove it to start over")
+            refused += 1
+        journal.close()
+    assert refused == len(uses)
+
+
+def test_journal_on_a_disk_that_is_full_is_not_to_be_removed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> sqlite3.Connection:
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
+
+    monkeypatch.setattr("grid.transfer.journal.sqlite3.connect", full)
+    with pytest.raises(NoSpaceError, match=r"journal\.sqlite: database or disk is full$"):
+        Journal(path)
+
+
+def test_journal_that_others_could_read_is_its_owners_alone_once_it_is_opened(path: Path) -> None:
+    Journal(path).close()
+    path.chmod(0o644)
+    Journal(path).close()
+    assert path.stat().st_mode & 0o077 == 0
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to(path.with_name("elsewhere"))
+    with pytest.raises(ConfigError, match=r"symbolic links$"):
+        Journal(path)

@@ -7,6 +7,7 @@ Only one process at a time uses a journal.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -14,10 +15,11 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from attrs import field, frozen
 
-from grid.errors import BusyError, ConfigError
+from grid.errors import BusyError, ConfigError, GridError, NoSpaceError
 from grid.node.files import make_private_directory
 from grid.transfer.ends import EndError, Entry, KeptPart, KeptParts, NoParts
 
@@ -47,7 +49,11 @@ CREATE TEMP TABLE wanted (name BLOB PRIMARY KEY, source TEXT) WITHOUT ROWID;
 
 
 class JournalError(EndError):
-    """The journal cannot be written, so the next run would not know what this one sent."""
+    """The journal cannot be used, so the next run would not know what this one sent."""
+
+
+class JournalFullError(JournalError, NoSpaceError):
+    """The disk with the journal is full."""
 
 
 @frozen(kw_only=True)
@@ -64,9 +70,10 @@ class Row:
 
 def journal_path(sources: Sequence[str], target: str) -> Path:
     """The path of the journal for these ends, below $XDG_STATE_HOME; its name reveals none of them."""
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    given = os.environ.get("XDG_STATE_HOME", "")
+    base = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "state"
     key = hashlib.sha256("\0".join([*sources, target]).encode("utf-8", "surrogateescape")).hexdigest()[:32]
-    return Path(base) / "grid" / "transfers" / f"{key}.sqlite"
+    return base / "grid" / "transfers" / f"{key}.sqlite"
 
 
 class Journal:
@@ -75,21 +82,21 @@ class Journal:
     def __init__(self, path: Path, step: Callable[[], None] = lambda: None) -> None:
         """step: called before and after each change is on disk.
 
-        BusyError if another process uses it; ConfigError if it cannot be opened.
+        BusyError if another process uses it; ConfigError or NoSpaceError if it cannot be opened.
         """
         self._path, self._step = path, step
         try:
             make_private_directory(path.parent)
             self._lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise ConfigError(f"{path.parent}: {error.strerror}") from None
+            raise _not_opened(path.parent, error) from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._lock)
             raise BusyError("the same transfer is under way in another process") from None
         try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            _make_private(path)
             self._rows = sqlite3.connect(path, isolation_level=None)
             self._rows.execute("PRAGMA journal_mode = WAL")
             # A kill leaves it intact; after a power failure, the last files may be sent again.
@@ -98,22 +105,22 @@ class Journal:
             self._rows.executescript(_LAYOUT + _TEMPORARY)
         except (OSError, sqlite3.Error) as error:
             os.close(self._lock)
-            raise ConfigError(f"{path}: {error}; remove it to start over") from None
+            raise _not_opened(path, error) from None
 
     def find(self, source: str, name: str) -> Row | None:
-        """What is recorded of a source's file."""
-        found = self._rows.execute(
+        """What is recorded of a source's file. JournalError."""
+        found = self._one(
             "SELECT size, mtime_ns, tag, mode, state, token, digest, error FROM files WHERE source = ? AND name = ?",
-            (source, _key(name)),
-        ).fetchone()
+            (_text(source), _key(name)),
+        )
         return None if found is None else _row(source, name, found)
 
     def note(self, rows: Sequence[Row]) -> None:
         """Insert or replace rows, all or none. JournalError."""
         values = [
             (
-                row.source, _key(row.entry.name), row.entry.size, row.entry.mtime_ns, row.entry.tag, row.state,
-                row.token, row.digest, row.error, row.entry.mode,
+                _text(row.source), _key(row.entry.name), _number(row.entry.size), _number(row.entry.mtime_ns),
+                _text(row.entry.tag), row.state, row.token, row.digest, _text(row.error), row.entry.mode,
             )
             for row in rows
         ]  # fmt: skip
@@ -127,9 +134,9 @@ class Journal:
 
     def load_parts(self, source: str, entry: Entry) -> list[KeptPart]:
         """Load the file's parts and drop those of other versions. JournalError."""
-        key = (source, _key(entry.name), repr(entry.facts))
+        key = (_text(source), _key(entry.name), repr(entry.facts))
         self._many("DELETE FROM parts WHERE source = ? AND name = ? AND facts != ?", [key])
-        found = self._rows.execute(
+        found = self._all(
             "SELECT offset, length, token, digest FROM parts WHERE source = ? AND name = ? ORDER BY offset", key[:2]
         )
         return [
@@ -139,33 +146,36 @@ class Journal:
 
     def note_part(self, source: str, entry: Entry, part: KeptPart) -> None:
         """Record a part. JournalError."""
-        value = (source, _key(entry.name), repr(entry.facts), part.offset, part.length, part.token, part.digest)
+        facts = repr(entry.facts)
+        value = (_text(source), _key(entry.name), facts, part.offset, part.length, part.token, part.digest)
         self._step()
         self._many("INSERT OR REPLACE INTO parts VALUES (?, ?, ?, ?, ?, ?, ?)", [value])
         self._step()
 
     def forget_parts(self, source: str, entry: Entry) -> None:
         """Drop the parts of a file. JournalError."""
-        self._many("DELETE FROM parts WHERE source = ? AND name = ?", [(source, _key(entry.name))])
+        self._many("DELETE FROM parts WHERE source = ? AND name = ?", [(_text(source), _key(entry.name))])
 
     def part_tokens(self) -> set[str]:
-        """The tokens of all parts of all files."""
-        return {str(row[0]) for row in self._rows.execute("SELECT DISTINCT token FROM parts")}
+        """The tokens of all parts of all files. JournalError."""
+        return {str(row[0]) for row in self._all("SELECT DISTINCT token FROM parts")}
 
     def note_under_way(self, entry: Entry, began_at: float) -> None:
         """Record that a file is being sent, for status queries. began_at: Unix time. JournalError."""
-        self._many("INSERT OR REPLACE INTO under_way VALUES (?, ?, ?)", [(_key(entry.name), entry.size, began_at)])
+        self._many(
+            "INSERT OR REPLACE INTO under_way VALUES (?, ?, ?)", [(_key(entry.name), _number(entry.size), began_at)]
+        )
 
     def note_left(self, entry: Entry) -> None:
         """Record that a file is no longer being sent. JournalError."""
         self._many("DELETE FROM under_way WHERE name = ?", [(_key(entry.name),)])
 
     def done_after(self, source: str, name: str, count: int) -> list[Entry]:
-        """At most `count` done files of a source, sorted by name, starting after `name`."""
-        found = self._rows.execute(
+        """At most `count` done files of a source, sorted by name, starting after `name`. JournalError."""
+        found = self._all(
             "SELECT name, size, mtime_ns, tag, mode FROM files WHERE source = ? AND state = ? AND name > ?"
             " ORDER BY name LIMIT ?",
-            (source, DONE, _key(name), count),
+            (_text(source), DONE, _key(name), count),
         )
         return [
             Entry(name=name_of(key), size=size, mtime_ns=mtime, tag=tag, mode=mode)
@@ -174,27 +184,31 @@ class Journal:
 
     def note_there(self, entries: Sequence[Entry]) -> None:
         """Record the target's files, for the lifetime of this process."""
-        values = [(_key(entry.name), entry.size, entry.mtime_ns, entry.tag) for entry in entries]
+        values = [
+            (_key(entry.name), _number(entry.size), _number(entry.mtime_ns), _text(entry.tag)) for entry in entries
+        ]
         self._many("INSERT OR REPLACE INTO there VALUES (?, ?, ?, ?)", values)
 
     def there(self, name: str) -> Entry | None:
         """The target's file of this name when the transfer began."""
-        found = self._rows.execute("SELECT size, mtime_ns, tag FROM there WHERE name = ?", (_key(name),)).fetchone()
+        found = self._one("SELECT size, mtime_ns, tag FROM there WHERE name = ?", (_key(name),))
         return None if found is None else Entry(name=name, size=found[0], mtime_ns=found[1], tag=found[2])
 
     def want(self, name: str, source: str) -> str:
         """Record that a source has a file of this name; return the first source that has one."""
-        self._many("INSERT OR IGNORE INTO wanted VALUES (?, ?)", [(_key(name), source)])
-        return str(self._rows.execute("SELECT source FROM wanted WHERE name = ?", (_key(name),)).fetchone()[0])
+        self._many("INSERT OR IGNORE INTO wanted VALUES (?, ?)", [(_key(name), _text(source))])
+        found = self._one("SELECT source FROM wanted WHERE name = ?", (_key(name),))
+        return source if found is None or found[0] == _text(source) else str(found[0])
 
     def unwanted(self) -> Iterator[str]:
         """Yield names that the target had and no source has."""
-        found = self._rows.execute("SELECT name FROM there WHERE name NOT IN (SELECT name FROM wanted)")
+        found = self._all("SELECT name FROM there WHERE name NOT IN (SELECT name FROM wanted)")
         return (name_of(row[0]) for row in found)
 
     def count(self, state: str) -> int:
         """The number of files in a state."""
-        return int(self._rows.execute("SELECT COUNT(*) FROM files WHERE state = ?", (state,)).fetchone()[0])
+        found = self._one("SELECT COUNT(*) FROM files WHERE state = ?", (state,))
+        return 0 if found is None else int(found[0])
 
     def close(self) -> None:
         """Close the file."""
@@ -212,12 +226,50 @@ class Journal:
                     self._rows.execute("ROLLBACK")
                 raise
 
+    def _one(self, statement: str, values: Sequence[object]) -> tuple[Any, ...] | None:
+        with self._as_journal_error():
+            found: tuple[Any, ...] | None = self._rows.execute(statement, values).fetchone()
+        return found
+
+    def _all(self, statement: str, values: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
+        with self._as_journal_error():
+            yield from self._rows.execute(statement, values)
+
     @contextmanager
     def _as_journal_error(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, OverflowError) as error:
-            raise JournalError(f"{self._path}: the journal of the transfer cannot be written: {error}") from None
+            kind = JournalFullError if _is_full(error) else JournalError
+            raise kind(f"{self._path}: the journal of the transfer cannot be used: {_what_helps(error)}") from None
+
+
+def _make_private(path: Path) -> None:
+    """Make the file if it is missing; nobody but its owner may read it. OSError."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    try:
+        os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
+
+
+def _not_opened(path: Path, error: Exception) -> GridError:
+    kind = NoSpaceError if _is_full(error) else ConfigError
+    return kind(f"{path}: {_what_helps(error)}")
+
+
+def _is_full(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+
+
+def _what_helps(error: Exception) -> str:
+    """What is wrong; only a file that is damaged is better removed, for it says what need not be sent again."""
+    if isinstance(error, OSError):
+        return str(error.strerror)
+    is_damaged = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
+    return f"{error}; remove it to start over" if is_damaged else str(error)
 
 
 class _Parts:
@@ -242,6 +294,16 @@ class _Parts:
 def _key(name: str) -> bytes:
     """A name as bytes, which SQLite stores unchanged."""
     return name.encode("utf-8", "surrogatepass" if _is_odd(name) else "surrogateescape")
+
+
+def _text(text: str) -> str:
+    """A text that SQLite keeps: in names of folders, and in errors that tell of them, there may be bytes that are none."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _number(number: int | None) -> int | None:
+    """A number that SQLite keeps; None for others, such as nanoseconds from the year 2262 on."""
+    return number if number is not None and -(2**63) <= number < 2**63 else None
 
 
 def _is_odd(name: str) -> bool:
