@@ -6,7 +6,7 @@ from hashlib import sha256
 
 import pytest
 
-from grid.s3.aws_chunks import MAX_LINE, AwsChunks
+from grid.s3.aws_chunks import FREE_CHUNKS, LEAST_CHUNK, MAX_LINE, AwsChunks
 from grid.s3.faults import S3Fault
 from grid.s3.signature import ChunkSigner, Scope, signing_key
 
@@ -100,3 +100,23 @@ def test_a_body_of_another_length_or_with_other_lines_is_refused(sent: bytes) ->
 def test_chunks_without_signatures_are_refused_where_they_have_to_be_signed() -> None:
     with pytest.raises(S3Fault):
         decoded(unsigned(DATA, 100) + b"\r\n", 30, signer=SIGNER, trailer=False)
+
+
+def test_chunks_that_are_tiny_are_few() -> None:
+    data = b"a" * 4096
+    taken: list[bytes] = []
+    with pytest.raises(S3Fault, match="too small"):
+        taken.extend(AwsChunks(len(data), None, SEED, False).decode(unsigned(data, 1)))
+    assert 0 < len(taken) <= FREE_CHUNKS + 1
+    large = b"a" * (LEAST_CHUNK * 3000)
+    decoder = AwsChunks(len(large), None, SEED, False)
+    assert b"".join(decoder.decode(unsigned(large, LEAST_CHUNK) + b"\r\n")) == large
+    decoder.finish()
+
+
+@pytest.mark.parametrize("signer", [None, SIGNER], ids=["unsigned", "signed"])
+def test_blank_lines_behind_a_body_are_few(signer: ChunkSigner | None) -> None:
+    sent = unsigned(DATA, 100) + b"\r\n" if signer is None else signed(DATA, 100)
+    decoded(sent + b"\r\n", 30, signer=signer, trailer=False)
+    with pytest.raises(S3Fault, match="follows its end"):
+        decoded(sent + b"\r\n" * 5, 30, signer=signer, trailer=False)

@@ -51,3 +51,19 @@ def test_text_that_is_written_is_read_again(value: str) -> None:
     if not any(character < " " or character in "\x7f\ufffe\uffff" for character in value):
         assert parse_document(written, "Delete").get("Key") == value
     assert documents.element("a", "") == "<a></a>"
+
+
+def test_a_long_namespace_is_not_repeated_for_each_element(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = 0
+    start = documents._Reader.start
+
+    def counted(self: documents._Reader, name: str, said: object) -> None:
+        nonlocal taken
+        taken += len(name)
+        start(self, name, said)
+
+    monkeypatch.setattr(documents._Reader, "start", counted)
+    data = b"<s:Delete xmlns='%b' xmlns:s='%b'>%b</s:Delete>" % (b"a" * 50_000, b"b" * 50_000, b"<s:Object/><b/>" * 100)
+    found = parse_document(data, "Delete")
+    assert len(list(found.all("Object"))) == 100
+    assert taken <= len(data)

@@ -159,3 +159,17 @@ async def test_directories_when_they_would_take_too_much_memory_are_not_kept(
         monkeypatch.setattr(listing, "KEPT_BYTES", kept.memory - 1)
         assert len(await listed(rig, "", "", 2, 2)) == 9
         assert not rig.door.lister._kept
+
+
+async def test_directories_deeper_than_any_stack_are_listed(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        await rig.ask("PUT", path("bottom"), b"1")
+        root = rig.accounts["GKMAIN"].buckets["bucket"]
+        store = rig.rig.gateway.store
+        bottom = await store.create_immutable_directory(await store.directory(root).list())
+        deep = bottom
+        for _ in range(1200):
+            deep = await store.create_immutable_directory({"d": Child(target=deep)})
+        await store.directory(root).edit([SetChild("d", deep)])
+        (top, low) = await rig.keys()
+        assert (top, low) == ("bottom", "d/" * 1201 + "bottom")

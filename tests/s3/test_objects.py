@@ -12,7 +12,7 @@ import pytest
 
 from grid.directory.edits import SetChild
 from grid.mutable.sources import MemorySource
-from tests.s3.rig import OTHER, code, path, running_door, texts
+from tests.s3.rig import MAIN, OTHER, code, path, running_door, texts
 
 KEYS = [
     "a",
@@ -255,3 +255,18 @@ async def test_many_objects_are_removed_in_one_request(tmp_path: Path) -> None:
         assert await rig.keys() == ["b/d"]
         many = b"<Delete>" + b"<Object><Key>a</Key></Object>" * 1001 + b"</Delete>"
         assert code(await rig.ask("POST", "/bucket?delete", many)) == "MalformedXML"
+
+
+@pytest.mark.parametrize("moment", [-1e11, 2.0**39, 1e12])
+async def test_a_time_that_no_calendar_has_keeps_nobody_from_an_object(tmp_path: Path, moment: float) -> None:
+    async with running_door(tmp_path) as rig:
+        await rig.ask("PUT", path("a"), b"1")
+        store = rig.rig.gateway.store.directory(rig.accounts[MAIN].buckets["bucket"])
+        child = (await store.list())["a"]
+        said = dict((child.metadata or {})["s3"])  # type: ignore[call-overload]
+        await store.edit([SetChild("a", child.target, {"s3": {**said, "modified": moment}})])
+        for method in ("GET", "HEAD"):
+            assert (await rig.ask(method, path("a"))).status == 200
+        assert (await rig.ask("GET", "/bucket/a?attributes", headers={"x-amz-object-attributes": "ETag"})).status == 200
+        assert (await rig.ask("PUT", path("b"), headers={"x-amz-copy-source": "/bucket/a"})).status == 200
+        assert await rig.keys() == ["a", "b"]

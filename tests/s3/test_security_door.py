@@ -185,7 +185,8 @@ async def test_text_that_would_end_a_header_is_in_none(tmp_path: Path) -> None:
             "etag": 'x"\r\nSet-Cookie: b',
             "headers": {"content-type": "a\r\nSet-Cookie: b"},
             "user": {"b\r\nSet-Cookie": "b"},
-            "checksums": {"b\r\nSet-Cookie": "b"},
+            "checksums": {"b\r\nSet-Cookie": "b", "crc32": "no checksum"},
+            "checksum-type": "a\r\nSet-Cookie: b",
             "parts": [[-5, 2], [11, 1]],
         }
         for name, value in forged.items():

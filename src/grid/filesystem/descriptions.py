@@ -26,6 +26,9 @@ from grid.errors import (
 )
 from grid.filesystem.paths import shown
 
+_LATEST_S = 253402300799.0
+"""The last second of the calendar that Python has. Links may say anything."""
+
 
 class IsDirectoryError(ChildOfWrongTypeError):
     """A directory was found where a file is needed."""
@@ -89,7 +92,7 @@ def describe(path: str, child: Child, size: int | None, *, is_loop: bool = False
 
 def moment_of(info: Mapping[str, Any], name: str) -> datetime:
     """A time in a description, as a datetime."""
-    return datetime.fromtimestamp(info.get(name, 0.0), UTC)
+    return datetime.fromtimestamp(min(max(info.get(name, 0.0), 0.0), _LATEST_S), UTC)
 
 
 def _times(metadata: Mapping[str, object]) -> dict[str, float]:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from attrs import field, frozen
 
 from grid.caps import DirectoryCap, parse_cap
+from grid.directory.metadata import seconds_in
 from grid.errors import CapError, ConfigError
 
 MAX_KEYS = 10_000
@@ -75,14 +76,14 @@ def pack_accounts(accounts: Mapping[str, Account]) -> str:
 
 def _account(said: Mapping[str, object]) -> Account:
     buckets, home, created = said["buckets"], said["home"], said.get("created", 0)
-    if not isinstance(buckets, dict) or not isinstance(created, int | float):
+    if not isinstance(buckets, dict) or (moment := seconds_in(created)) is None:
         raise ValueError
     return Account(
         access_key=_text(said["access_key"]),
         secret=_text(said["secret"]),
         buckets={_text(name): _directory(cap) for name, cap in buckets.items()},
         home=None if home is None else _directory(home),
-        created=float(created),
+        created=moment,
     )
 
 

@@ -16,6 +16,15 @@ from grid.s3.signature import ChunkSigner, is_equal
 MAX_LINE = 1024
 MAX_TRAILERS = 10
 
+FREE_CHUNKS = 1000
+"""Chunks of any size; each of those beyond has to bring LEAST_CHUNK bytes on average."""
+
+LEAST_CHUNK = 1024
+"""Far below what S3 demands. Each chunk takes the same work, however small it is."""
+
+MAX_BLANK_LINES = 2
+"""Behind the end of a body."""
+
 _SIZE = re.compile(rb"([0-9a-fA-F]{1,12})(?:;chunk-signature=([0-9a-f]{64}))?")
 
 
@@ -34,6 +43,9 @@ class AwsChunks:
         self._has_trailer = has_trailer
         self._line = bytearray()
         self._in_chunk = 0
+        self._chunk_count = 0
+        self._begun_size = 0
+        self._blank_count = 0
         self._hash = hashlib.sha256()
         self._claimed = ""
         self._state = "size"
@@ -86,7 +98,8 @@ class AwsChunks:
             case "trailer":
                 self._take_trailer(line)
             case _:
-                if line:
+                self._blank_count += 1
+                if line or self._blank_count > MAX_BLANK_LINES:
                     raise _malformed("something follows its end")
 
     def _begin_chunk(self, line: bytes) -> None:
@@ -99,6 +112,10 @@ class AwsChunks:
         self._left -= self._in_chunk
         if self._left < 0:
             raise _malformed("it is longer than x-amz-decoded-content-length")
+        self._chunk_count += 1
+        self._begun_size += self._in_chunk
+        if (self._chunk_count - FREE_CHUNKS) * LEAST_CHUNK > self._begun_size:
+            raise _malformed("its chunks are too small; send at least 8 KiB in each")
         if self._in_chunk:
             self._state = "data"
             return

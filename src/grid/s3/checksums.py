@@ -50,6 +50,11 @@ def stated_checksums(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
     return found
 
 
+def is_checksum(algorithm: str, value: str) -> bool:
+    """Whether a text can be a checksum of that algorithm; that of an object in parts says how many there are."""
+    return _size(value.partition("-")[0]) == ALGORITHMS.get(algorithm)
+
+
 def parse_md5(value: str) -> str:
     """The MD5 of a Content-MD5 header in hexadecimal; InvalidDigest."""
     if _size(value) != 16:

@@ -51,7 +51,7 @@ def document(name: str, *content: str, namespace: bool = True) -> bytes:
 
 @define(eq=False)
 class Element:
-    """An element of a client's document: its name without a namespace, its text, and its child elements."""
+    """An element of a client's document: its name without a prefix, its text, and its child elements."""
 
     name: str
     text: str = ""
@@ -77,7 +77,7 @@ class _Reader:
         self._count += 1
         if len(self._open) >= MAX_DEPTH or self._count > MAX_ELEMENTS:
             raise S3Fault("MalformedXML")
-        found = Element(name.rpartition(" ")[2])
+        found = Element(name.rpartition(":")[2])
         if self._open:
             self._open[-1].inside.append(found)
         else:
@@ -102,7 +102,8 @@ def parse_document(data: bytes, name: str) -> Element:
     if len(data) > MAX_DOCUMENT:
         raise S3Fault("MalformedXML")
     reader = _Reader()
-    parser = expat.ParserCreate("utf-8", " ")
+    # Namespaces are not resolved: expat would write the whole name of its namespace in front of each element's.
+    parser = expat.ParserCreate("utf-8")
     parser.buffer_text = True
     parser.StartDoctypeDeclHandler = _refuse
     parser.StartElementHandler = reader.start

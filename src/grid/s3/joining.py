@@ -78,7 +78,7 @@ def joined_etag(etags: Sequence[str]) -> str:
 def joined_checksum(algorithm: str, checksum_type: str, parts: Sequence[StoredObject]) -> str:
     """The checksum of the whole object, from those of its parts; InvalidPart if one is missing. Slow for many parts."""
     found = [part.info.checksums.get(algorithm) for part in parts]
-    raw = [base64.b64decode(each) for each in found if each is not None]
+    raw = [base64.b64decode(each.partition("-")[0]) for each in found if each is not None]
     if len(raw) != len(parts):
         raise S3Fault("InvalidPart", f"One of the parts has no checksum {algorithm.upper()}.")
     if checksum_type != "FULL_OBJECT":

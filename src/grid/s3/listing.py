@@ -110,7 +110,7 @@ class Lister:
         if not query.most:
             return Page(entries, None)
         try:
-            async for key, found in _Walk(self, query).below(root, "", ()):
+            async for key, found in _Walk(self, query).below(root):
                 end = key.find(query.delimiter, len(query.prefix)) if query.delimiter else -1
                 shown = key if end < 0 else key[: end + len(query.delimiter)]
                 if end >= 0 and (shown <= query.after or (entries and entries[-1].key == shown)):
@@ -142,6 +142,15 @@ class Lister:
         return entries
 
 
+@frozen(eq=False)
+class _WalkStep:
+    """A directory on the way to where a walk is. chosen: indexes and keys of those of its entries that are yet to come."""
+
+    cap: DirectoryCap
+    entries: _Entries
+    chosen: Iterator[tuple[int, str]]
+
+
 @define(eq=False)
 class _Walk:
     """The walk through the tree for one page."""
@@ -150,28 +159,37 @@ class _Walk:
     _query: Query
     _read: int = 0
 
-    async def below(
-        self, cap: DirectoryCap, path: str, above: tuple[DirectoryCap, ...]
-    ) -> AsyncIterator[tuple[str, StoredObject | None]]:
+    async def below(self, root: DirectoryCap) -> AsyncIterator[tuple[str, StoredObject | None]]:
         """Yield the keys below a directory that may be in the page, in order; None stands for directories that are
         common prefixes.
         """
         query = self._query
-        self._read += 1
-        if self._read > MOST_DIRECTORIES:
-            # Less than all keys inside, and greater than everything before: a slash sorts after the dot.
-            raise _TooFarError(f"{path[:-1]}.\U0010ffff")
-        entries = await self._lister.entries(cap, query.is_continued)
-        for index, key in self._chosen(entries, path):
-            child = entries.child(index)
+        way = [await self._enter(root, "")]
+        above = {root}
+        while way:
+            here = way[-1]
+            index, key = next(here.chosen, (-1, ""))
+            if index < 0:
+                above.discard(here.cap)
+                way.pop()
+                continue
+            child = here.entries.child(index)
             if not isinstance(child.target, DirectoryCap):
                 if (found := object_of(child)) is not None:
                     yield key, found
             elif query.delimiter == "/" and len(key) > len(query.prefix):
                 yield key, None
-            elif child.target != cap and child.target not in above and child.target.authority != "verify":
-                async for found_below in self.below(child.target, key, (*above, cap)):
-                    yield found_below
+            elif child.target not in above and child.target.authority != "verify":
+                way.append(await self._enter(child.target, key))
+                above.add(child.target)
+
+    async def _enter(self, cap: DirectoryCap, path: str) -> _WalkStep:
+        self._read += 1
+        if self._read > MOST_DIRECTORIES:
+            # Less than all keys inside, and greater than everything before: a slash sorts after the dot.
+            raise _TooFarError(f"{path[:-1]}.\U0010ffff")
+        entries = await self._lister.entries(cap, self._query.is_continued)
+        return _WalkStep(cap, entries, self._chosen(entries, path))
 
     def _chosen(self, entries: _Entries, path: str) -> Iterator[tuple[int, str]]:
         """Yield the entries that are in the page or may lead to such, with their keys."""

@@ -15,7 +15,7 @@ from attrs import field, frozen
 from grid.caps import ChkCap, KnownCap, LitCap, SequenceCap, SliceCap, UnknownChild
 from grid.directory.metadata import Metadata, seconds_in
 from grid.directory.pack import Child
-from grid.s3.checksums import ALGORITHMS
+from grid.s3.checksums import is_checksum
 
 FIELD = "s3"
 """Its key in a link's metadata."""
@@ -124,8 +124,8 @@ def _parse(target: KnownCap, metadata: Metadata) -> ObjectInfo:
         nonce=_text(said.get("nonce")),
         headers=texts_in(said.get("headers")),
         user=texts_in(said.get("user")),
-        checksums={name: text for name, text in texts_in(said.get("checksums")).items() if name in ALGORITHMS},
-        checksum_type=_text(said.get("checksum-type")),
+        checksums={name: text for name, text in texts_in(said.get("checksums")).items() if is_checksum(name, text)},
+        checksum_type=kind if (kind := said.get("checksum-type")) in ("FULL_OBJECT", "COMPOSITE") else "",
         parts=_parts(said.get("parts"), _size(target)),
         tags=texts_in(said.get("tags")),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from email.utils import formatdate
 from urllib.parse import parse_qsl
 
 from attrs import evolve
@@ -23,6 +22,7 @@ from grid.s3.faults import S3Fault, not_implemented
 from grid.s3.object_info import KEPT_HEADERS, ObjectInfo, StoredObject
 from grid.s3.payload import Payload
 from grid.s3.tagging import check_tags
+from grid.s3.times import header_time
 
 MAX_USER_METADATA = 2048
 MAX_PARTS_PAGE = 1000
@@ -195,7 +195,7 @@ def _range(call: Call, info: ObjectInfo, size: int) -> tuple[ByteRange | None, b
 
 
 def _identity(info: ObjectInfo) -> Headers:
-    return (("ETag", f'"{info.etag}"'), ("Last-Modified", formatdate(info.modified, usegmt=True)))
+    return (("ETag", f'"{info.etag}"'), ("Last-Modified", header_time(info.modified)))
 
 
 def object_headers(call: Call, info: ObjectInfo) -> Headers:

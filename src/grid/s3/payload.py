@@ -61,13 +61,13 @@ class Payload:
         """Yield the bytes; S3Fault after the last one if they do not match the request."""
         count = 0
         async for raw in self._call.body.chunks():
-            for piece in (raw,) if self._decoder is None else self._decoder.decode(raw):
-                count += len(piece)
-                if len(piece) <= SMALL:
-                    self._digests.update(piece)
-                else:
-                    await self._cpu.run(self._digests.update, piece)
-                yield piece
+            piece = raw if self._decoder is None else b"".join(self._decoder.decode(raw))
+            count += len(piece)
+            if len(piece) <= SMALL:
+                self._digests.update(piece)
+            else:
+                await self._cpu.run(self._digests.update, piece)
+            yield piece
         if self._decoder is not None:
             self._decoder.finish()
             trailers = stated_checksums(self._decoder.trailers.items())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -108,6 +107,7 @@ def list_keys(ctx: click.Context, *, as_json: bool) -> int:
     """Show the access keys and their buckets, never their secrets."""
     from grid.cli.arguments.tree import open_tree_directory
     from grid.node.s3_keys import read_keys
+    from grid.s3.times import iso_time
 
     accounts = read_keys(_private(open_tree_directory(ctx)[0])).values()
     if as_json:
@@ -124,10 +124,10 @@ def list_keys(ctx: click.Context, *, as_json: bool) -> int:
         click.echo(json.dumps(said, indent=1))
         return 0
     for each in accounts:
-        created = datetime.fromtimestamp(each.created, UTC)
+        created = iso_time(each.created)[:10]
         opened = [*sorted(each.buckets), *(["a directory of buckets"] if each.home else [])]
         kind = "read only" if each.is_read_only else "read and write"
-        click.echo(f"{each.access_key}  {created:%Y-%m-%d}  {kind}: {', '.join(opened)}")
+        click.echo(f"{each.access_key}  {created}  {kind}: {', '.join(opened)}")
     return 0
 
 
