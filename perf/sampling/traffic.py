@@ -50,6 +50,8 @@ def connections(pids: Iterable[int], without_ports: Collection[int] = ()) -> dic
     without_ports: skip connections with these local ports.
     """
     wanted = {inode for pid in pids for inode in _socket_inodes(pid)}
+    if not wanted:
+        return {}
     return {
         inode: traffic
         for family in (socket.AF_INET, socket.AF_INET6)
