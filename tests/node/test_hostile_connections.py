@@ -1,7 +1,8 @@
 """Hundreds of connections that give nothing in return, against real processes with few descriptors.
 
-Every kind comes from the address of the honest client, takes more connections than there are, and is kept up meanwhile. The honest
-client makes a new connection for each attempt, and gets its answer within the attempts of one second.
+Every kind comes from the honest client's address, takes more connections than there are, and is kept up meanwhile. The honest client
+opens a new connection for each attempt and gets an answer within a few of them: on an idle machine within those of one second. A busy
+one takes longer to turn the attackers away, so the tests allow more attempts.
 """
 
 from __future__ import annotations
@@ -45,8 +46,11 @@ COUNT = 512
 NEGOTIATED = 150
 """Each of those costs both sides a certificate's signature."""
 
-ATTEMPTS = 5
+ATTEMPTS = 20
 PAUSE_S = 0.25
+KNOWN_ATTEMPTS = 5
+"""How many requests of a client that is connected already may fail: its connection gives way once, and it comes in again."""
+
 MIB = 2**20
 
 
@@ -321,9 +325,8 @@ async def test_clients_are_served_while_silent_connections_keep_coming(rich: Run
     try:
         while flood.count < kept:
             time.sleep(0.01)
-        # The flood takes processor time too: on a busy machine several attempts fall into one of its waves.
-        assert any(is_served(lambda: over_https(running), Hostile()) for _ in range(4))
-        assert any(is_served(lambda: through_gateway(running), Hostile()) for _ in range(4))
+        assert is_served(lambda: over_https(running), Hostile())
+        assert is_served(lambda: through_gateway(running), Hostile())
         assert await is_served_over_foolscap(running.furl, Hostile())
     finally:
         flood.close()
@@ -376,7 +379,7 @@ def test_share_files_are_open_to_known_clients_when_descriptors_are_few(poor: Ru
                 time.sleep(PAUSE_S)
         assert set(statuses) <= {206, 0}
         assert statuses[-1] == 206
-        assert statuses.count(0) <= ATTEMPTS
+        assert statuses.count(0) <= KNOWN_ATTEMPTS
         assert is_served(lambda: ask(poor.web_port, "GET", f"/uri/{poor.cap}")[1] == bytes(8 * MIB), attackers)
     finally:
         known.close()
