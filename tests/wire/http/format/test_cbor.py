@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from grid.errors import FormatError
 from grid.wire.http.format import cbor
-from grid.wire.http.format.cbor import Tagged, pack_cbor_bytes, parse_cbor
+from grid.wire.http.format.cbor import Packed, Tagged, pack_cbor, pack_cbor_bytes, parse_cbor
 
 
 def plain(value: Any) -> Any:
@@ -122,6 +122,18 @@ def test_byte_strings_when_parsed_are_views_into_the_message() -> None:
     message = pack_cbor_bytes([b"x" * 1000])
     (raw,) = parse_cbor(message)
     assert raw.obj is message
+
+
+def test_byte_strings_when_packed_are_not_copied_if_long_and_joined_if_short() -> None:
+    long, other = b"x" * 5000, bytearray(4096)
+    pieces = pack_cbor({"a": 1, "b": [long, b"short", 2, other], "c": None})
+    assert [len(piece) for piece in pieces] == [len(pieces[0]), 5000, len(pieces[2]), 4096, 3]
+    assert pieces[1] is long and pieces[3] is other
+    assert b"".join(pieces) == pack_cbor_bytes({"a": 1, "b": [long, b"short", 2, other], "c": None})
+
+
+def test_value_when_packed_before_is_put_in_as_it_is() -> None:
+    assert pack_cbor_bytes([1, Packed(pack_cbor_bytes({"a": [2]}))]) == pack_cbor_bytes([1, {"a": [2]}])
 
 
 KEYS = st.one_of(st.integers(-(2**64), 2**64 - 1), st.text(max_size=5), st.binary(max_size=5))

@@ -6,16 +6,18 @@ All maps are closed and all numbers bounded. Byte strings are views of the messa
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from grid.errors import FormatError
 from grid.limits import MAX_ADVISORY_LENGTH, MAX_SHARES
 from grid.ports import Buffer, Range, ShareNumber, TestWrite
-from grid.wire.http.format.cbor import SET_TAG, Tagged, pack_cbor, pack_cbor_bytes, parse_cbor
+from grid.wire.http.format.cbor import SET_TAG, Packed, Tagged, pack_cbor, pack_cbor_bytes, parse_cbor
 
 MAX_TESTS = 30
 MAX_READS = 30
 _UINT_LIMIT = 2**64
+_SHORT_SPECIMEN = 256
 
 
 def closed_map(value: Any, keys: Collection[Any]) -> dict[Any, Any]:
@@ -92,23 +94,34 @@ def parse_reason(body: Buffer) -> str:
 
 
 def pack_slot_request(writes: Mapping[ShareNumber, TestWrite], ranges: Sequence[Range]) -> list[Buffer]:
-    """An M in pieces; data to write is not copied."""
+    """An M in pieces; long data to write is not copied."""
     return pack_cbor(
         {
-            "test-write-vectors": {
-                int(number): {
-                    "test": [
-                        {"offset": offset, "size": length, "specimen": specimen}
-                        for offset, length, specimen in write.tests
-                    ],
-                    "write": [{"offset": offset, "data": data} for offset, data in write.writes],
-                    "new-length": write.new_length,
-                }
-                for number, write in writes.items()
-            },
+            "test-write-vectors": {int(number): _made_test_write(write) for number, write in writes.items()},
             "read-vector": [{"offset": offset, "size": length} for offset, length in ranges],
         }
     )
+
+
+def _made_test_write(write: TestWrite) -> dict[str, Any] | Packed:
+    if not write.writes and all(len(specimen) <= _SHORT_SPECIMEN for _, _, specimen in write.tests):
+        tests = tuple((offset, length, bytes(specimen)) for offset, length, specimen in write.tests)
+        return _packed_tests(tests, write.new_length)
+    return {
+        "test": _made_tests(write.tests),
+        "write": [{"offset": offset, "data": data} for offset, data in write.writes],
+        "new-length": write.new_length,
+    }
+
+
+@lru_cache(maxsize=64)
+def _packed_tests(tests: tuple[tuple[int, int, bytes], ...], new_length: int | None) -> Packed:
+    """A change to a file tests the same of many shares, on every server."""
+    return Packed(pack_cbor_bytes({"test": _made_tests(tests), "write": [], "new-length": new_length}))
+
+
+def _made_tests(tests: Sequence[tuple[int, int, bytes]]) -> list[dict[str, Any]]:
+    return [{"offset": offset, "size": length, "specimen": specimen} for offset, length, specimen in tests]
 
 
 def parse_slot_request(body: Buffer) -> tuple[dict[ShareNumber, TestWrite], list[Range]]:

@@ -1,4 +1,4 @@
-"""CBOR values, parsed without copying byte strings and packed without joining pieces. [RFC 8949] Pure.
+"""CBOR values, parsed and packed without copying long byte strings. [RFC 8949] Pure.
 
 Owns the subset that the storage protocol uses: integers, byte and text strings, arrays, maps,
 tags, booleans and null, in any valid encoding. Floats, other simple values and duplicate map keys are refused,
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from attrs import frozen
@@ -25,6 +26,8 @@ _U16, _U32, _U64 = struct.Struct(">H"), struct.Struct(">L"), struct.Struct(">Q")
 _WIDTHS = {25: _U16, 26: _U32, 27: _U64}
 _INDEFINITE = -1
 _BREAK = 0xFF
+_PAGE = 4096
+_SHORT = 20
 
 Value = Any
 """int, str, memoryview (a byte string), list, dict, Tagged, bool or None; dict keys are int, str or bytes."""
@@ -36,6 +39,13 @@ class Tagged:
 
     tag: int
     value: Value
+
+
+@frozen
+class Packed:
+    """A value that is packed already."""
+
+    data: bytes
 
 
 def parse_cbor(data: Buffer) -> Value:
@@ -170,15 +180,31 @@ class _Parser:
 
 
 def pack_cbor(value: Value) -> list[Buffer]:
-    """The message in pieces, which include the byte strings uncopied. Joined, they are the message."""
+    """The message in pieces: byte strings of a page and more uncopied, all that lies between them in one piece."""
     pieces: list[Buffer] = []
     _pack(value, pieces)
-    return pieces
+    return _merged(pieces)
 
 
 def pack_cbor_bytes(value: Value) -> bytes:
     """The joined message; for small ones."""
-    return b"".join(pack_cbor(value))
+    pieces: list[Buffer] = []
+    _pack(value, pieces)
+    return b"".join(pieces)
+
+
+def _merged(pieces: Sequence[Buffer]) -> list[Buffer]:
+    merged: list[Buffer] = []
+    begin = 0
+    for index, piece in enumerate(pieces):
+        if len(piece) >= _PAGE:
+            if begin < index:
+                merged.append(b"".join(pieces[begin:index]))
+            merged.append(piece)
+            begin = index + 1
+    if begin < len(pieces):
+        merged.append(b"".join(pieces[begin:]))
+    return merged
 
 
 def _pack(value: Value, pieces: list[Buffer]) -> None:
@@ -189,10 +215,11 @@ def _pack(value: Value, pieces: list[Buffer]) -> None:
     elif isinstance(value, int):
         pieces.append(_head(0, value) if value >= 0 else _head(1, -1 - value))
     elif isinstance(value, str):
-        raw = value.encode()
-        pieces += (_head(3, len(raw)), raw)
+        pieces.append(_short_text(value) if len(value) <= _SHORT else _text(value))
     elif isinstance(value, bytes | bytearray | memoryview):
         pieces += (_head(2, len(value)), value)
+    elif isinstance(value, Packed):
+        pieces.append(value.data)
     elif isinstance(value, Tagged):
         pieces.append(_head(6, value.tag))
         _pack(value.value, pieces)
@@ -207,6 +234,17 @@ def _pack(value: Value, pieces: list[Buffer]) -> None:
             _pack(item, pieces)
     else:
         raise TypeError(f"no CBOR for {type(value).__name__}")
+
+
+def _text(value: str) -> bytes:
+    raw = value.encode()
+    return _head(3, len(raw)) + raw
+
+
+@lru_cache(maxsize=64)
+def _short_text(value: str) -> bytes:
+    """The keys of the protocol's maps are packed again and again."""
+    return _text(value)
 
 
 def _head(major: int, number: int) -> bytes:
