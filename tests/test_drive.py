@@ -375,14 +375,18 @@ def test_drive_when_a_plan_ends_without_an_overdue_answer_remembers_who_was_sile
     assert _in_doubt(run) == set(), "both others merely lost a race"
 
 
-def test_drive_when_a_plan_withdraws_an_overdue_request_remembers_the_silence() -> None:
+@pytest.mark.parametrize(("took_s", "waited_s", "is_late"), [(0.01, 1.0, False), (1.0, 0.5, True)])
+def test_drive_when_a_plan_withdraws_an_overdue_request_remembers_the_silence(
+    took_s: float, waited_s: float, is_late: bool
+) -> None:
     asks = [Ask(name=name, server_id=ServerId(name)) for name in "abc"]
     plan = ScriptedPlan(*asks, answers_wanted=3)
     run = Run(plan)
-    run.pass_turn(0.01)
+    run.pass_turn(took_s)
     run.hands.pending["a"].callback(None)
     run.pass_turn()
-    run.pass_turn(1.0)
+    run.pass_turn(waited_s)
+    asks[1].is_late = is_late
     plan.to_withdraw.append(asks[1])
     run.hands.pending["c"].errback(PeerGoneError("no route"))
     run.pass_turn()

@@ -20,7 +20,6 @@ from twisted.logger import Logger
 
 from grid.engine.grid import Grid
 from grid.engine.plan import Plan, R, T_co
-from grid.engine.requests import memory_kind
 from grid.engine.server_memory import ServerMemory
 from grid.errors import GridError, PeerError, PeerGoneError, PeerTimeoutError
 from grid.ports import Clock, Event, Observer, Timer
@@ -197,7 +196,7 @@ class _Loop(Generic[R, T]):
         sent_at = self._sent_at.pop(request, now)
         if request.server_id is None:
             return
-        kind = memory_kind(request)
+        kind = request.memory_kind
         if isinstance(error, PeerTimeoutError):
             self._memory.silent(request.server_id, kind, now, sent_at)
         elif isinstance(error, PeerGoneError) or (error is not None and not isinstance(error, GridError)):
@@ -209,9 +208,9 @@ class _Loop(Generic[R, T]):
     def _stop_waiting(self, request: R, now: float) -> None:
         """Note in the memory a request that is no longer waited for."""
         sent_at = self._sent_at.pop(request, now)
-        server_id, kind = request.server_id, memory_kind(request)
-        if server_id is not None and self._memory.is_overdue(
-            server_id, kind, request.size, sent_at, self._slowest_s, now
+        server_id, kind = request.server_id, request.memory_kind
+        if server_id is not None and (
+            request.is_late or self._memory.is_overdue(server_id, kind, request.size, sent_at, self._slowest_s, now)
         ):
             self._memory.silent(server_id, kind, now, sent_at)
 
@@ -312,7 +311,7 @@ class _Loop(Generic[R, T]):
 
     def _is_doubtful(self, request: R) -> bool:
         server_id = request.server_id
-        return server_id is not None and self._memory.is_doubtful(server_id, memory_kind(request))
+        return server_id is not None and self._memory.is_doubtful(server_id, request.memory_kind)
 
     async def _wait_for(self, tasks: Sequence[Deferred[None]]) -> None:
         """Wait until they have ended, for at most LINGER_S."""

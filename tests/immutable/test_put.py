@@ -8,7 +8,7 @@ from grid.caps import ChkCap, LitCap
 from grid.engine.grid import Encoding
 from grid.errors import FormatError, GridError, NoServersError, NotHappyError
 from grid.immutable.put import PutResult
-from grid.ports import Event
+from grid.ports import Event, ServerId
 from tests.support.scripted_grid import MemorySource, ScriptedGrid, encoded, noise
 
 SMALL = Encoding(k=3, n=10, happy=7, max_segment_size=1200)
@@ -294,6 +294,20 @@ def test_put_when_a_server_stalls_while_writing_is_left_behind_within_seconds() 
     assert grid.now < 15
     complete(grid, result.cap, data)
     assert grid.servers[6].calls[-1] == "abort" or not grid.servers[6].incoming
+
+
+def test_put_when_servers_stall_as_they_close_shares_learns_it_although_they_answer_writes_and_probes() -> None:
+    grid = ScriptedGrid()
+    stalling = (2, 5, 8)
+    for index in stalling:
+        grid.script(index, silent_from=1, only=frozenset({"finish"}))
+    for number in range(2):
+        assert grid.put(noise(8_000_000 + number)).pushed == 7
+        for index in stalling:
+            grid.grid.memory.heard(ServerId(f"s{index}"), grid.now)
+    written = [grid.servers[index].calls.count("write") for index in stalling]
+    assert grid.put(noise(8_000_002)).pushed == 10
+    assert [grid.servers[index].calls.count("write") for index in stalling] == written != [0, 0, 0]
 
 
 def test_put_when_the_caller_cancels_aborts_what_was_allocated() -> None:

@@ -23,7 +23,8 @@ class Request:
     """One piece of work that a plan wants done; subclasses say which.
 
     server_id: the server that answers; None for local work. parting: still carried out (for LINGER_S) after the plan has
-    ended. size: bytes to move, for observers.
+    ended. size: bytes to move, for observers. is_late: set by a plan that gives up on it because it takes too long, so that
+    the memory of servers counts it as silence.
     """
 
     server_id: ServerId | None = None
@@ -31,6 +32,13 @@ class Request:
     size: int = 0
     share_numbers: tuple[int, ...] = ()
     index: int = field(default=-1, init=False)
+    is_late: bool = field(default=False, init=False)
+
+    @property
+    def memory_kind(self) -> str:
+        """The name under which the memory of servers keeps this kind of request: its class, with large requests kept apart."""
+        name = type(self).__name__
+        return name + MANY_BYTES if self.size >= LARGE_REQUEST else name
 
 
 @define(kw_only=True, eq=False)
@@ -61,12 +69,6 @@ UNREAD = "the server has the share, but its disk does not give it"
 def why_lacking(pieces: Sequence[Buffer] | None) -> PeerError:
     """Why a share cannot be used of which an answer has less than was asked for. pieces: None if it has nothing at all."""
     return PeerError("the server no longer has the share" if pieces is None or pieces else UNREAD)
-
-
-def memory_kind(request: Request) -> str:
-    """The name under which the memory of servers keeps this kind of request: its class, with large requests kept apart."""
-    name = type(request).__name__
-    return name + MANY_BYTES if request.size >= LARGE_REQUEST else name
 
 
 class Openable(Protocol):

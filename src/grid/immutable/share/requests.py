@@ -10,6 +10,9 @@ from grid.engine.requests import AddLease, Request, ServerRequest
 from grid.immutable.share.encode import EncodedBatch, FinishedEncoding
 from grid.ports import Buffer, Range, ServerId, ShareNumber, ShareWrite
 
+CLOSE_SHARES = "CloseShares"
+"""The memory of servers keeps writes that close shares under this name."""
+
 
 @define(kw_only=True, eq=False)
 class AskVersion(ServerRequest):
@@ -55,6 +58,11 @@ class WriteShares(ServerRequest):
     writes: Sequence[ShareWrite] = field(repr=False)
     closing: frozenset[ShareNumber] = frozenset()
 
+    @property
+    def memory_kind(self) -> str:
+        """Apart from other writes if it closes shares: a server may take all bytes and stall when it syncs them to its disk."""
+        return CLOSE_SHARES if self.closing else super().memory_kind
+
 
 @define(kw_only=True, eq=False)
 class AbortUpload(ServerRequest):
@@ -98,5 +106,8 @@ ASKING_KINDS = (FindShares.__name__, AddLease.__name__)
 READ_KINDS = (FindShares.__name__, ReadShares.__name__)
 """What a server must answer so that a file can be read from it, as the memory of servers names requests."""
 
-UPLOAD_KINDS = tuple(kind.__name__ for kind in (AskVersion, FindShares, Allocate, StoreShares, WriteShares))
+UPLOAD_KINDS = (
+    *(kind.__name__ for kind in (AskVersion, FindShares, Allocate, StoreShares, WriteShares)),
+    CLOSE_SHARES,
+)
 """What a server must answer to receive new shares, as the memory of servers names requests."""

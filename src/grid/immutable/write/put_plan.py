@@ -202,6 +202,7 @@ class PutPlan(PlanBase):
                 error = PeerTimeoutError(f"server {server_id} did not answer a write in time")
                 hopeless = self._stalls.hopeless(request, now)
                 if hopeless or self._holders.are_enough(without=server_id):
+                    request.is_late = True
                     self._lose(server_id, error, now)
                     requests.append(AbortUpload(server_id=server_id))
         return requests
