@@ -65,7 +65,8 @@ format: .tox/bootstrap/installed
 
 .tox/bootstrap/installed: constraints.txt
 	sh scripts/make_venv.sh .tox/bootstrap
-	sh scripts/retry.sh .tox/bootstrap/bin/python -m pip install --quiet --constraint constraints.txt tox
+	-.tox/bootstrap/bin/python -m pip install --quiet --no-compile --only-binary :all: --constraint constraints.txt uv
+	PIP_CONSTRAINT=constraints.txt sh scripts/install.sh .tox/bootstrap/bin/python tox
 	touch $@
 
 clean:

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 import make_tahoe_peer
-from steps import attempt, install_packages, one_at_a_time, run
+from steps import attempt, install_packages, make_environment, one_at_a_time, run
 
 LOCKS = Path(__file__).resolve().parent / "peers"
 
@@ -129,9 +129,7 @@ def install_python(name: str, folder: Path) -> Found:
     home = folder / f"{name}-{version}"
     mark = home / "installed"
     if not mark.exists() or mark.read_text() != digest:
-        shutil.rmtree(home, ignore_errors=True)
-        run([sys.executable, "-m", "venv", home])
-        run([home / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps", "--requirement", lock])
+        make_environment(home, "--no-deps", "--requirement", lock)
         mark.write_text(digest)
     return {"program": str(home / "bin" / PYTHON_PEERS[name]), "version": version}
 

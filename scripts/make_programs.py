@@ -4,6 +4,7 @@ magic-folder and duplicity, pinned by scripts/programs/*.txt, each in its own vi
 Debian's curl, wget, aria2, apache2-utils and openssh-client, with apt-get if missing and run as root. Failed steps are
 retried. Whatever cannot be installed is listed with the reason, here and in FOLDER/missing.json, which makes its tests
 skip; everything else continues. Installed programs are skipped.
+uv installs the Python programs where it works, and otherwise pip (install.sh).
 """
 
 from __future__ import annotations
@@ -12,11 +13,10 @@ import hashlib
 import json
 import shutil
 import sys
-import venv
 from functools import partial
 from pathlib import Path
 
-from steps import attempt, install_packages, run
+from steps import attempt, install_packages, make_environment, run
 
 LOCKS = Path(__file__).resolve().parent / "programs"
 PYTHON_PROGRAMS = ("magic-folder", "duplicity")
@@ -50,10 +50,8 @@ def install(folder: Path, name: str) -> None:
     mark, digest = home / "installed", hashlib.sha256(lock.read_bytes()).hexdigest()
     if mark.exists() and mark.read_text() == digest:
         return
-    shutil.rmtree(home, ignore_errors=True)
-    venv.create(home, with_pip=True)
     # The lock file is complete, and some of its packages demand versions that others do not have.
-    run([home / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps", "--requirement", lock])
+    make_environment(home, "--no-deps", "--requirement", lock)
     run([home / "bin" / name, "--version"])
     mark.write_text(digest)
 

@@ -2,19 +2,18 @@
 
 It serves interoperability tests and benchmarks, and is only run as a program: Grid imports nothing of it. Failed steps
 are retried. Does nothing if FOLDER already has a working one.
+uv installs it where it works, and otherwise pip (install.sh).
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-import venv
 from functools import partial
 from pathlib import Path
 
-from steps import attempt, run
+from steps import attempt, make_environment
 
 VERSION = "1.20.0"
 
@@ -38,11 +37,8 @@ def main(arguments: list[str]) -> int:
 
 def install(folder: Path) -> None:
     """Create the environment anew; OSError or RuntimeError on failure, or if its tahoe does not run."""
-    shutil.rmtree(folder, ignore_errors=True)
-    venv.create(folder, with_pip=True)
     # Some dependencies still import pkg_resources, which setuptools 81 removed.
-    packages = [f"tahoe-lafs=={VERSION}", "setuptools<81"]
-    run([folder / "bin" / "python", "-m", "pip", "install", "--quiet", *packages])
+    make_environment(folder, f"tahoe-lafs=={VERSION}", "setuptools<81")
     if not works(folder):
         raise RuntimeError(f"{folder}/bin/tahoe does not run as Tahoe-LAFS {VERSION}")
 

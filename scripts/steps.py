@@ -12,10 +12,12 @@ import subprocess
 import sys
 import tempfile
 import time
+import venv
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+INSTALL = Path(__file__).resolve().parent / "install.sh"
 ATTEMPTS = 3
 PAUSE_S = 10.0
 APT_LOCK = Path(tempfile.gettempdir()) / f"grid-apt-{os.geteuid()}.lock"
@@ -53,6 +55,13 @@ def install_packages(packages: Sequence[str]) -> None:
     with one_at_a_time(APT_LOCK):
         run(["apt-get", "update", *APT_OPTIONS])
         run(["apt-get", "install", *APT_OPTIONS, "-y", "--no-install-recommends", *packages])
+
+
+def make_environment(folder: Path, *arguments: str | Path) -> None:
+    """Create a virtual environment anew and install in it, with arguments of `pip install`; RuntimeError, OSError."""
+    shutil.rmtree(folder, ignore_errors=True)
+    venv.create(folder)
+    run(["sh", INSTALL, folder / "bin" / "python", *arguments])
 
 
 @contextmanager

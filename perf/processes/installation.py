@@ -62,9 +62,8 @@ def install_baseline(commit: str) -> Installation:
     ready = home / "ready"
     if not ready.exists():
         _unpack(name, baseline.tree)
-        _run([sys.executable, "-m", "venv", "--clear", str(home / "environment")])
-        install = baseline.module("pip", "install", "--quiet", "--no-deps", str(baseline.tree))
-        _run(["sh", str(ROOT / "scripts" / "retry.sh"), *install])
+        _run([sys.executable, "-m", "venv", "--clear", "--without-pip", str(home / "environment")])
+        _run(["sh", str(ROOT / "scripts" / "install.sh"), str(baseline.python), "--no-deps", str(baseline.tree)])
         _borrow_dependencies(baseline)
         ready.touch()
     _expect_installed(baseline)
