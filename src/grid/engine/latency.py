@@ -19,13 +19,25 @@ FIRST_WEIGHT = 1.0
 NEXT_WEIGHT = 0.2
 """Weight of the newest answer in the running average."""
 
+SLOWEST_WEIGHT = 0.2
+"""The weight of a faster answer when it lowers the slowest recent time."""
+
+
+def slowest_recent(before_s: float, now_s: float) -> float:
+    """The new slowest recent time: a slower answer replaces it, faster ones lower it step by step."""
+    return max(now_s, before_s + SLOWEST_WEIGHT * (now_s - before_s))
+
 
 @define(kw_only=True, eq=False)
 class Latency:
-    """What one server's answers cost, in seconds. The flags say whether each number has been measured."""
+    """What one server's answers cost, in seconds. The flags say whether each number has been measured.
+
+    slowest_s: how long the slowest recent small answers took; 0 before the first.
+    """
 
     latency_s: float = FIRST_LATENCY_S
     byte_s: float = FIRST_BYTE_S
+    slowest_s: float = 0.0
     latency_known: bool = False
     rate_known: bool = False
 
@@ -33,12 +45,17 @@ class Latency:
         """Expected seconds for an answer of `size` bytes when the server has nothing else to do."""
         return self.latency_s + size * self.byte_s
 
+    def knows_speed_of(self, size: int) -> bool:
+        """Whether answers of about that many bytes have been measured."""
+        return self.rate_known if size >= SMALL_ANSWER else self.latency_known
+
     def learn(self, size: int, queued: int, elapsed_s: float) -> None:
         """Learn from an answer of `size` bytes that took elapsed_s. queued: bytes outstanding when it was requested, its own included."""
         elapsed_s = max(elapsed_s, LEAST_ELAPSED_S)
         if size < SMALL_ANSWER:
             weight = NEXT_WEIGHT if self.latency_known else FIRST_WEIGHT
             self.latency_s += weight * (elapsed_s - self.latency_s)
+            self.slowest_s = slowest_recent(self.slowest_s, elapsed_s)
             self.latency_known = True
         else:
             weight = NEXT_WEIGHT if self.rate_known else FIRST_WEIGHT

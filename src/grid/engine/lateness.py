@@ -11,7 +11,7 @@ from typing import Generic, Self, TypeVar
 
 from attrs import define, field
 
-from grid.engine.latency import SMALL_ANSWER, Latency
+from grid.engine.latency import SMALL_ANSWER, Latency, slowest_recent
 from grid.engine.server_memory import SHORT_PATIENCE_S, ServerMemory
 from grid.ports import ServerId
 
@@ -29,14 +29,11 @@ OVERTAKEN_FACTOR = 4.0
 """An answer is overtaken when other servers answered after it was requested, and it takes this many times as long as the
 slowest of them and as expected: then the server is slow, not the machine or the network."""
 
-SLOWEST_WEIGHT = 0.2
-"""The weight of a faster answer when it lowers the slowest recent time."""
-
 SILENCE_FLOOR_S = 1.5
 COMPARED_SILENCE_FLOOR_S = 0.85
 SILENCE_FACTOR = 8.0
-"""A server is silent if it has sent nothing at all for this long although an answer is due. It counts as silent sooner if the
-rate of another server is known, because then the line is not what is slow."""
+"""A server is silent if it has sent nothing at all for this long although an answer is due. It counts as silent sooner if its own
+speed is known, or the rate of another server, because then the line is not what is slow."""
 
 HOPELESS_S = 20.0
 HOPELESS_FACTOR = 20.0
@@ -69,15 +66,10 @@ class Answers:
 
     def learn(self, size: int, elapsed_s: float, now: float) -> None:
         """An answer of `size` bytes came after elapsed_s."""
-        self.slowest_s = _slowest(self.slowest_s, elapsed_s)
+        self.slowest_s = slowest_recent(self.slowest_s, elapsed_s)
         if size >= SMALL_ANSWER:
-            self.slowest_byte_s = _slowest(self.slowest_byte_s, elapsed_s / size)
+            self.slowest_byte_s = slowest_recent(self.slowest_byte_s, elapsed_s / size)
         self.heard_at = now
-
-
-def _slowest(before: float, now: float) -> float:
-    """The new slowest recent time: a slower answer replaces it, faster ones lower it step by step."""
-    return max(now, before + SLOWEST_WEIGHT * (now - before))
 
 
 @define(kw_only=True, eq=False)
@@ -153,7 +145,8 @@ class PendingRead(Generic[L]):
         """When the server has been silent for too long to be merely slow."""
         if self.is_doubtful:
             return self.sent_at + SHORT_PATIENCE_S
-        floor_s = COMPARED_SILENCE_FLOOR_S if self.load.answers.rate_known else SILENCE_FLOOR_S
+        compared = self.load.answers.rate_known or self.load.latency.knows_speed_of(self.size)
+        floor_s = COMPARED_SILENCE_FLOOR_S if compared else SILENCE_FLOOR_S
         return self._heard_at + max(floor_s, SILENCE_FACTOR * self.load.latency.time_of(self.size))
 
     @property

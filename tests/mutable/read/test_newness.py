@@ -7,7 +7,8 @@ from functools import partial
 import pytest
 
 from grid.caps import KnownCap
-from grid.mutable.read.map_wait import ANSWER_LIMIT_S, DOUBTFUL_S, HONEST_SLOW_S, UNREACHED_S
+from grid.engine.grid import Encoding
+from grid.mutable.read.map_wait import ANSWER_LIMIT_S, DOUBTFUL_S, HONEST_SLOW_S, KNOWN_FLOOR_S, UNREACHED_S
 from grid.mutable.read.newest import ACCEPTED_S, MOST_FILES, NewestSeen
 from grid.mutable.share.geometry import FormatName
 from grid.mutable.share.versions import VersionMap
@@ -81,6 +82,60 @@ def test_read_when_servers_keep_silent_then_only_the_first_time_waits_for_them()
     started = grid.runtime.clock.now()
     assert grid.run(grid.open(cap.read_cap(), process=1).read_all()) == OLD
     assert grid.runtime.clock.now() - started <= DOUBTFUL_S + 0.02, "the others suffice now"
+
+
+def acquainted(grid: MutableGrid, usual_s: float = 0.05) -> None:
+    """Let process 1 know all servers as this fast."""
+    for server in grid.servers:
+        for _ in range(3):
+            grid.grid(1).memory.latency(server.identity.server_id).learn(100, 100, usual_s)
+
+
+@pytest.mark.parametrize(("k", "silent"), [(1, 1), (1, 3), (3, 3)])
+@pytest.mark.parametrize("format", FORMATS)
+def test_read_when_servers_known_as_fast_fall_silent_then_the_first_waits_for_a_second_and_the_next_hardly(
+    format: FormatName, k: int, silent: int
+) -> None:
+    grid = MutableGrid(10, Encoding(k=k, n=10, happy=4))
+    cap = grid.create(OLD, format)
+    acquainted(grid)
+    for server in grid.servers:
+        server.script = SlotScript(delay_s=0.05)
+    for server in grid.servers[2 : 2 + silent]:
+        server.script = SlotScript(silent_from=0)
+    times = []
+    for _ in range(3):
+        started = grid.runtime.clock.now()
+        assert grid.run(grid.open(cap.read_cap(), process=1).read_all()) == OLD
+        times.append(grid.runtime.clock.now() - started)
+    assert KNOWN_FLOOR_S <= times[0] <= KNOWN_FLOOR_S + 0.2
+    assert max(times[1:]) <= 0.05 + DOUBTFUL_S + 0.02
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("liars", [6, 7])
+@pytest.mark.parametrize(("usual_s", "delay_s"), [(0.005, 0.6), (0.05, 0.9), (0.3, 1.5), (0.6, 3.0)])
+def test_read_when_honest_servers_are_half_a_second_or_several_times_slower_than_known_then_gives_the_new_version(
+    format: FormatName, liars: int, usual_s: float, delay_s: float
+) -> None:
+    grid = MutableGrid()
+    cap = grid.create(OLD, format)
+    rolled_back(grid, cap, liars)
+    acquainted(grid, usual_s)
+    for server in grid.servers[liars:]:
+        server.script = SlotScript(delay_s=delay_s)
+    assert grid.run(grid.open(cap.read_cap(), process=1).read_all()) == NEW
+
+
+def test_read_when_honest_servers_were_slow_once_lately_then_waits_for_them_as_long_again() -> None:
+    grid = MutableGrid()
+    cap = grid.create(OLD)
+    rolled_back(grid, cap, 7)
+    for delay_s in (1.5, 0.05):
+        acquainted(grid, delay_s)
+    for server in grid.servers[7:]:
+        server.script = SlotScript(delay_s=1.8)
+    assert grid.run(grid.open(cap.read_cap(), process=1).read_all()) == NEW
 
 
 @pytest.mark.parametrize("checking", [False, True])

@@ -13,7 +13,10 @@ import pytest
 from twisted.internet.defer import Deferred
 
 from grid.caps import KnownCap
+from grid.engine.grid import Encoding
+from grid.engine.lateness import COMPARED_SILENCE_FLOOR_S
 from grid.mutable.node import MutableFile
+from grid.mutable.read.map_wait import KNOWN_FLOOR_S
 from grid.mutable.share.geometry import FormatName
 from grid.ports import Buffer, Range, ShareNumber, StorageIndex
 from grid.sinks import BytesSink
@@ -100,8 +103,8 @@ ROWS: Mapping[str, tuple[Operation, bytes, Callable[[float, int], float]]] = {
 """What is done, with which contents, and how long it may take: (seconds without a fault, silent servers)."""
 
 
-def stalling_grid(contents: bytes, format: FormatName) -> tuple[MutableGrid, KnownCap]:
-    grid = MutableGrid()
+def stalling_grid(contents: bytes, format: FormatName, shape: Encoding | None = None) -> tuple[MutableGrid, KnownCap]:
+    grid = MutableGrid(10, shape)
     grid.servers = [StallingServer(f"server{index}", grid.runtime.clock) for index in range(10)]
     return grid, grid.create(contents, format)
 
@@ -137,6 +140,23 @@ def test_operation_when_servers_keep_silent_then_takes_hardly_longer_from_the_se
     if stall in {"all", "fronts"} or (stall, row) == ("blocks", "verify"):
         assert sum(server.fired[stall] for server in grid.servers) >= silent
     assert max(times[1:]) <= bound(quiet_s, silent), f"{times}, {quiet_s} s without a fault"
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_read_of_one_of_ten_when_one_server_is_silent_on_fronts_and_one_on_blocks_then_takes_two_seconds_at_most(
+    format: FormatName,
+) -> None:
+    """Only one server is asked for blocks: not other servers' answers tell that it is late, but what is known of it."""
+    grid, cap = stalling_grid(LARGE, format, Encoding(k=1, n=10, happy=4))
+    for server in grid.servers:
+        grid.grid(1).memory.latency(server.identity.server_id).learn(100, 100, 0.01)
+        grid.grid(1).memory.latency(server.identity.server_id).learn(1_000_000, 1_000_000, 0.05)
+    [(holder, _)] = grid.shares(cap)[0]
+    other = next(server for server in grid.servers if server is not holder)
+    assert isinstance(holder, StallingServer) and isinstance(other, StallingServer)
+    holder.stall, other.stall = "blocks", "fronts"
+    assert seconds(grid, cap.read_cap(), read_range) <= KNOWN_FLOOR_S + COMPARED_SILENCE_FLOOR_S + 0.1
+    assert holder.fired["blocks"] and other.fired["fronts"]
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -24,6 +24,12 @@ HONEST_SLOW_S = 4.0
 HONEST_FACTOR = 4.0
 """How long an honest server may take that is slow or far away, and how many times its usual time."""
 
+KNOWN_FLOOR_S = 1.0
+KNOWN_FACTOR = 6.0
+KNOWN_SLOWEST_FACTOR = 3.0
+"""How long a server of known speed may take that could hide a newer version: at least this, this many times its usual time, since
+connecting takes three round trips, and this many times its slowest recent answer; no longer than an unknown server."""
+
 GRACE_FLOOR_S = 0.5
 GRACE_FACTOR = 4.0
 """A silent server that cannot matter is left behind after this, and after this many times the slowest answer."""
@@ -37,7 +43,9 @@ UNREACHED_AGAIN_S = 0.1
 """From when on, and how often, to look whether a silent server was reached at all. The transports know after 1.5 s."""
 
 EARLY_RATE = 64e3
-"""Bytes per second assumed for what is requested early; the wait is longer by that much."""
+EARLY_FACTOR = 8.0
+"""Bytes per second assumed for what is requested early from a server of unknown rate, and how many times longer than usual it may take
+from another; the wait is longer by that much."""
 
 
 class Stake(Enum):
@@ -88,10 +96,12 @@ class Waiting:
         watch = self._loads.ask(server_id, request.size, now, type(request))
         is_front = isinstance(request, ReadFronts)
         early_bytes = max(0, request.size - FIRST_READ) if is_front and not watch.is_doubtful else 0
+        latency = watch.load.latency
+        byte_s = min(1 / EARLY_RATE, EARLY_FACTOR * latency.byte_s) if latency.rate_known else 1 / EARLY_RATE
         self._questions[request] = PendingQuestion(
             server_id=server_id,
             watch=watch,
-            early_s=early_bytes / EARLY_RATE,
+            early_s=early_bytes * byte_s,
             candidates=candidates,
         )
         if is_front:
@@ -136,7 +146,12 @@ class Waiting:
         early_s = max(other.early_s for other in self._questions.values())
         grace_s = max(GRACE_FLOOR_S, GRACE_FACTOR * self._slowest_s) + early_s
         honest_s = min(ANSWER_LIMIT_S, max(HONEST_SLOW_S, HONEST_FACTOR * known_s, grace_s))
-        newness_s = UNREACHED_S if self._loads.memory.is_unreached(question.server_id) else honest_s
+        newness_s = honest_s
+        if latency.latency_known:
+            usual_s = max(KNOWN_FACTOR * known_s, KNOWN_SLOWEST_FACTOR * latency.slowest_s)
+            newness_s = min(honest_s, max(KNOWN_FLOOR_S, usual_s, grace_s))
+        if self._loads.memory.is_unreached(question.server_id):
+            newness_s = min(newness_s, UNREACHED_S)
         match stake:
             case Stake.EVERYTHING:
                 return sent_at + (honest_s if doubtful else ANSWER_LIMIT_S + early_s)
