@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from grid.caps import ChkCap, LitCap
@@ -289,15 +291,38 @@ def parse_ueb_of(vector: ShareVector) -> str:
     return "usual" if ueb.codec_name is not None and ueb.size is not None else "foreign"
 
 
-def test_check_when_a_disk_does_not_give_a_share_says_so_of_that_share_alone() -> None:
+@pytest.mark.parametrize("verify", [False, True])
+def test_check_when_a_disk_does_not_give_a_share_says_so_of_that_share_alone(verify: bool) -> None:
     grid = ScriptedGrid()
     file = grid.store(noise(5000), k=2, n=3, holdings={0: [0, 1], 1: [2]})
     grid.script(0, unread=frozenset([0]))
-    result = grid.check(file.cap, verify=True)
+    result = grid.check(file.cap, verify=verify)
     assert result.sharemap == {1: ["s0"], 2: ["s1"]}
     assert result.corrupt == {("s0", 0): UNREAD}
+    assert not result.healthy and result.recoverable
     assert grid.servers[0].fired["unread"]
     assert grid.get(file.cap) == noise(5000)
+
+
+@pytest.mark.parametrize("what", ["no room", "gone", "dead"])
+def test_check_when_an_answer_has_nothing_of_a_share_looks_at_it_alone(what: str) -> None:
+    """An answer about many files leaves out the pieces that it has no room for."""
+    grid = ScriptedGrid()
+    file = grid.store(noise(5000), k=2, n=3, holdings={0: [0, 1], 1: [2]})
+    server = grid.servers[0]
+    find = server.find_shares
+
+    async def find_without_pieces(*arguments: Any) -> Any:
+        found = await find(*arguments)
+        server.script.forget = frozenset([0]) if what == "gone" else frozenset()
+        server.script.dead_from = 0 if what == "dead" else None
+        return dict.fromkeys(found, ())
+
+    setattr(server, "find_shares", find_without_pieces)  # noqa: B010 - mypy knows the method
+    result = grid.check(file.cap, verify=False)
+    here = {"no room": [0, 1], "gone": [1], "dead": []}[what]
+    assert result.sharemap == {**{number: ["s0"] for number in here}, 2: ["s1"]}
+    assert not result.corrupt and server.read_calls == ([{0: [(0, 1)], 1: [(0, 1)]}] if what != "dead" else [])
 
 
 def test_get_when_disks_do_not_give_shares_names_them_in_its_error() -> None:

@@ -31,7 +31,7 @@ class CheckResult:
     """What a check found. storage_index: base32, empty for a literal file.
 
     sharemap: share number to the servers with a good one. corrupt: (server, share number) that failed
-    verification, with reasons. incompatible: shares of a version that this code does not know. responding: servers that
+    verification, or that the server's disk does not give, with reasons. incompatible: shares of a version that this code does not know. responding: servers that
     answered. silent: servers that the check gave up on; it does not know what they hold. verified: whether all bytes of
     the shares were read. happy: how many servers must each hold a share of their own for the file to be safe.
     """
@@ -156,7 +156,8 @@ def _summarize(findings: Findings, storage_index: str, needed: int, total: int, 
         needed=needed,
         expected=total,
         sharemap={number: sorted(sharemap[number]) for number in sorted(sharemap)},
-        corrupt={key: reason for key, (verdict, reason) in findings.audits.items() if verdict is Verdict.CORRUPT},
+        corrupt={key: reason for key, (verdict, reason) in findings.audits.items() if verdict is Verdict.CORRUPT}
+        | dict(findings.unread),
         incompatible=[key for key, (verdict, _) in findings.audits.items() if verdict is Verdict.INCOMPATIBLE],
         responding=sorted(findings.responding),
         silent=sorted(findings.silent),

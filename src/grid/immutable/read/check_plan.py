@@ -4,7 +4,8 @@ Synchronous and pure; drive.py runs it. A silent server delays a check by about 
 others take, and the result names it.
 [spec placement 9.1; immutable 15]
 
-Cost: round trips: one per server (two with a lease). Verifying adds the cost in audit.py, for a few shares at once.
+Cost: round trips: one per server (two with a lease), and one more for shares that a server lists without saying whether its disk
+gives them. Verifying adds the cost in audit.py, for a few shares at once.
 """
 
 from __future__ import annotations
@@ -12,19 +13,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from math import inf
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from grid.engine.audit_queue import AuditQueue
 from grid.engine.lateness import DOUBT_FACTOR, DOUBTFUL_S, HOPELESS_S, SLOWEST_RATE
 from grid.engine.plan import PlanBase, timed_out
-from grid.engine.requests import AddLease, AdviseCorrupt, Compute, Request, ServerRequest
+from grid.engine.requests import UNREAD, AddLease, AdviseCorrupt, Compute, Request, ServerRequest
 from grid.engine.server_memory import SHORT_PATIENCE_S
 from grid.errors import DamagedFileError, GridError, PeerTimeoutError
 from grid.immutable.read.held_share import well_founded
 from grid.immutable.share.audit import ShareAudit, Verdict
 from grid.immutable.share.requests import FindShares, ReadShares
 from grid.immutable.share.verify import FileVerifier
-from grid.ports import ServerId, ShareNumber
+from grid.ports import Buffer, Range, ServerId, ShareNumber
 
 ANSWER_LIMIT_S = 15.0
 """How long a server may take to list its shares, however fast the others are."""
@@ -35,18 +36,34 @@ GRACE_FACTOR = 6.0
 verified, the time counts from its own request."""
 
 
+NOTHING_OF_IT: Range = (0, 0)
+"""What a check asks of each share: no byte, which the answer has of every share that the server's disk gives."""
+
+FIRST_BYTE: Range = (0, 1)
+
+
 @frozen(kw_only=True)
 class Findings:
     """responding: servers that answered. claimed: the shares they say they hold. audits: by (server, share), if verified.
 
-    silent: servers that were given up because they did not answer in time, during the listing or the verification.
+    unread: shares that servers hold and their disks do not give, with reasons; none if shares are verified. silent: servers
+    that were given up because they did not answer in time, during the listing or the verification.
     """
 
     responding: frozenset[ServerId]
     claimed: Mapping[ServerId, frozenset[ShareNumber]]
     audits: Mapping[tuple[ServerId, ShareNumber], tuple[Verdict, str]]
+    unread: Mapping[tuple[ServerId, ShareNumber], str]
     silent: frozenset[ServerId]
     errors: Sequence[GridError]
+
+
+@define(eq=False)
+class _Listed:
+    """What servers list; see Findings."""
+
+    claimed: dict[ServerId, frozenset[ShareNumber]] = field(factory=dict)
+    unread: dict[tuple[ServerId, ShareNumber], str] = field(factory=dict)
 
 
 @define(kw_only=True, eq=False)
@@ -74,13 +91,16 @@ class CheckPlan(PlanBase):
         self._n = n
         self._in_doubt = frozenset(in_doubt)
         self._verifier = verifier
-        self._to_ask = list(server_ids)
-        self._add_lease = add_lease
+        self._to_ask: list[Request] = []
+        for server_id in server_ids:
+            self._to_ask += [AddLease(server_id=server_id)] if add_lease else []
+            ranges = (NOTHING_OF_IT,) if verifier is None else ()
+            self._to_ask.append(FindShares(server_id=server_id, ranges=ranges))
         self._outstanding: dict[Request, _Pending] = {}
         self._silent: set[ServerId] = set()
         self._slowest_s: dict[type[Request], float] = {}
         self._last_answer_at = 0.0
-        self._claimed: dict[ServerId, frozenset[ShareNumber]] = {}
+        self._listed = _Listed()
         self._audits: AuditQueue[ShareAudit] = AuditQueue()
         self._errors: list[GridError] = []
 
@@ -91,8 +111,9 @@ class CheckPlan(PlanBase):
         """The findings; DamagedFileError if the file's proven parts contradict each other."""
         self._raise_error()
         return Findings(
-            responding=frozenset(self._claimed),
-            claimed=self._claimed,
+            responding=frozenset(self._listed.claimed),
+            claimed=self._listed.claimed,
+            unread=self._listed.unread,
             audits={(a.server_id, a.number): (a.verdict or Verdict.UNREADABLE, a.reason) for a in self._audits.done},
             silent=frozenset(self._silent),
             errors=self._errors,
@@ -109,10 +130,7 @@ class CheckPlan(PlanBase):
             return []
         self._give_up(now)
         requests = self._take_outbox()
-        for server_id in self._to_ask:
-            if self._add_lease:
-                requests.append(self._sent(AddLease(server_id=server_id), now))
-            requests.append(self._sent(FindShares(server_id=server_id), now))
+        requests += [self._sent(request, now) for request in self._to_ask]
         self._to_ask = []
         requests += [self._sent(audit.next_request(), now, audit) for audit in self._audits.to_step()]
         return requests
@@ -124,7 +142,10 @@ class CheckPlan(PlanBase):
         audit = self._take(request, now)
         if isinstance(request, FindShares):
             assert isinstance(answer, Mapping)
-            self._found(request.server_id, frozenset(number for number in answer if 0 <= number < self._n))
+            self._found(request.server_id, {number: answer[number] for number in answer if 0 <= number < self._n})
+        elif isinstance(request, ReadShares) and audit is None:
+            assert isinstance(answer, Mapping)
+            self._looked_at(request, answer)
         elif isinstance(request, ReadShares) and audit is not None:
             assert isinstance(answer, Mapping)
             try:
@@ -210,10 +231,26 @@ class CheckPlan(PlanBase):
             audit.failed(error)
             self._judge(audit, now)
 
-    def _found(self, server_id: ServerId, numbers: frozenset[ShareNumber]) -> None:
-        self._claimed[server_id] = numbers
+    def _found(self, server_id: ServerId, held: Mapping[ShareNumber, Sequence[Buffer]]) -> None:
+        numbers = frozenset(held)
         if self._verifier is not None:
             self._audits.add(ShareAudit(server_id, number, self._verifier) for number in sorted(numbers))
+        else:
+            # Of these the disk gives nothing, or there was no room for them in the answer.
+            unsure = {number: [FIRST_BYTE] for number in sorted(numbers) if not held[number]}
+            numbers -= unsure.keys()
+            if unsure:
+                self._to_ask.append(ReadShares(server_id=server_id, wants=unsure, size=len(unsure)))
+        self._listed.claimed[server_id] = numbers
+
+    def _looked_at(self, request: ReadShares, answer: Mapping[ShareNumber, Sequence[Buffer]]) -> None:
+        """Count the shares whose first byte has come."""
+        server_id = request.server_id
+        for number in request.wants.keys() & answer.keys():
+            if answer[number]:
+                self._listed.claimed[server_id] |= {number}
+            else:
+                self._listed.unread[server_id, number] = UNREAD
 
     def _judge(self, audit: ShareAudit, now: float) -> None:
         self._events.extend(self._audits.stepped(audit, now))

@@ -18,8 +18,10 @@ from grid.wire.foolscap.values import as_bytes
 async def find_shares(
     session: Session, where: str, storage_index: StorageIndex, ranges: Sequence[Range]
 ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-    """Every share: one round trip, and one more for the ranges if there are any."""
+    """Every share: one round trip, and one more for the ranges if they have any bytes."""
     readers = await _fetch_readers(session, where, storage_index)
+    if not any(length for _, length in ranges):
+        return {number: [b""] * len(ranges) for number in readers}
     return await _read(readers, where, dict.fromkeys(readers, ranges))
 
 

@@ -99,8 +99,8 @@ class HttpServer(SessionServer[Session]):
                 return await wide_requests.find_shares(self._requester, access, storage_index, ranges)
             held = await single_requests.list_shares(self._requester, access, "immutable", storage_index)
             wants = dict.fromkeys(held, ranges)
-            if not ranges:
-                return {number: [] for number in held}
+            if not any(length for _, length in ranges):
+                return {number: [b""] * len(ranges) for number in held}
             return await single_requests.read_ranges(self._requester, access, "immutable", storage_index, wants)
 
         return await self._read(ask)
