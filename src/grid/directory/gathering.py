@@ -38,30 +38,48 @@ R = TypeVar("R")
 class Coalescer(Generic[I, R]):
     """Work on many items at once, one batch after the other."""
 
-    def __init__(self, work: Callable[[list[I]], Awaitable[R]], tasks: Tasks) -> None:
-        """work: what is done with a batch; its result or its error is that of each item."""
+    def __init__(self, work: Callable[[list[I]], Awaitable[R]], tasks: Tasks, *, reads_only: bool = False) -> None:
+        """work: what is done with a batch; its result or its error is that of each item.
+
+        reads_only: it changes nothing, and ends when nobody waits for it any more.
+        """
         self._work = work
         self._tasks = tasks
+        self._reads_only = reads_only
         self._waiting: list[tuple[I, Deferred[R]]] = []
         self._batch: list[tuple[I, Deferred[R]]] = []
+        self._task: Deferred[None] | None = None
+        self._is_busy = False
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing waits or is under way."""
-        return not self._waiting and not self._batch
+        return not self._waiting and not self._is_busy
 
     async def submit(self, item: I) -> R:
         """The result of the batch that the item is in, which begins after this call."""
-        done: Deferred[R] = Deferred()
+        done: Deferred[R] = Deferred(self._give_up if self._reads_only else None)
         self._waiting.append((item, done))
-        if not self._batch:
+        if not self._is_busy:
             self._next()
         return await done
 
+    def _give_up(self, done: Deferred[R]) -> None:
+        """One of those who wait is gone."""
+        self._waiting = [entry for entry in self._waiting if entry[1] is not done]
+        left = [entry for entry in self._batch if entry[1] is not done]
+        is_last = bool(self._batch) and not left
+        self._batch = left
+        if is_last and self._task is not None:
+            self._task.cancel()
+
     def _next(self) -> None:
         self._batch, self._waiting = self._waiting[:MOST_TOGETHER], self._waiting[MOST_TOGETHER:]
-        if self._batch:
-            self._tasks.start(self._work([item for item, _ in self._batch]), self._done, self._fail)  # type: ignore[arg-type]
+        self._is_busy = bool(self._batch)
+        if self._is_busy:
+            task = self._tasks.start(self._work([item for item, _ in self._batch]), self._done, self._fail)  # type: ignore[arg-type]
+            if not task.called:
+                self._task = task
 
     def _done(self, result: R) -> None:
         batch, self._batch = self._batch, []
@@ -197,7 +215,9 @@ class Directories:
                 return await self._make_all(cap, names)
 
             queues = _Queues(
-                Coalescer(publish, self._tasks), Coalescer(read, self._tasks), Coalescer(make, self._tasks)
+                Coalescer(publish, self._tasks),
+                Coalescer(read, self._tasks, reads_only=True),
+                Coalescer(make, self._tasks),
             )
             self._queues[cap] = queues
         return queues

@@ -14,6 +14,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.python.failure import Failure
 
 from grid.errors import GridError
+from grid.runtime import is_cancellation
 from grid.sftp.attributes import Facts, Wire
 from grid.sftp.faults import FAILURE, UNSUPPORTED, SftpFault
 from grid.sftp.handles import APPEND, WRITE, OpenFile
@@ -36,19 +37,28 @@ class SessionCalls:
 
     _session: Session
     _turns: PathTurns = field(init=False, factory=PathTurns)
+    _reading: set[Deferred[None]] = field(init=False, factory=set)
 
     def run_in_turn(
-        self, name: str, raws: Sequence[bytes], work: Callable[[], Awaitable[T]], *, is_change: bool = True
+        self,
+        name: str,
+        raws: Sequence[bytes],
+        work: Callable[[], Awaitable[T]],
+        *,
+        is_change: bool = True,
+        reads_only: bool = False,
     ) -> Deferred[T]:
         """Run the work after the earlier requests on these paths that it must follow."""
 
         async def take_turn() -> T:
             return await self._turns.run([parse_path(raw) for raw in raws], work, is_change=is_change)
 
-        return self.run(name, take_turn())
+        return self.run(name, take_turn(), reads_only=reads_only)
 
-    def run(self, name: str, work: Coroutine[Any, Any, T], received: int = 0) -> Deferred[T]:
-        """Run the work as a task of the door, and count it."""
+    def run(
+        self, name: str, work: Coroutine[Any, Any, T], received: int = 0, *, reads_only: bool = False
+    ) -> Deferred[T]:
+        """Run the work as a task of the door, and count it. reads_only: it changes nothing, and ends with the connection."""
         door = self._session.door
         clock = door.services.store.runtime.clock
         began_at = clock.now()
@@ -65,11 +75,19 @@ class SessionCalls:
             result.callback(value)
 
         def failed(error: BaseException) -> None:
-            count(400 if isinstance(error, GridError) else 500, 0)
+            count(400 if isinstance(error, GridError) or is_cancellation(error) else 500, 0)
             result.errback(error)
 
-        door.tasks.start(work, done, failed)
+        task = door.tasks.start(work, done, failed)
+        if reads_only:
+            self._reading.add(task)
+            task.addBoth(lambda _: self._reading.discard(task))
         return result
+
+    def give_up(self) -> None:
+        """End the work that only reads, because the connection is lost. Changes go on."""
+        for task in list(self._reading):
+            task.cancel()
 
     def gotVersion(self, version: int, extensions: object) -> dict[bytes, bytes]:
         """The extensions offered."""
@@ -81,15 +99,17 @@ class SessionCalls:
         async def open_file() -> FileCalls:
             return FileCalls(self, await self._session.open(filename, flags, attrs))
 
-        return self.run_in_turn("open", [filename], open_file, is_change=bool(flags & (WRITE | APPEND)))
+        # A change for later requests; nothing is stored before the file is closed.
+        is_change = bool(flags & (WRITE | APPEND))
+        return self.run_in_turn("open", [filename], open_file, is_change=is_change, reads_only=True)
 
     def openDirectory(self, path: bytes) -> Deferred[Listing]:
         """List a directory."""
-        return self.run_in_turn("opendir", [path], partial(self._session.list, path), is_change=False)
+        return self.run_in_turn("opendir", [path], partial(self._session.list, path), is_change=False, reads_only=True)
 
     def getAttrs(self, path: bytes, followLinks: object) -> Deferred[Facts]:
         """The attributes of a path."""
-        return self.run_in_turn("stat", [path], partial(self._session.facts, path), is_change=False)
+        return self.run_in_turn("stat", [path], partial(self._session.facts, path), is_change=False, reads_only=True)
 
     def setAttrs(self, path: bytes, attrs: Wire) -> Deferred[None]:
         """Set attributes of a path."""
@@ -141,7 +161,7 @@ class FileCalls:
         async def read() -> bytes:
             return bytes(await self.opened.read(offset, min(length, MAX_READ)))
 
-        return self._calls.run("read", read())
+        return self._calls.run("read", read(), reads_only=True)
 
     def writeChunk(self, offset: int, data: bytes) -> Deferred[None]:
         """Write bytes. Writes are answered in order, because scp truncates a file at the first missing answer."""

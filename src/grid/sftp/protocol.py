@@ -126,7 +126,7 @@ class SftpProtocol(FileTransferServer):
         self.drain()
 
     def connectionLost(self, reason: object = None) -> None:
-        """Close everything, discarding what was written but not closed."""
+        """Close everything, discarding what was written but not closed, and end what only reads."""
         if self._session.is_lost:
             return
         self._session.is_lost = True
@@ -139,6 +139,7 @@ class SftpProtocol(FileTransferServer):
         listings, self.openDirs = self.openDirs, {}
         for listing in listings.values():
             listing.close()
+        self.client.give_up()
 
     def _next(self) -> bool:
         """Start the next request; return whether there was one."""
@@ -224,7 +225,7 @@ class SftpProtocol(FileTransferServer):
         if listing is None:
             self._ebStatus(Failure(KeyError()), request_id)
             return
-        self._answer(self.client.run("readdir", listing.more()), self._cbEntries, request_id)
+        self._answer(self.client.run("readdir", listing.more(), reads_only=True), self._cbEntries, request_id)
 
     def packet_EXTENDED(self, data: bytes) -> None:
         """OpenSSH's extensions."""

@@ -76,12 +76,15 @@ class Session:
         """Open a directory for listing."""
         if self.listing_count >= MAX_LISTINGS:
             raise SftpFault(FAILURE, f"a session lists at most {MAX_LISTINGS} directories at once")
-        path = parse_path(raw)
-        children = await self.tree.list(path)
-        load = self.door.load
-        if load.listed and load.listed + len(children) > MOST_LISTED:
-            raise SftpFault(FAILURE, "too many large directories are being listed; try again later")
-        self.listing_count += 1
+        path, load = parse_path(raw), self.door.load
+        self.listing_count += 1  # Before anything is waited for: other requests come meanwhile.
+        try:
+            children = await self.tree.list(path)
+            if load.listed and load.listed + len(children) > MOST_LISTED:
+                raise SftpFault(FAILURE, "too many large directories are being listed; try again later")
+        except BaseException:
+            self.listing_count -= 1
+            raise
         load.listed += len(children)
         named = (entry for entry in children.items() if can_be_named(entry[0]))
         return Listing(self, path, len(children), named)

@@ -1,0 +1,99 @@
+"""The requests of a session that are under way: how many directories are listed, and what ends with the connection."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from attrs import define, field
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.python.failure import Failure
+
+from grid.runtime import Tasks
+from grid.sftp.calls import SessionCalls
+from grid.sftp.door import MAX_LISTINGS, Load
+from grid.sftp.faults import SftpFault
+from grid.sftp.handles import READ, WRITE
+from grid.sftp.session import Session
+from tests.support.virtual_time import VirtualRuntime
+
+
+@define
+class SlowTree:
+    """A tree that answers nothing until the test says so. asked: what it was asked for; cancelled: what was given up."""
+
+    asked: list[tuple[str, Deferred[Any]]] = field(factory=list)
+    cancelled: list[str] = field(factory=list)
+
+    async def list(self, path: object) -> Any:
+        return await self._answer("list")
+
+    async def find(self, path: object) -> Any:
+        return await self._answer("find")
+
+    async def look(self, path: object) -> Any:
+        return await self._answer("look")
+
+    async def make_directory(self, path: object, describe: object) -> Any:
+        return await self._answer("make_directory")
+
+    async def _answer(self, what: str) -> Any:
+        answer: Deferred[Any] = Deferred()
+        self.asked.append((what, answer))
+        try:
+            return await answer
+        except CancelledError:
+            self.cancelled.append(what)
+            raise
+
+
+class Scene:
+    """A session over a slow tree, and the outcomes of its calls, in the order of their ends."""
+
+    def __init__(self) -> None:
+        self.tree = SlowTree()
+        self.statuses: list[int] = []
+        traffic = SimpleNamespace(ended=lambda method, route, status, *rest: self.statuses.append(status))
+        services = SimpleNamespace(sftp_traffic=traffic, store=SimpleNamespace(runtime=VirtualRuntime()))
+        self.door = SimpleNamespace(services=services, directories=None, load=Load(), tasks=Tasks())
+        self.session = Session(cast(Any, self.door), cast(Any, SimpleNamespace(root=None)))
+        self.session.tree = cast(Any, self.tree)
+        self.calls = SessionCalls(self.session)
+        self.outcomes: list[object] = []
+
+    def note(self, asked: Deferred[Any]) -> None:
+        asked.addBoth(lambda outcome: self.outcomes.append(outcome.type if isinstance(outcome, Failure) else outcome))
+
+
+def test_directories_when_many_are_opened_before_the_first_answer_are_as_few_as_after_it() -> None:
+    scene = Scene()
+    for _ in range(128):
+        scene.note(scene.calls.openDirectory(b"/d"))
+    assert len(scene.tree.asked) == MAX_LISTINGS
+    assert scene.outcomes == [SftpFault] * (128 - MAX_LISTINGS)
+    scene.outcomes.clear()
+    for number, (_, answer) in enumerate(scene.tree.asked):
+        answer.callback({}) if number else answer.errback(SftpFault(4, "gone"))
+    first, *listings = cast(Any, scene.outcomes)
+    assert first is SftpFault and len(listings) == scene.session.listing_count == MAX_LISTINGS - 1
+    for listing in listings:
+        listing.close()
+    assert scene.session.listing_count == 0 and scene.door.load.listed == 0
+
+
+def test_requests_when_the_connection_is_lost_end_unless_they_change_something() -> None:
+    scene = Scene()
+    scene.note(scene.calls.getAttrs(b"/a", True))
+    scene.note(scene.calls.openDirectory(b"/b"))
+    scene.note(scene.calls.openFile(b"/c", READ, {}))
+    scene.note(scene.calls.openFile(b"/d", WRITE, {}))
+    scene.note(scene.calls.makeDirectory(b"/e", {}))
+    assert scene.door.tasks.count == scene.door.load.requests == 5
+    scene.session.is_lost = True
+    scene.calls.give_up()
+    assert sorted(scene.tree.cancelled) == ["find", "find", "list", "look"]
+    assert scene.outcomes == [CancelledError] * 4 and scene.statuses == [400] * 4
+    assert (scene.door.tasks.count, scene.door.load.requests, scene.door.load.handles) == (1, 1, 0)
+    assert scene.session.listing_count == scene.session.open_count == 0
+    scene.tree.asked[-1][1].callback(None)
+    assert scene.outcomes[4:] == [None] and scene.door.tasks.count == 0
