@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import time
+from functools import partial
 from pathlib import Path
 from random import Random
+from weakref import ref
 
-from grid.node.process_limits import BUSY_S, LOOK_S, MemoryReturn
+from grid.node.process_limits import BUSY_S, LOOK_S, MOST_BUSY_LOOKS, MemoryReturn, collect_garbage
 from perf.processes.clients import GridGateway
 from perf.processes.process_grid import ClientSettings, ProcessGrid
 from perf.sampling.usage import peak_resident, resident
@@ -22,25 +25,49 @@ UPLOAD_SIZE = 300_000
 PATIENCE_S = 30
 
 
-def test_memory_is_returned_only_after_work_and_not_after_the_end() -> None:
+def test_memory_is_returned_after_work_and_collected_at_rest_and_neither_after_the_end() -> None:
     clock = VirtualRuntime().clock
-    used, returned = [1.0], [0]
+    used = [1.0]
+    done: list[str] = []
 
-    def give_back() -> None:
-        returned[0] += 1
+    def do(what: str) -> None:
+        done.append(what)
         used[0] += BUSY_S / 2  # Its own work does not count.
 
-    memory = MemoryReturn(clock, give_back, lambda: used[0])
-    clock.task_clock.advance(LOOK_S)
-    assert returned == [0]
-    used[0] += BUSY_S
-    for _ in range(5):
-        clock.task_clock.advance(LOOK_S)
-    assert returned == [1]
+    def look(looks: int) -> list[str]:
+        done.clear()
+        for _ in range(looks):
+            clock.task_clock.advance(LOOK_S)
+        return done
+
+    memory = MemoryReturn(clock, partial(do, "return"), lambda: used[0], partial(do, "collect"))
+    assert look(2) == []
+    used[0] += 2 * BUSY_S
+    assert look(1) == ["return"]
+    assert look(5) == ["collect", "return"], "it rests"
+    for number in range(MOST_BUSY_LOOKS + 1):
+        used[0] += 2 * BUSY_S
+        assert look(1) == (["return"] if number < MOST_BUSY_LOOKS else ["collect", "return"])
+    assert look(2) == ["collect", "return"], "what came after that is garbage too"
     memory.close()
-    used[0] += BUSY_S
-    clock.task_clock.advance(3 * LOOK_S)
-    assert returned == [1]
+    used[0] += 2 * BUSY_S
+    assert look(3) == []
+
+
+def test_garbage_is_left_alone_while_collection_is_off() -> None:
+    class Ring:
+        def __init__(self) -> None:
+            self.itself = self
+
+    ring = ref(Ring())
+    gc.disable()
+    try:
+        collect_garbage()
+        assert ring() is not None
+    finally:
+        gc.enable()
+    collect_garbage()
+    assert ring() is None
 
 
 def test_gateway_after_floods_of_uploads_and_of_reads_that_nobody_takes_is_small_again(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from grid.limits import (
 )
 from grid.ports import Timer
 from grid.wire.connections.connection_limit import ConnectionLimit, Permit
+from grid.wire.connections.sockets import forget_unsent
 from grid.wire.http.format.messages import ChunkedDecoder
 
 _MOST_DIGITS = 19
@@ -226,6 +227,7 @@ class GatewayChannel(FramedChannel):
             self._farewell.cancel()
         self.permit.release()
         super().connectionLost(reason)
+        forget_unsent(self.transport)
         self.factory.lost(self)
 
     def hang_up(self) -> None:

@@ -1,4 +1,4 @@
-"""Sockets: what the peer has acknowledged, the shortest round trip, wake-up thresholds (SO_RCVLOWAT), and sizes of TLS chunks."""
+"""Sockets: what the peer has acknowledged, the shortest round trip, wake-up thresholds (SO_RCVLOWAT), sizes of TLS chunks, unsent data."""
 
 from __future__ import annotations
 
@@ -73,3 +73,12 @@ def chunk_size(crowd: int) -> int:
 def largest_chunk() -> int:
     """Bytes at once when there are few connections, as in a client."""
     return LARGEST_CHUNK
+
+
+def forget_unsent(transport: Any) -> None:
+    """Drop what a lost connection has not sent. Twisted keeps it as long as anything refers to the connection."""
+    plain = getattr(transport, "transport", None) or transport  # Below TLS.
+    for name in ("dataBuffer", "_tempDataBuffer"):
+        unsent = getattr(plain, name, None)
+        if unsent:
+            setattr(plain, name, type(unsent)())
