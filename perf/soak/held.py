@@ -8,6 +8,9 @@ from attrs import field, frozen
 
 from perf.sampling.growth import Allowance, fit
 
+COLD = Allowance(amount=64 * 2**20, part=0.5)
+"""How much more than before it was ever used a process may have resident at the end, at rest: code, caches and connections."""
+
 MOST_RESIDENT = 200 * 2**20
 """The most resident bytes that a storage node may ever have, whatever clients do (decision 0130)."""
 
@@ -55,6 +58,7 @@ class Holdings:
     def defects(self) -> list[str]:
         """Resources that grew or did not return to their level, and storage nodes that held too much."""
         wrong = []
+        end = max((samples[-1][0] for samples in self._samples.values()), default=0.0)
         for (process, kind), samples in self._samples.items():
             values = [value for _, value in samples]
             growth = fit([at for at, _ in samples], values)
@@ -64,6 +68,8 @@ class Holdings:
                 wrong.append(f"grows: {process.name} {kind}: {growth.early:.0f} -> {growth.late:.0f}")
             if kind == "descriptors" and values[-1] - values[0] > self.allowed[kind].of(values[0]):
                 wrong.append(f"keeps descriptors: {process.name}: {values[0]:.0f} -> {values[-1]:.0f}")
+            if kind == "rss" and samples[-1][0] == end and values[-1] - values[0] > COLD.of(values[0]):
+                wrong.append(f"keeps memory: {process.name}: {_shown(kind, values[0])} -> {_shown(kind, values[-1])}")
         wrong += [
             f"holds too much: {process.name} had {_shown('rss', peak)} resident"
             for process, peak in self._peaks.items()

@@ -25,6 +25,7 @@ from attrs import field, frozen
 from grid.caps import ChkCap, parse_cap
 from grid.codec import base32
 from grid.runtime import KEPT_MEMORY
+from grid.wire.http.client.connection import IDLE_S, TICK_S
 from grid.wire.http.client.pool import CONNECTIONS_PER_SERVER
 from perf.processes.clients import GridGateway
 from perf.processes.node_directory import Kind, NodeSettings, Transport, make_node, start_node
@@ -46,6 +47,9 @@ CLIENTS: tuple[Transport, ...] = ("foolscap", "http", "auto")
 
 NOT_SHOWN = frozenset(("cap", "key", "allowed", "version", "layer", "to"))
 """Omitted from an operation's record: secrets, and what the seed reproduces."""
+
+SETTLE_S = IDLE_S + 2 * TICK_S
+"""Seconds after which every connection that was idle all the time is closed."""
 
 SAMPLE_S = 5.0
 ALLOWED = {
@@ -74,7 +78,7 @@ class SoakSettings:
     largest: int = LARGEST
     kept_bytes: int = 200_000_000
     hostile: int = 0
-    settle_s: float = 40.0
+    settle_s: float = SETTLE_S
 
 
 WRONG = ("failed operation", "wrong bytes", "lost write")

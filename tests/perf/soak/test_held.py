@@ -37,6 +37,16 @@ def test_storage_node_that_ever_holds_more_than_it_may_is_a_defect() -> None:
     assert holdings(CLIENT, [MIB], "rss", MOST_RESIDENT + 1).defects() == []
 
 
+def test_memory_that_a_process_at_rest_keeps_is_a_defect() -> None:
+    kept = [70.0 * MIB, *[180.0 * MIB] * 30]
+    held = holdings(CLIENT, [*kept, 169.0 * MIB], "rss")
+    assert held.defects() == []
+    held = holdings(CLIENT, [*kept, 171.0 * MIB], "rss")
+    assert held.defects() == ["keeps memory: client: 70 MiB -> 171 MiB"]
+    held.note(NODE, 100.0, {"rss": MIB}, 0)
+    assert held.defects() == [], "it ended under load"
+
+
 def test_processes_that_were_started_again_have_no_line() -> None:
     held = holdings(NODE, [60.0 * MIB] * 3, "rss", 90 * MIB)
     assert held.lines() == ["storage0 rss: 60 MiB first, 60 MiB last, 90 MiB at most"]
