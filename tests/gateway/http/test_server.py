@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from twisted.internet.defer import CancelledError, Deferred
@@ -196,33 +196,6 @@ async def test_answer_when_streamed_comes_whole_and_waits_for_a_slow_reader(tmp_
         reply = await wire.reply()
         assert len(reply.body) == 64 * 2**20
         assert reply.is_whole
-
-
-async def test_answer_that_nobody_took_is_gone_with_its_connection(tmp_path: Path) -> None:
-    """The connection itself may stay until garbage is collected, since its parts refer to each other."""
-
-    async def write(sink: Sink) -> None:
-        while True:
-            await sink.write(bytes(2**20))
-
-    async def stream(exchange: Exchange) -> AnyAnswer:
-        return StreamedAnswer(200, "text/plain", None, (), write)
-
-    def unsent(connection: Any) -> int:
-        return len(connection.dataBuffer) + sum(map(len, connection._tempDataBuffer))
-
-    async with running_gateway(tmp_path, {"stream": stream}) as rig:
-        wire = await rig.connect()
-        wire.transport.pauseProducing()  # type: ignore[union-attr]
-        wire.send(f"GET /stream HTTP/1.1\r\nHost: {rig.host}\r\n\r\n".encode())
-        while not (rig.factory.connections and unsent(next(iter(rig.factory.connections)).transport)):
-            await _sleep(0.01)
-        (channel,) = rig.factory.connections
-        connection = channel.transport
-        wire.transport.abortConnection()  # type: ignore[union-attr]
-        while rig.factory.connections:
-            await _sleep(0.01)
-        assert unsent(connection) == 0
 
 
 async def test_answer_when_it_fails_before_its_first_byte_is_the_error(tmp_path: Path) -> None:
