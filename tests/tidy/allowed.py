@@ -51,7 +51,6 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("module too short", "src/grid/codec/netstring.py"): "a format, which three others are made of",
     ("module too short", "src/grid/crypto/buffer.py"): "the type of bytes, under all of crypto and codec",
     ("module too short", "src/grid/crypto/ed25519.py"): "one of the three signature and cipher schemes",
-    ("module too short", "src/grid/engine/latency.py"): "the one model of a server's speed",
     ("module too short", "src/grid/mutable/create.py"): "one operation, as put and get are for immutable files",
     ("module too short", "src/grid/mutable/share/requests.py"): "a table of the kinds of requests",
     (
