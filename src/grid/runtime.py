@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
+import sys
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
@@ -236,6 +238,23 @@ def return_freed_memory() -> None:
         library.mallinfo2.restype = _AllocatorState
         if library.mallinfo2().fordblks >= EXCESS_MEMORY:
             library.malloc_trim(0)
+
+
+_PR_SET_DUMPABLE = 4
+"""The option's number in Linux's prctl."""
+
+
+def forbid_core_dumps() -> None:
+    """Prevent core dumps of this process, whether to a file or to a program that collects them.
+
+    The resource limit alone does not apply where crashes are piped to such a program. From then on, other processes of
+    the same user cannot attach to this one; root still can.
+    """
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 class _PlainCalls:

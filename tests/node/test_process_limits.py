@@ -66,7 +66,7 @@ def test_descriptors_in_use_are_counted() -> None:
 
 _PROGRAM = """
 import ctypes, resource
-from grid.node.process_limits import forbid_core_dumps
+from grid.runtime import forbid_core_dumps
 PR_GET_DUMPABLE = 3
 prctl = ctypes.CDLL(None).prctl
 before = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0)
@@ -78,6 +78,20 @@ print(before, prctl(PR_GET_DUMPABLE, 0, 0, 0, 0), *resource.getrlimit(resource.R
 def test_process_when_told_so_cannot_be_dumped() -> None:
     done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "0", "0", "0"]
+
+
+_COMMAND = """
+import ctypes
+from grid.cli.terminal.runner import run_task
+async def task(reactor):
+    return ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)
+print(run_task(task))
+"""
+
+
+def test_command_of_any_kind_when_it_runs_cannot_be_dumped() -> None:
+    done = subprocess.run([sys.executable, "-c", _COMMAND], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0"]
 
 
 @pytest.mark.parametrize("command", ["introducer", "run", "gateway"])

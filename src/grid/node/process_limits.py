@@ -1,4 +1,4 @@
-"""Limits and memory of a node's process: open files and connections, no core dumps, and the return of freed memory.
+"""Limits and memory of a node's process: open files and connections, and the return of freed memory.
 
 A storage node returns freed memory whenever it has released enough of its budgets (grid.wire.budget.server_memory). A
 gateway has no single place where memory is released, so it goes by the processor time used.
@@ -6,13 +6,10 @@ gateway has no single place where memory is released, so it goes by the processo
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import resource
-import sys
 from collections.abc import Callable
-from contextlib import suppress
 from time import process_time
 
 from attrs import frozen
@@ -95,23 +92,6 @@ def raise_descriptor_limit() -> int:
         # Some systems refuse what their hard limit seems to allow; the node runs with what it has.
         return soft
     return wanted
-
-
-_PR_SET_DUMPABLE = 4
-"""The option's number in Linux's prctl."""
-
-
-def forbid_core_dumps() -> None:
-    """Prevent core dumps of this process, whether to a file or to a program that collects them.
-
-    The resource limit alone does not apply where crashes are piped to such a program. From then on, other processes of
-    the same user cannot attach to this one; root still can.
-    """
-    with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if sys.platform == "linux":
-        with suppress(OSError, AttributeError):
-            ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def collect_garbage() -> None:

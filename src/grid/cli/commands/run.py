@@ -35,7 +35,7 @@ def run(
     from grid.cli.terminal.runner import InterruptedBySignal, run_task
     from grid.node.directory import open_directory
     from grid.node.log import NodeLog
-    from grid.node.process_limits import forbid_core_dumps, raise_descriptor_limit
+    from grid.node.process_limits import raise_descriptor_limit
     from grid.node.running import claim
     from grid.node.services import run_node
     from grid.runtime import make_runtime
@@ -49,7 +49,6 @@ def run(
             _watch_stdin(reactor)
         await run_node(node, make_runtime(reactor), reactor, log.say)
 
-    forbid_core_dumps()
     raise_descriptor_limit()
     with claim(node.path):
         try:
@@ -100,7 +99,7 @@ def gateway(
     from grid.errors import ConfigError
     from grid.node.directory import NodeKind, open_directory
     from grid.node.log import NodeLog
-    from grid.node.process_limits import forbid_core_dumps, raise_descriptor_limit
+    from grid.node.process_limits import raise_descriptor_limit
     from grid.node.running import claim
     from grid.node.services import run_node
     from grid.node.web_address import DEFAULT_PORT, PortInUseError
@@ -123,7 +122,6 @@ def gateway(
             _watch_stdin(reactor)
         await run_node(node, make_runtime(reactor), reactor, say)
 
-    forbid_core_dumps()
     raise_descriptor_limit()
     with claim(node.path):
         try:

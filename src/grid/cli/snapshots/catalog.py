@@ -62,11 +62,11 @@ class Catalog:
         raise self._no_snapshot(name)
 
     def choose(self, text: str) -> Snapshot:
-        """The snapshot of this name, the newest whose name starts with it, or the newest for `latest`;
+        """The snapshot of this name, the newest whose name starts with it, or, for `latest`, the last one made;
         NoSuchChildError.
         """
-        if text == "latest":
-            found = self.snapshots
+        if text == "latest":  # A clock that was ahead may have given an older one the newest name.
+            found = [snapshot for snapshot in self.snapshots if snapshot.cap == self.latest] or self.snapshots
         else:
             found = [snapshot for snapshot in self.snapshots if text and snapshot.name.startswith(text)]
         if found:

@@ -19,7 +19,7 @@ from twisted.logger import ILogObserver, globalLogBeginner, textFileLogObserver
 from twisted.python.failure import Failure
 
 from grid.errors import CancelledError
-from grid.runtime import use_monotonic_time
+from grid.runtime import forbid_core_dumps, use_monotonic_time
 
 T = TypeVar("T")
 
@@ -46,6 +46,7 @@ def run_task(
     from twisted.internet import reactor as global_reactor
 
     reactor: Any = global_reactor
+    forbid_core_dumps()
     use_monotonic_time(reactor)
     _begin_logging(observer)
     outcome: list[Any] = []
