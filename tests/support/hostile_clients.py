@@ -8,6 +8,7 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -125,7 +126,12 @@ def _wrapped(plain: socket.socket, start: bytes, context: ssl.SSLContext) -> ssl
 
 
 class Flood:
-    """Connections without end, each of them silent, until it is closed."""
+    """Some hundred connections a second without end, each of them silent, until it is closed.
+
+    An unbounded rate would measure how the machine shares its processors between the flood, the server and the honest client.
+    """
+
+    _PAUSE_S = 0.002
 
     def __init__(self, opened: Open, kept: int) -> None:
         """kept: how many of the last ones stay open on this side."""
@@ -151,3 +157,4 @@ class Flood:
                 self.count += 1
             if len(self._held) > self._kept:
                 self._held.pop(0).close()
+            time.sleep(self._PAUSE_S)
