@@ -19,7 +19,7 @@ from attrs import define, field
 from grid.engine.latency import Latency
 from grid.ports import ServerId
 
-SHORT_PATIENCE_S = 0.1
+SHORT_PATIENCE_S = 0.08
 """How long to wait for a server in doubt."""
 
 SILENCE_FLOOR_S = 0.15
