@@ -12,9 +12,10 @@ from grid.errors import PeerError
 from grid.ports import StorageIndex
 from grid.storage.files.memory_disk import MemoryDisk
 from grid.storage.files.paths import PREFIXES, SHARES, index_name
-from grid.storage.upkeep.crawler import SLICE_S, Crawler, State, index_names
+from grid.storage.upkeep.crawler import SLICE_S, Crawler, State, index_names, load_state, save_state
 from grid.storage.upkeep.housekeeping import BucketCounter
 from tests.contract.storage_server import put
+from tests.support.crash_disk import CrashDisk
 from tests.support.faulty_disk import FaultyDisk
 from tests.support.storage import ServiceScene
 from tests.support.stored_shares import load, store
@@ -261,3 +262,11 @@ def test_count_of_shares_when_the_disk_does_not_show_a_directory_stays_as_it_was
     scene.advance(3600)
     assert crawler.state["last-complete-bucket-count"] == len(INDEXES)
     scene.run(crawler.stop())
+
+
+def test_state_when_saved_is_on_the_medium_whatever_a_loss_of_power_undoes() -> None:
+    disk = CrashDisk()
+    save_state(disk, "walk.json", {"cycle": 1})
+    assert load_state(disk.after_power_loss(None), "walk.json") == {"cycle": 1}
+    save_state(disk, "walk.json", {"cycle": 2})
+    assert all(load_state(disk.after_power_loss(seed), "walk.json") == {"cycle": 2} for seed in range(20))

@@ -48,7 +48,7 @@ class Disk(Protocol):
         """(name, whether it is a directory) of each entry, in any order. A link is not a directory. FileNotFoundError."""
 
     def sync_directory(self, path: str) -> None:
-        """Return when the directory's current names are durable."""
+        """Return when the directory's current names are durable. An empty path is the storage directory itself."""
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file, replacing any file of the new name. FileNotFoundError."""

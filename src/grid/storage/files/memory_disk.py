@@ -213,7 +213,7 @@ class MemoryDisk:
         return node
 
     def _directory(self, path: str) -> DirectoryNode:
-        node = self._node(path)
+        node = self._node(path) if path else self._root
         if not isinstance(node, DirectoryNode):
             raise _error(errno.ENOTDIR, path)
         return node

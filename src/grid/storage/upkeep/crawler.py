@@ -305,14 +305,19 @@ def _finite(text: str) -> float:
 
 
 def save_state(disk: Disk, path: str, state: dict[str, Any]) -> None:
-    """Replace the file. Failures are logged and ignored, because the file only saves work."""
+    """Replace the file, so that a loss of power leaves the old or the new state. Failures are logged and ignored.
+
+    Without it the crawl starts over, and expiry no longer knows what it has seen of the clock.
+    """
     temporary = f"{path}.tmp"
     try:
         handle = create_anew(disk, temporary)
         try:
             disk.write(handle, 0, [json.dumps(state).encode()])
+            disk.sync_file(handle)
         finally:
             disk.close_file(handle)
         disk.rename(temporary, path)
+        disk.sync_directory("")
     except OSError as error:
         log.warn("{path} could not be written: {reason}", path=path, reason=error.strerror)
