@@ -6,7 +6,11 @@ next; they never contain a capability, a secret or a key.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping, Sequence
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+"""What the operating system answers when a local disk has no room."""
 
 
 class GridError(Exception):

@@ -68,8 +68,16 @@ def seconds_in(value: object) -> float | None:
     return float(value)
 
 
+def in_calendar(seconds: float) -> float:
+    """The nearest time that can be written as a date: anyone who can change a link chooses what it says."""
+    return min(max(seconds, 0.0), _LAST_SECOND)
+
+
 _LATEST_S = 2.0**40
 """Seconds from 1970 beyond any calendar."""
+
+_LAST_SECOND = 253402300799.0
+"""Of the year 9999."""
 
 
 @define

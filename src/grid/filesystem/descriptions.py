@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from grid.caps import DirectoryCap, ImmutableFileCap, KnownCap
-from grid.directory.metadata import seconds_in
+from grid.directory.metadata import in_calendar, seconds_in
 from grid.directory.pack import Child
 from grid.errors import (
     AuthorityError,
@@ -25,9 +25,6 @@ from grid.errors import (
     NoSuchChildError,
 )
 from grid.filesystem.paths import shown
-
-_LATEST_S = 253402300799.0
-"""The last second of the calendar that Python has. Links may say anything."""
 
 
 class IsDirectoryError(ChildOfWrongTypeError):
@@ -92,7 +89,7 @@ def describe(path: str, child: Child, size: int | None, *, is_loop: bool = False
 
 def moment_of(info: Mapping[str, Any], name: str) -> datetime:
     """A time in a description, as a datetime."""
-    return datetime.fromtimestamp(min(max(info.get(name, 0.0), 0.0), _LATEST_S), UTC)
+    return datetime.fromtimestamp(in_calendar(info.get(name, 0.0)), UTC)
 
 
 def _times(metadata: Mapping[str, object]) -> dict[str, float]:

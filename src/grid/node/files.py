@@ -91,6 +91,24 @@ def expand_home(path: str | Path) -> Path:
         ) from None
 
 
+def state_directory() -> Path:
+    """Where commands keep what they remember between runs: `grid` below $XDG_STATE_HOME, or below ~/.local/state."""
+    given = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(given) if os.path.isabs(given) else Path.home() / ".local" / "state") / "grid"
+
+
+def make_private_file(path: Path, *, follow_links: bool = False) -> None:
+    """Create the file if it is missing, and take it from everybody but its owner; ConfigError if it is no file. OSError."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow_links else os.O_NOFOLLOW)
+    descriptor = os.open(path, flags, SECRET_MODE)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # The path may lead to a device, which must not be touched.
+            raise ConfigError(f"{path}: not a regular file")
+        os.fchmod(descriptor, SECRET_MODE)
+    finally:
+        os.close(descriptor)
+
+
 def make_private_directory(path: Path) -> None:
     """Create the directory with its parents; if it is new, its own mode is 0700."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,6 @@ Only one process at a time uses a journal.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import hashlib
 import os
@@ -19,8 +18,8 @@ from typing import Any
 
 from attrs import field, frozen
 
-from grid.errors import BusyError, ConfigError, GridError, NoSpaceError
-from grid.node.files import make_private_directory
+from grid.errors import DISK_FULL, BusyError, ConfigError, GridError, NoSpaceError
+from grid.node.files import make_private_directory, make_private_file, state_directory
 from grid.transfer.ends import EndError, Entry, KeptPart, KeptParts, NoParts
 
 STORED = "stored"
@@ -69,11 +68,9 @@ class Row:
 
 
 def journal_path(sources: Sequence[str], target: str) -> Path:
-    """The path of the journal for these ends, below $XDG_STATE_HOME; its name reveals none of them."""
-    given = os.environ.get("XDG_STATE_HOME", "")
-    base = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "state"
+    """The path of the journal for these ends; its name reveals none of them."""
     key = hashlib.sha256("\0".join([*sources, target]).encode("utf-8", "surrogateescape")).hexdigest()[:32]
-    return base / "grid" / "transfers" / f"{key}.sqlite"
+    return state_directory() / "transfers" / f"{key}.sqlite"
 
 
 class Journal:
@@ -96,14 +93,14 @@ class Journal:
             os.close(self._lock)
             raise BusyError("the same transfer is under way in another process") from None
         try:
-            _make_private(path)
+            make_private_file(path)
             self._rows = sqlite3.connect(path, isolation_level=None)
             self._rows.execute("PRAGMA journal_mode = WAL")
             # A kill leaves it intact; after a power failure, the last files may be sent again.
             self._rows.execute("PRAGMA synchronous = NORMAL")
             self._rows.execute("PRAGMA temp_store = FILE")
             self._rows.executescript(_LAYOUT + _TEMPORARY)
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, ConfigError) as error:
             os.close(self._lock)
             raise _not_opened(path, error) from None
 
@@ -244,23 +241,16 @@ class Journal:
             raise kind(f"{self._path}: the journal of the transfer cannot be used: {_what_helps(error)}") from None
 
 
-def _make_private(path: Path) -> None:
-    """Make the file if it is missing; nobody but its owner may read it. OSError."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
-    try:
-        os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)
-
-
 def _not_opened(path: Path, error: Exception) -> GridError:
+    if isinstance(error, ConfigError):
+        return error
     kind = NoSpaceError if _is_full(error) else ConfigError
     return kind(f"{path}: {_what_helps(error)}")
 
 
 def _is_full(error: Exception) -> bool:
     if isinstance(error, OSError):
-        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return error.errno in DISK_FULL
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
 
 

@@ -107,8 +107,9 @@ def forget(
 
     The --keep options add up. N counts only hours, days, weeks, months or years that have a snapshot, and may be
     `unlimited`. Snapshots of different machines or directories are counted separately. At least one of each stays, unless
-    you name it; so does a snapshot from the future, which some wrong clock made. `grid undo` brings removed ones back. Servers keep the contents, by default forever, and anyone with the
-    capability can read them; a server with expire.enabled deletes them after their leases expire.
+    you name it; so does a snapshot that a wrong clock dated in the future. `grid undo` brings removed ones back. Servers
+    keep the contents, by default forever, and anyone with the capability can read them; a server with expire.enabled
+    deletes them after their leases expire.
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.replacing import open_undo

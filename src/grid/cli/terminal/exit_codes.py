@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 from enum import IntEnum
 
 from grid.errors import (
+    DISK_FULL,
     AuthorityError,
     CancelledError,
     CapError,
@@ -38,9 +38,6 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
 def exit_code(error: BaseException) -> ExitCode:
     """The exit status for this error."""
     match error:
@@ -54,7 +51,7 @@ def exit_code(error: BaseException) -> ExitCode:
             return exit_code(error.cause)
         case GridError():
             return _of_grid_error(error)
-        case OSError() if error.errno in _FULL:
+        case OSError() if error.errno in DISK_FULL:
             return ExitCode.NO_SPACE
         case FileNotFoundError():
             return ExitCode.NOT_FOUND

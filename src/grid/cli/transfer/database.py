@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-import os
 import sqlite3
-import stat
 import time
 from collections.abc import Callable
 from hashlib import sha256
@@ -16,7 +14,8 @@ from attrs import define, field, frozen
 from grid.cli.transfer.tree import FileFacts
 from grid.codec.base32 import encode
 from grid.codec.netstring import pack_netstring
-from grid.errors import ConfigError
+from grid.errors import DISK_FULL, ConfigError
+from grid.node.files import make_private_file
 from grid.node.redaction import one_line
 
 VERSION = 2
@@ -63,7 +62,7 @@ _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 _NOT_WRITTEN = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
 
-_FULL_OR_READ_ONLY = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+_FULL_OR_READ_ONLY = (*DISK_FULL, errno.EROFS)
 
 _DIRHASH_TAG = b"allmydata_backupdb_dirhash_v1"
 
@@ -299,13 +298,7 @@ def needs_check(age_s: float, draw: float) -> bool:
 
 def _open(path: Path) -> sqlite3.Connection:
     """Open the database and create its tables; sqlite3.DatabaseError, ConfigError, OSError."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # The path may lead to a device, which must not be touched.
-            raise ConfigError(f"{path}: not a regular file")
-        os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)
+    make_private_file(path, follow_links=True)
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
         (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()

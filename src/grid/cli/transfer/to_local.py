@@ -36,7 +36,7 @@ from grid.cli.transfer.throttle import Throttle
 from grid.cli.transfer.to_remote import changed_at, size_of
 from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin
 from grid.directory.store import Store
-from grid.errors import GridError
+from grid.errors import DISK_FULL, GridError
 from grid.ports import Sink
 from grid.sinks import BytesSink
 from grid.transfer.jobs import Jobs
@@ -45,7 +45,7 @@ STORED = ChkCap | SliceCap | SequenceCap
 """Immutable files that must be fetched."""
 
 _CHUNK = 1024 * 1024
-_HOPELESS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+_HOPELESS = (*DISK_FULL, errno.EROFS)
 """Errors that stop every further file as well."""
 
 

@@ -22,7 +22,7 @@ from attrs import evolve, frozen
 from grid.cli.terminal.invocation import invocation
 from grid.cli.undo.changes import Change, ChangedLink, pack_change, parse_change
 from grid.errors import ConfigError, FormatError
-from grid.node.files import expand_home, make_private_directory, write_atomically
+from grid.node.files import expand_home, make_private_directory, state_directory, write_atomically
 
 MAX_CHANGES = 100
 """Changes kept."""
@@ -43,10 +43,8 @@ _NUMBER = re.compile(rb'\{"number": ([1-9][0-9]{0,15}), ')
 
 
 def journal_path() -> Path:
-    """The path of the journal: below $XDG_STATE_HOME, or ~/.local/state."""
-    given = os.environ.get("XDG_STATE_HOME", "")
-    base = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "state"
-    return base / "grid" / "undo"
+    """The path of the journal."""
+    return state_directory() / "undo"
 
 
 @frozen

@@ -17,14 +17,13 @@ import os
 import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from errno import EDQUOT, ENOSPC
 from pathlib import Path
 from threading import Lock
 
 from twisted.internet.defer import Deferred
 
 from grid.crypto.aes import KEY_SIZE, CtrCipher
-from grid.errors import GridError, NoSpaceError
+from grid.errors import DISK_FULL, GridError, NoSpaceError
 from grid.ports import Buffer, CpuPool
 from grid.runtime import Tasks
 
@@ -182,7 +181,7 @@ class UnnamedFile:
             try:
                 self._write_encrypted(pieces)
             except OSError as error:
-                if error.errno in (ENOSPC, EDQUOT):
+                if error.errno in DISK_FULL:
                     raise _full() from error
                 raise GridError(f"the upload cannot be spooled: {error.strerror}") from error
         if observe is not None:

@@ -6,6 +6,8 @@ import socket
 import struct
 from typing import Any
 
+from twisted.internet.abstract import FileDescriptor
+
 _BYTES_ACKED = struct.Struct("=Q")
 _BYTES_ACKED_AT = 120
 """Offset of tcpi_bytes_acked in Linux's struct tcp_info."""
@@ -78,7 +80,6 @@ def largest_chunk() -> int:
 def forget_unsent(transport: Any) -> None:
     """Drop what a lost connection has not sent. Twisted keeps it as long as anything refers to the connection."""
     plain = getattr(transport, "transport", None) or transport  # Below TLS.
-    for name in ("dataBuffer", "_tempDataBuffer"):
-        unsent = getattr(plain, name, None)
-        if unsent:
-            setattr(plain, name, type(unsent)())
+    if isinstance(plain, FileDescriptor):
+        plain.dataBuffer, plain.offset = b"", 0
+        plain._tempDataBuffer, plain._tempDataLen = [], 0
