@@ -152,12 +152,23 @@ class Alike:
             return sorted(made, key=json.dumps) if key in _UNORDERED or key == "sharemap" else made
         if isinstance(value, dict):
             inner = "sharemap" if key == "sharemap" else None
-            return {self.text(name): self.value(item, inner or name) for name, item in value.items()}
+            alike = {self.text(name): self.value(item, inner or name) for name, item in value.items()}
+            return _without_places(alike) if value.get("storage-index", "") not in {"", *self.known} else alike
         return value
 
     def _mutable(self, match: re.Match[str]) -> str:
         cap = urllib.parse.unquote(match[0])
         return cap if cap in self.known else f"<new {match[1]}>"
+
+
+def _without_places(value: Any) -> Any:
+    """How many servers have each share, and not which: that follows from a storage index, and each side has its own."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: {share: len(servers) for share, servers in item.items()} if name == "sharemap" else _without_places(item)
+        for name, item in value.items()
+    }
 
 
 def fields(exchange: Exchange, reply: Reply, alike: Alike) -> dict[str, Any]:

@@ -5,19 +5,28 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 
-import psutil
 import pytest
 
 from perf.sampling.sampler import Sampler, stalls, thinned
 
-WORK = "import time\nheld = bytearray(30_000_000)\nwhile time.process_time() < 0.3: pass"
+WORK = """
+import time
+held = bytearray(30_000_000)
+while time.process_time() < 0.3: pass
+print(flush=True)
+input()
+"""
 
 
 def test_command_that_is_started_meanwhile_counts_as_the_clients() -> None:
     with Sampler({"client": [], "server0": [os.getpid()]}, interval_s=0.01) as sampler:
-        subprocess.run([sys.executable, "-c", WORK], check=True)
+        command = subprocess.Popen(
+            [sys.executable, "-c", WORK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert command.stdout is not None
+        command.stdout.readline()  # It lives until the sampler's last look: how often that looks before is the machine's.
+    command.communicate("\n")
     spent, series = sampler.watched.spent, sampler.watched.series
     assert spent["client"].cpu_s >= 0.2
     assert spent["client"].resident > 30_000_000
@@ -51,15 +60,13 @@ def test_points_when_there_are_too_many_keep_the_first_and_the_last(count: int, 
 
 
 def test_what_a_server_starts_counts_as_the_servers() -> None:
-    starts = f"import subprocess, sys; input(); subprocess.run([sys.executable, '-c', {WORK!r}]); input()"
-    server = subprocess.Popen([sys.executable, "-c", starts], stdin=subprocess.PIPE, text=True)
-    assert server.stdin is not None
+    starts = f"import subprocess, sys; input(); subprocess.run([sys.executable, '-c', {WORK!r}])"
+    server = subprocess.Popen([sys.executable, "-c", starts], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert server.stdin is not None and server.stdout is not None
     with Sampler({"client": [], "server0": [server.pid]}, interval_s=0.01) as sampler:
         server.stdin.write("\n")
         server.stdin.flush()
-        while not psutil.Process(server.pid).children():
-            time.sleep(0.01)
-        psutil.wait_procs(psutil.Process(server.pid).children())
+        server.stdout.readline()
     server.communicate("\n")
 
     assert sampler.watched.spent["client"].cpu_s < 0.1, "the watching itself at most"
