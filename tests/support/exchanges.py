@@ -153,7 +153,7 @@ class Alike:
         if isinstance(value, dict):
             inner = "sharemap" if key == "sharemap" else None
             alike = {self.text(name): self.value(item, inner or name) for name, item in value.items()}
-            return _without_places(alike) if value.get("storage-index", "") not in {"", *self.known} else alike
+            return alike if value.get("storage-index") in ("", *self.known) else _without_places(alike)
         return value
 
     def _mutable(self, match: re.Match[str]) -> str:
@@ -161,14 +161,13 @@ class Alike:
         return cap if cap in self.known else f"<new {match[1]}>"
 
 
-def _without_places(value: Any) -> Any:
+def _without_places(check: dict[str, Any]) -> dict[str, Any]:
     """How many servers have each share, and not which: that follows from a storage index, and each side has its own."""
-    if not isinstance(value, dict):
-        return value
-    return {
-        name: {share: len(servers) for share, servers in item.items()} if name == "sharemap" else _without_places(item)
-        for name, item in value.items()
-    }
+    results = check.get("results")
+    if not isinstance(results, dict) or "sharemap" not in results:
+        return check
+    counts = {share: len(servers) for share, servers in results["sharemap"].items()}
+    return {**check, "results": {**results, "sharemap": counts}}
 
 
 def fields(exchange: Exchange, reply: Reply, alike: Alike) -> dict[str, Any]:
