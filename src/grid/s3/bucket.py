@@ -10,6 +10,7 @@ Cost: finding: a read of each directory on the path. Linking: the same except fo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 from attrs import define, field
 
@@ -19,6 +20,7 @@ from grid.directory.gathering import Directories
 from grid.directory.node import Look
 from grid.directory.pack import Child
 from grid.s3.faults import S3Fault
+from grid.s3.lifetimes import BucketLink
 from grid.s3.names import KeyPath, path_of
 from grid.s3.object_info import StoredObject, object_of
 
@@ -32,11 +34,15 @@ class _Outcome:
 
 @define(eq=False)
 class Bucket:
-    """One bucket, with the permissions of its directory's capability."""
+    """One bucket, with the permissions of its directory's capability.
+
+    bucket_link: of a bucket that can be deleted over S3; None for one that belongs to the access key itself.
+    """
 
     name: str
     root: DirectoryCap = field(repr=False)
     directories: Directories
+    bucket_link: BucketLink | None = None
 
     async def find(self, key: str) -> StoredObject | None:
         """The object of this key, or None. Raises the errors of a listing."""
@@ -52,9 +58,15 @@ class Bucket:
     ) -> StoredObject | None:
         """Link the key to a file, durably, and return the object that was there.
 
-        describe: computes the link's metadata from the current object; it may raise to refuse the change.
+        describe: computes the link's metadata from the current object; it may raise to refuse the change. NoSuchBucket if
+        the bucket was deleted meanwhile.
         """
-        path = path_of(key)
+        async with nullcontext() if self.bucket_link is None else self.bucket_link.kept():
+            return await self._link(path_of(key), target, describe)
+
+    async def _link(
+        self, path: KeyPath, target: KnownCap, describe: Callable[[StoredObject | None], dict[str, object]]
+    ) -> StoredObject | None:
         parent = await self._make(path.directories)
         outcome = _Outcome()
 

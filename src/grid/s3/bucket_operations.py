@@ -106,24 +106,24 @@ async def create_bucket(call: Call) -> AnyAnswer:
 
 async def delete_bucket(call: Call) -> AnyAnswer:
     """Delete an empty bucket that the access key could have created."""
-    account, name, door = call.account, call.bucket_name, call.door
     bucket = await call.bucket()
-    home = account.home
-    if name in account.buckets or home is None or home.authority != "write":
+    link = bucket.bucket_link
+    if link is None or link.home.authority != "write":
         raise S3Fault("AccessDenied", "This access key may not remove that bucket.")
-    while True:
-        page = await door.lister.page(bucket.root, Query(most=1))
-        if page.entries:
-            raise S3Fault("BucketNotEmpty")
-        if page.next is None:
-            break
-        raise S3Fault("BucketNotEmpty", "The bucket has too many empty directories to search.")
-
-    def decide(look: Look, retrying: bool) -> Sequence[SetChild | RemoveChild]:
-        return (RemoveChild(name, must_exist=False, only=bucket.root),)
-
-    await door.directories.change(home, decide)
+    await _require_empty(call, bucket)
+    async with link.lifetime.alone():
+        await _require_empty(call, bucket)
+        await link.remove()
     return Answer(204, "")
+
+
+async def _require_empty(call: Call, bucket: Bucket) -> None:
+    """Raise BucketNotEmpty if the bucket has an object, or too many directories to search."""
+    page = await call.door.lister.page(bucket.root, Query(most=1))
+    if page.entries:
+        raise S3Fault("BucketNotEmpty")
+    if page.next is not None:
+        raise S3Fault("BucketNotEmpty", "The bucket has too many empty directories to search.")
 
 
 @frozen

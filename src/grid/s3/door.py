@@ -14,6 +14,7 @@ from grid.s3.accounts import Account, is_bucket_name
 from grid.s3.authentication import Claim
 from grid.s3.bucket import Bucket
 from grid.s3.faults import S3Fault
+from grid.s3.lifetimes import BucketLink, Lifetimes
 from grid.s3.listing import Lister
 from grid.s3.names import beside_of
 from grid.s3.signature import RequestHead
@@ -30,6 +31,7 @@ class Door:
     domain: str = ""
     directories: Directories = field(init=False)
     lister: Lister = field(init=False)
+    lifetimes: Lifetimes = field(factory=Lifetimes)
 
     def __attrs_post_init__(self) -> None:
         self.directories = Directories(self.services.store, beside_of)
@@ -41,14 +43,15 @@ class Door:
 
     async def bucket(self, account: Account, name: str) -> Bucket:
         """A bucket of an account; NoSuchBucket."""
-        cap = account.buckets.get(name)
-        if cap is None and account.home is not None and is_bucket_name(name):
-            child = (await self.directories.read(account.home)).get(name)
-            if child is not None and isinstance(child.target, DirectoryCap):
-                cap = child.target
-        if cap is None:
-            raise S3Fault("NoSuchBucket")
-        return Bucket(name, cap, self.directories)
+        cap, home = account.buckets.get(name), account.home
+        if cap is not None:
+            return Bucket(name, cap, self.directories)
+        if home is not None and is_bucket_name(name):
+            child = (await self.directories.read(home)).get(name)
+            if child is not None and isinstance(root := child.target, DirectoryCap):
+                link = BucketLink(name, root, home, self.directories, self.lifetimes.of(root))
+                return Bucket(name, root, self.directories, link)
+        raise S3Fault("NoSuchBucket")
 
 
 @define(kw_only=True, eq=False)
