@@ -42,6 +42,7 @@ POST = {
     "uri": Question(more="name=l&uri=URI:LIT:krugkidfnzsa"),
     "unlink": Question(more="name=l"),
     "delete": Question(more="name=gone$number"),
+    "undo": Question(404, "change=0"),
     "rename": Question(more="from_name=m&to_name=n"),
     "relink": Question(more="from_name=n&to_name=o"),
     "set_children": Question(body=CHILDREN),

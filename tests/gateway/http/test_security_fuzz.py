@@ -110,6 +110,7 @@ VALUES = st.one_of(
             "mkdir-immutable",
             "set_children",
             "unlink",
+            "undo",
             "rename",
             "relink",
             "check",

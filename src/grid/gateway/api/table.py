@@ -67,6 +67,7 @@ POST_OBJECT = (
     Action("uri", "Link a capability (name=, uri=)", (HTML,), _LINKED),
     Action("unlink", "Unlink a child (name=)", (HTML,), _LINKED),
     Action("delete", "The same", (HTML,), _LINKED),
+    Action("undo", "Revert a recent change of the directory (change=)", (HTML,), _LINKED),
     Action("rename", "Rename a child (from_name=, to_name=)", (HTML,), _LINKED),
     Action("relink", "Move a child, also to another directory (to_dir=)", (HTML,), _LINKED),
     Action("set_children", "Link the children listed in the body", (HTML,), _MADE),
@@ -182,6 +183,7 @@ PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "from_name": ("The child's name now.", _STRING),
     "to_name": ("The child's name afterwards.", _STRING),
     "to_dir": ("The directory that the child goes to.", _STRING),
+    "change": ("The number of a change, as the directory's page names it.", {"type": "integer", "minimum": 0}),
     "verify": ("Whether every byte is read and verified.", _BOOLEAN),
     "repair": ("Whether missing shares are recreated.", _BOOLEAN),
     "add-lease": ("Whether leases are renewed.", _BOOLEAN),
@@ -194,7 +196,7 @@ PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
 
 _NEW = ("format", "mutable", "private-key", "unique")
 _CHECK = ("verify", "repair", "add-lease", "output", "ophandle")
-_POST = ("name", "from_name", "to_name", "to_dir", "uri", "replace", "ask", "when_done", *_NEW, *_CHECK)
+_POST = ("name", "from_name", "to_name", "to_dir", "uri", "replace", "ask", "change", "when_done", *_NEW, *_CHECK)
 
 
 def _object(path: str, what: str, *, is_child: bool) -> list[Endpoint]:

@@ -35,7 +35,7 @@ async function send(form) {
 function finish(form, fields, page, neighbor) {
   const dialog = form.closest("dialog");
   form.reset();
-  const details = form.closest("details");
+  const details = form.closest(".actions details");
   if (details) details.open = false;
   showListing(page);
   if (dialog) {

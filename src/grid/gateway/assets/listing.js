@@ -1,7 +1,8 @@
-// Reloads the list of a directory in place.
+// Reloads the list of a directory in place, and the changes that can be undone.
 import { fetchPage } from "./dom.js";
 import { watchDialogs } from "./dialog.js";
 import { showFilter } from "./filter.js";
+import { watchForms } from "./forms.js";
 
 // page: contains the new list; fetched if not given.
 export async function showListing(page) {
@@ -9,14 +10,25 @@ export async function showListing(page) {
   if (!old) return;
   try {
     const wanted = location.search && !location.search.includes("t=") ? null : page;
-    const found = (wanted ?? (await fetchPage(location.pathname + location.search))).getElementById("listing");
+    const current = wanted ?? (await fetchPage(location.pathname + location.search));
+    const found = current.getElementById("listing");
     if (!found) return;
     document.getElementById("listing").replaceWith(document.adoptNode(found));
     watchDialogs(found);
     showFilter();
+    showUndo(current.getElementById("undo"));
   } catch {
     // Keep the old list; reloading the page shows the new one.
   }
+}
+
+function showUndo(found) {
+  const old = document.getElementById("undo");
+  if (!old || !found) return;
+  const wasOpen = old.querySelector("details")?.open;
+  old.replaceWith(document.adoptNode(found));
+  if (wasOpen && found.firstElementChild) found.firstElementChild.open = true;
+  watchForms(found);
 }
 
 // Focuses the entry, and returns whether it exists.

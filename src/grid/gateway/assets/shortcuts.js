@@ -9,6 +9,7 @@ const KEYS = [
   ["u", "Go to the directory above", () => document.querySelector(".crumbs li:nth-last-child(2) a"), true],
   ["n", "New directory", () => summary("mkdir-name")],
   ["a", "Add files", () => document.querySelector("#drop:not([hidden]) button") ?? summary("file")],
+  ["z", "Undo a change", () => undo()],
   ["d", "Download as ZIP", () => document.querySelector("a[download][href*='t=zip']"), true],
   ["h", "Go to Home", () => document.querySelector(".brand"), true],
 ];
@@ -45,6 +46,14 @@ function summary(id) {
   if (!details) return null;
   details.open = true;
   return field;
+}
+
+// Opens the list of changes and returns the button that undoes the last.
+function undo() {
+  const details = document.querySelector("#undo details");
+  if (!details) return null;
+  details.open = true;
+  return details.querySelector("button");
 }
 
 function showKeys(from) {

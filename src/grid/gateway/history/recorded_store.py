@@ -7,19 +7,21 @@ client takes; directories are recorded here, because paths, listings, changes an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap
 from grid.crypto.rsa import PrivateKey
-from grid.directory.edits import Overwrite
+from grid.directory.edits import Edit, Overwrite
 from grid.directory.file_store import FileHealth, FileRepair, FileStore
-from grid.directory.moving import move
-from grid.directory.node import Choose, Directory, DirectoryStore
+from grid.directory.moving import move, same_directory
+from grid.directory.names import normalize_name
+from grid.directory.node import Choose, Directory, DirectoryStore, Look
 from grid.directory.pack import Child
 from grid.directory.store import Trail
 from grid.directory.unpacking import UnpackingBudget
 from grid.engine.grid import Grid
 from grid.gateway.history.history import History
+from grid.gateway.history.undo_journal import UndoJournal
 from grid.mutable.node import MutableFile
 from grid.mutable.share.geometry import FormatName
 from grid.mutable.share.keys import WriteCap
@@ -29,12 +31,13 @@ from grid.ports import Buffer, Runtime, Sink, Source
 class RecordedStore:
     """A store that reports directory operations to the history, and its engines' events to its observer.
 
-    Each method raises the errors of `FileStore`.
+    journal: keeps what changes to directories replaced or removed. Each method raises the errors of `FileStore`.
     """
 
     def __init__(self, store: FileStore, history: History) -> None:
         self._store = store.observed_by(history.observe)
         self._history = history
+        self.journal = UndoJournal()
 
     @property
     def grid(self) -> Grid:
@@ -54,7 +57,7 @@ class RecordedStore:
     def directory(self, cap: DirectoryCap) -> Directory:
         """The directory of this capability."""
         self._store.directory(cap)
-        return RecordedDirectory(self, cap, self._history)
+        return RecordedDirectory(self, cap, self._history, self.journal)
 
     async def create_directory(
         self,
@@ -83,7 +86,10 @@ class RecordedStore:
         self, source: Trail, name: str, target: Trail, new_name: str, *, overwrite: Overwrite = True
     ) -> Child | None:
         """Move or rename a link. Return the replaced child, if known."""
-        return await move(self, source, name, target, new_name, overwrite=overwrite)
+        replaced = await move(self, source, name, target, new_name, overwrite=overwrite)
+        if not same_directory(source.end, target.end):
+            self.journal.forget_moved(source.end, normalize_name(name))
+        return replaced
 
     @property
     def convergence(self) -> bytes | None:
@@ -132,17 +138,26 @@ class RecordedStore:
 
 
 class RecordedDirectory(Directory):
-    """A directory whose reads and changes are recorded as operations."""
+    """A directory whose reads and changes are recorded as operations, and its changes so that they can be undone."""
 
-    def __init__(self, store: DirectoryStore, cap: DirectoryCap, history: History) -> None:
+    def __init__(self, store: DirectoryStore, cap: DirectoryCap, history: History, journal: UndoJournal) -> None:
         super().__init__(store, cap)
         self._history = history
+        self._journal = journal
 
     async def edit_by(self, choose: Choose, count: int = 1) -> Mapping[str, Child]:
         """Apply the edits that `choose` returns, in one publish, or none of them."""
+        edits: Sequence[Edit] = ()
+
+        def noted(look: Look, retrying: bool) -> Sequence[Edit]:
+            nonlocal edits
+            edits = choose(look, retrying)
+            return edits
+
         with self._history.publish(self.cap.storage_index) as operation:
-            previous = await super().edit_by(choose, count)
+            previous = await super().edit_by(noted, count)
             operation.size = self.published_size
+        self._journal.record(self.cap, edits, previous, self._store.runtime.clock.unix_time())
         return previous
 
     async def _read(self) -> bytes:

@@ -8,6 +8,7 @@ from attrs import field, frozen
 
 from grid.caps import DirectoryCap, ImmutableFileCap, KnownCap, UnknownChild
 from grid.directory.pack import Child
+from grid.gateway.history.undo_journal import PastChange
 from grid.gateway.pages.entries import SORT_KEYS, SortKey, info_path, linked_at, sorted_entries
 from grid.gateway.pages.file_cards import kind_of, share_links
 from grid.gateway.pages.forms import delete_form, link_form, mkdir_form, move_form, rename_form, upload_form
@@ -16,6 +17,7 @@ from grid.gateway.pages.markup import Markup, icon, join, size_text, tag, time_t
 from grid.gateway.pages.mistakes import sentence, servers_hint
 from grid.gateway.pages.paging import PAGE_ROWS, Paged, caption_text, find_names, page_links
 from grid.gateway.pages.shell import card, crumbs, document, hidden, nothing_here, notice
+from grid.gateway.pages.undo import undo_part
 from grid.gateway.shared.node_view import ServerView
 
 LONGEST_SHOWN = 1000
@@ -27,7 +29,7 @@ class DirectoryView:
     """cap: of the directory. root, names: its path, as in the address. problem: why it cannot be read.
 
     warning: shown although the directory can be read. servers: all known servers. page: of the list, from 1. find: the
-    words to search names for.
+    words to search names for. past: changes that can be undone, the newest first.
     """
 
     cap: DirectoryCap = field(repr=False)
@@ -41,6 +43,7 @@ class DirectoryView:
     descending: bool = False
     page: int = 1
     find: str = ""
+    past: Sequence[PastChange] = ()
 
     @property
     def path(self) -> str:
@@ -70,6 +73,7 @@ def render_directory(view: DirectoryView) -> str:
         _actions(view) if view.is_writable else None,
         _filter(view),
         _listing(view),
+        undo_part(view.path, view.past) if view.is_writable else None,
         share_links(view.cap),
         card(
             "Health",

@@ -5,7 +5,7 @@ A replaced or removed object is not lost while its capability is known: the page
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable
 
 from attrs import field, frozen
 
@@ -48,13 +48,13 @@ class Gone:
     replaces: bool = False
 
 
-def free_name(name: str, taken: Container[str]) -> str:
+def free_name(name: str, is_taken: Callable[[str], bool]) -> str:
     """Insert, before the extension, the first number that makes the name free."""
     stem, dot, ending = name.rpartition(".")
     if not stem:
         stem, dot, ending = name, "", ""
     number = 2
-    while f"{stem} ({number}){dot}{ending}" in taken:
+    while is_taken(f"{stem} ({number}){dot}{ending}"):
         number += 1
     return f"{stem} ({number}){dot}{ending}"
 

@@ -23,7 +23,7 @@ from grid.gateway.files.file_changes import (
     when_done,
 )
 from grid.gateway.http.answers import HTML, Answer, AnyAnswer, cap_answer, plain_cap, redirect, text_answer, warned
-from grid.gateway.http.exchange import Exchange
+from grid.gateway.http.exchange import Exchange, own_path
 from grid.gateway.http.ranges_and_tags import entity_tag, is_held
 from grid.gateway.tree.archive import zip_directory
 from grid.gateway.tree.children import as_edits
@@ -36,7 +36,7 @@ from grid.gateway.tree.directory_views import (
 )
 from grid.gateway.tree.mkdir import make_named, read_children, require_writable
 from grid.gateway.tree.path import find_target_directory, list_children, lost
-from grid.gateway.tree.replacing import asks, link, move, reply_to, unlink
+from grid.gateway.tree.replacing import asks, link, move, reply_to, undo, unlink
 from grid.runtime import run_sized
 
 _HEADED = {
@@ -184,6 +184,14 @@ async def _unlink(exchange: Exchange, directory: Directory) -> Answer:
     return text_answer("thing unlinked")
 
 
+async def _undo(exchange: Exchange, directory: Directory) -> Answer:
+    number = exchange.arguments.count("change")
+    if number is None:
+        raise BadRequest("change= is missing")
+    back = when_done(exchange) or own_path(exchange)
+    return await undo(directory, exchange.gateway.store.journal, number, back)
+
+
 async def _rename(exchange: Exchange, source: Trail) -> Answer:
     if "to_dir" in exchange.arguments:
         raise BadRequest("t=rename stays in its directory; t=relink takes to_dir=")
@@ -240,6 +248,7 @@ CHANGES: dict[str, Change] = {
     "uri": _link,
     "unlink": _unlink,
     "delete": _unlink,
+    "undo": _undo,
     "set_children": _set_children,
     "set-children": _set_children,
 }

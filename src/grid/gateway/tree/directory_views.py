@@ -139,6 +139,7 @@ def view_of(
         descending=exchange.arguments.shown("order") == "desc",
         page=parse_page(exchange.arguments.shown("page")),
         find=(exchange.arguments.shown("find") or "")[:MAX_FIND],
+        past=exchange.gateway.store.journal.changes(cap),
     )
 
 

@@ -1,4 +1,4 @@
-"""Changes to a directory by a person's form, which ask before they replace anything. [spec webapi 10]
+"""Changes to a directory by a person's form, which ask before they replace anything, and their undoing. [spec webapi 10]
 
 The forms of the pages send `ask=true`; requests without it behave as in 1.20. Owns the order: nothing changes until the
 person agrees, and an uploaded file is kept meanwhile as a capability in the page that asks.
@@ -6,16 +6,18 @@ person agrees, and an uploaded file is kept meanwhile as a capability in the pag
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from attrs import field, frozen
 
-from grid.directory.edits import Overwrite, RemoveChild, SetChild
-from grid.directory.node import Directory
+from grid.directory.edits import Edit, Overwrite, RemoveChild, SetChild, read_only
+from grid.directory.node import Directory, Look
 from grid.directory.pack import Child, Target
 from grid.directory.store import Trail
 from grid.errors import ExistingChildError
+from grid.gateway.faults import NotFound
+from grid.gateway.history.undo_journal import PastChange, UndoJournal
 from grid.gateway.http.answers import Answer, page, redirect
 from grid.gateway.http.exchange import Exchange, own_path
 from grid.gateway.pages.entries import target_text
@@ -90,7 +92,7 @@ async def move(exchange: Exchange, source: Trail, old: str, target: Trail, new: 
     if replaced is None:
         return reply.done("", None)
     directory = store.directory(target.end)
-    free = free_name(new, await list_children(directory))
+    free = free_name(new, (await list_children(directory)).__contains__)
     return reply.done(f"Replaced {new}", Gone(name=free, child=replaced, directory=_path(directory)))
 
 
@@ -100,6 +102,39 @@ async def unlink(directory: Directory, name: str, reply: Reply) -> Answer:
     old = removed.get(name)
     gone = None if old is None else Gone(name=name, child=old, directory=_path(directory))
     return reply.done(f"Deleted {name}", gone)
+
+
+async def undo(directory: Directory, journal: UndoJournal, number: int, back: str) -> Answer:
+    """Revert a change, in one publish. number: as the page names it. back: where to return to. NotFound if it is forgotten."""
+    change = journal.find(directory.cap, number)
+    if change is None:
+        raise NotFound("this change is no longer remembered, or was undone already", shape="page")
+
+    def choose(look: Look, retrying: bool) -> Sequence[Edit]:
+        return reverting_edits(change, look)
+
+    await directory.edit_by(choose, len(change.entries))
+    journal.drop(change)
+    return redirect(back)
+
+
+def reverting_edits(change: PastChange, look: Look) -> list[Edit]:
+    """The edits that revert a change. look: finds what is there now.
+
+    They never replace what came later: an entry whose name is used otherwise by now returns under a free name.
+    """
+    made: list[Edit] = []
+    used: set[str] = set()
+    for entry in change.entries:
+        name, there, old = entry.name, look(entry.name), entry.old
+        if there is not None and there.target in (old.target, read_only(old.target)):
+            continue
+        is_left = there is not None and entry.new is not None and there.target in (entry.new, read_only(entry.new))
+        if not is_left and (there is not None or name in used):
+            name = free_name(name, lambda name: name in used or look(name) is not None)
+        used.add(name)
+        made.append(SetChild(name, old.target, old.metadata, overwrite=is_left))
+    return made
 
 
 def _ask(children: Mapping[str, Child], name: str, fields: dict[str, str], name_field: str, reply: Reply) -> Answer:
@@ -114,7 +149,7 @@ def _ask(children: Mapping[str, Child], name: str, fields: dict[str, str], name_
         back=reply.back,
         fields=fields,
         name_field=name_field,
-        free_name=free_name(name, children),
+        free_name=free_name(name, children.__contains__),
     )
     return page(render_conflict(conflict), 409)
 
