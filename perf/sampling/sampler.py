@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +29,7 @@ KEPT = 1200
 PRESSURES = ("cpu", "io", "memory")
 _TICKS_S = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_HAS_CHILDREN = Path("/proc/thread-self/children").exists()
 
 
 @frozen(kw_only=True)
@@ -133,23 +134,22 @@ class Sampler:
     def _look(self) -> None:
         found = {name: _look_at(pids) for name, pids in self._members.items()}
         if "client" in found:
-            for child in psutil.Process().children(recursive=True):
-                if child.pid not in self._owners:
-                    self._commands.setdefault(self._owner_of(child), {})[child.pid] = _look_at([child.pid])
+            for name, pid in self._started_meanwhile():
+                self._commands.setdefault(name, {})[pid] = _look_at([pid])
             for name, commands in self._commands.items():
                 found[name] = _sum([found[name], *commands.values()])
             found["client"] = evolve(found["client"], traffic=self._traffic())
         self._points.append((int((time.perf_counter() - self._started) * 1e3), found))
 
-    def _owner_of(self, child: psutil.Process) -> str:
-        """The name of the nearest watched ancestor; the client's if there is none."""
-        with suppress(psutil.Error):
-            for parent in child.parents():
-                if parent.pid == os.getpid():
-                    break
-                if parent.pid in self._owners:
-                    return self._owners[parent.pid]
-        return "client"
+    def _started_meanwhile(self) -> Iterator[tuple[str, int]]:
+        """Descendants of this process that are not watched: the nearest watched ancestor's name (else the client's) and pid."""
+        parents = [("client", os.getpid())]
+        while parents:
+            name, parent = parents.pop()
+            for pid in children_of(parent):
+                if pid not in self._owners:
+                    yield name, pid
+                parents.append((self._owners.get(pid, name), pid))
 
     def _traffic(self) -> Traffic | None:
         """What the client's connections have carried since the start."""
@@ -216,6 +216,19 @@ def _look_at(pids: Sequence[int]) -> _Look:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             user, system, pages = user + int(fields[11]), system + int(fields[12]), pages + int(fields[21])
     return _Look(user, system, pages)
+
+
+def children_of(pid: int) -> list[int]:
+    """Pids. The kernel lists them for each thread; without that, every process of the machine is asked for its parent."""
+    if not _HAS_CHILDREN:
+        with suppress(psutil.Error):
+            return [child.pid for child in psutil.Process(pid).children()]
+        return []
+    found = []
+    with suppress(OSError):  # It ended meanwhile.
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            found += [int(child) for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split()]
+    return found
 
 
 def _connections(pids: Sequence[int]) -> dict[int, Traffic]:

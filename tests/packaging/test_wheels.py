@@ -16,6 +16,7 @@ pytestmark = pytest.mark.packaging
 ROOT = Path(__file__).resolve().parents[2]
 OURS = ("src", "docs", "setup.cfg", "setup.py", "pyproject.toml", "README.md", "LICENSE", "tests", "ruff.toml")
 FORMATS = ("tests/crypto", "tests/codec", "tests/caps")
+"""Tests of all that rests on hashes."""
 
 
 def run(*command: str | Path, folder: Path = ROOT, **variables: str) -> str:
@@ -100,22 +101,22 @@ def test_package_when_there_is_no_compiler_installs_and_hashes_the_same(tree: Pa
     with zipfile.ZipFile(wheel_in(tmp_path)) as archive:
         archive.extractall(installed)
     assert list(installed.rglob("*.so")) == []
-    check_formats(installed, hashing="hashlib")
+    check_formats(installed, "hashlib", *FORMATS)
 
 
 def test_wheel_when_installed_hashes_with_its_library(distributions: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel_in(distributions)) as archive:
         archive.extractall(tmp_path)
     has_instructions = "sha_ni" in Path("/proc/cpuinfo").read_text()
-    check_formats(tmp_path, hashing="lanes" if has_instructions else "hashlib")
+    check_formats(tmp_path, "lanes" if has_instructions else "hashlib", "tests/crypto")
 
 
-def check_formats(installed: Path, hashing: str) -> None:
-    """Run the tests of all formats and known answers against what is installed there."""
+def check_formats(installed: Path, hashing: str, *tests: str) -> None:
+    """Run these tests against what is installed there."""
     told = "import grid, sys; from grid.crypto.hashing import hash_name; print(grid.__file__, hash_name())"
     where, name = run(sys.executable, "-c", told, PYTHONPATH=str(installed)).split()
     assert Path(where).is_relative_to(installed)
     assert name == hashing
     pytest_command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     passed_over = ("--deselect", "tests/crypto/test_multi_buffer.py") if hashing == "hashlib" else ()
-    run(*pytest_command, *passed_over, *FORMATS, PYTHONPATH=str(installed))
+    run(*pytest_command, *passed_over, *tests, PYTHONPATH=str(installed))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from pathlib import Path
 from urllib.parse import quote
 
@@ -162,14 +164,20 @@ async def test_directories_when_they_would_take_too_much_memory_are_not_kept(
 
 
 async def test_directories_deeper_than_any_stack_are_listed(tmp_path: Path) -> None:
+    levels = 300
     async with running_door(tmp_path) as rig:
         await rig.ask("PUT", path("bottom"), b"1")
         root = rig.accounts["GKMAIN"].buckets["bucket"]
         store = rig.rig.gateway.store
         bottom = await store.create_immutable_directory(await store.directory(root).list())
         deep = bottom
-        for _ in range(1200):
+        for _ in range(levels):
             deep = await store.create_immutable_directory({"d": Child(target=deep)})
         await store.directory(root).edit([SetChild("d", deep)])
-        (top, low) = await rig.keys()
-        assert (top, low) == ("bottom", "d/" * 1201 + "bottom")
+        usual = sys.getrecursionlimit()
+        sys.setrecursionlimit(len(inspect.stack(0)) + levels)
+        try:
+            (top, low) = await rig.keys()
+        finally:
+            sys.setrecursionlimit(usual)
+        assert (top, low) == ("bottom", "d/" * (levels + 1) + "bottom")

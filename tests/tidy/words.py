@@ -121,6 +121,9 @@ DOCUMENTS = (".md", ".html", ".js", ".css")
 _SPEC = ("docs/spec/", "tests/vectors/")
 _GONE = {word: re.compile(rf"(?<![a-zA-Z]){word}(?![a-z])") for word in GONE_WORDS}
 _PHRASES = {phrase: re.compile(rf"\b{phrase.replace(' ', '[ ]')}\b", re.IGNORECASE) for phrase in PHRASES}
+_ANY_GONE = re.compile("|".join(GONE_WORDS))
+_ANY_PHRASE = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b", re.IGNORECASE)
+"""Searched for first: most files hold none, and one pattern takes a tenth of the time that all take."""
 
 
 @cache
@@ -139,15 +142,17 @@ def documents() -> tuple[tuple[str, str], ...]:
 def gone_words() -> Iterator[Finding]:
     """Words that have gone, wherever they stand."""
     for path, text in [*((module.path, module.text) for module in everything()), *documents()]:
-        for word, pattern in _GONE.items():
+        for word, pattern in _GONE.items() if _ANY_GONE.search(text) else ():
             for _ in pattern.findall(text):
                 yield f"word that has gone, now {GONE_WORDS[word]}", path
 
 
 def phrases() -> Iterator[Finding]:
     """English that reads as translated, in texts and not in names."""
-    for path, text in [*((module.path, prose(module.text)) for module in everything()), *documents()]:
-        one_line = " ".join(text.split())
+    for path, text in [*((module.path, module.text) for module in everything()), *documents()]:
+        if not _ANY_PHRASE.search(" ".join(text.replace("#", " ").split())):
+            continue
+        one_line = " ".join((prose(text) if path.endswith(".py") else text).split())
         for phrase, pattern in _PHRASES.items():
             for _ in pattern.findall(one_line):
                 yield f"phrase ({phrase.partition('(')[0]})", path

@@ -96,7 +96,7 @@ def test_all_nodes_end_with_a_run_that_is_stopped(tmp_path: Path, kind: str, sig
         assert f"go on with: python -m perf resume {output}" in last
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("signal_number", [pytest.param(signal.SIGINT, marks=pytest.mark.deep), signal.SIGKILL])
 def test_run_in_namespaces_that_is_stopped_leaves_nothing_and_resume_does_the_rest(
     tmp_path: Path, signal_number: int
 ) -> None:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from perf.sampling.sampler import Sampler, stalls, thinned
+from perf.sampling.sampler import Sampler, children_of, stalls, thinned
 
 WORK = """
 import time
@@ -57,6 +57,17 @@ def test_points_when_there_are_too_many_keep_the_first_and_the_last(count: int, 
     assert kept == sorted(set(kept))
     if count:
         assert (kept[0], kept[-1]) == (0, count - 1)
+
+
+def test_children_when_the_kernel_does_not_list_them_are_found_by_their_parents(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    listed = children_of(os.getpid())
+    monkeypatch.setattr("perf.sampling.sampler._HAS_CHILDREN", False)
+    assert child.pid in listed == children_of(os.getpid())
+    child.communicate(b"\n")
+    assert children_of(child.pid) == []
 
 
 def test_what_a_server_starts_counts_as_the_servers() -> None:
