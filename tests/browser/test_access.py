@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 @pytest.mark.parametrize(
     ("visitor", "rules"), [("light", None), ("dark", ["color-contrast"])], indirect=["visitor"], ids=["light", "dark"]
 )
-def test_no_page_has_a_serious_fault_of_accessibility(visitor: Visitor, rules: list[str] | None) -> None:
+def test_no_page_has_a_serious_accessibility_fault(visitor: Visitor, rules: list[str] | None) -> None:
     axe = axe_script()
     directory = visitor.make_directory({"a.txt": b"the contents of a text", "b.png": b"no picture"})
     visitor.ask("PUT", f"{directory}sub?t=mkdir")
@@ -69,7 +69,7 @@ def faults(visitor: Visitor, axe: str, rules: list[str] | None) -> list[Any]:
     ]
 
 
-def test_everything_is_reached_by_the_keyboard_and_seen_to_be(visitor: Visitor) -> None:
+def test_everything_can_be_reached_by_keyboard_with_a_visible_focus(visitor: Visitor) -> None:
     visitor.go(visitor.make_directory({"a.txt": b"the contents of a file"}))
     page = visitor.page
     reached = []

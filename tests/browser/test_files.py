@@ -19,9 +19,7 @@ def sample_bytes(size: int, seed: int) -> bytes:
     return random.Random(seed).randbytes(size)
 
 
-def test_a_folder_that_is_dropped_is_stored_with_all_that_is_in_it(
-    visitor: Visitor, served: Served, tmp_path: Path
-) -> None:
+def test_a_dropped_folder_is_stored_with_everything_in_it(visitor: Visitor, served: Served, tmp_path: Path) -> None:
     folder = tmp_path / "holiday"
     (folder / "day one" / "empty").mkdir(parents=True)
     contents = {
@@ -118,7 +116,7 @@ def test_entries_are_made_renamed_moved_and_deleted(visitor: Visitor) -> None:
     page.locator("#listing").get_by_role("link", name="new <i>.txt", exact=True).wait_for()
 
 
-def test_an_entry_in_the_way_is_asked_about_and_what_it_was_can_be_brought_back(visitor: Visitor) -> None:
+def test_replacing_an_entry_asks_first_and_can_be_undone(visitor: Visitor) -> None:
     visitor.go(visitor.make_directory({"a.txt": b"first", "b.txt": b"second"}))
     page = visitor.page
     page.get_by_role("link", name="Rename, move or delete b.txt").click()
@@ -136,7 +134,7 @@ def test_an_entry_in_the_way_is_asked_about_and_what_it_was_can_be_brought_back(
     visitor.complaints.clear()  # The browser says that it was answered 409, as it was.
 
 
-def test_a_mistake_in_a_form_is_told_in_its_place_with_what_was_typed(visitor: Visitor) -> None:
+def test_a_mistake_in_a_form_is_shown_at_its_field_and_keeps_what_was_typed(visitor: Visitor) -> None:
     visitor.go(visitor.make_directory({"a.txt": b"first"}))
     page = visitor.page
     page.locator("summary").get_by_text("Link a capability").click()
@@ -217,7 +215,7 @@ def test_share_links_are_copied_and_the_read_only_one_opens_without_forms(visito
     assert page.locator("#listing").get_by_role("link", name="a.txt", exact=True).is_visible()
 
 
-def test_a_document_is_shown_as_one_and_what_only_claims_to_be_is_not(visitor: Visitor) -> None:
+def test_a_document_is_previewed_and_a_file_that_only_claims_to_be_one_is_not(visitor: Visitor) -> None:
     page = visitor.page
     for contents, shown in ((PDF, "#preview iframe[src^='blob:']"), (b"<script>alert(1)</script>" * 9, "#preview a")):
         visitor.go(f"{uri(visitor.store(contents))}?t=info&filename=a.pdf")

@@ -14,7 +14,7 @@ from tests.browser.visitor import Visitor, uri
 pytestmark = pytest.mark.browser
 
 
-def test_a_file_whose_servers_were_killed_is_seen_to_be_ill_and_is_repaired(visitor: Visitor, served: Served) -> None:
+def test_a_file_whose_servers_were_killed_is_shown_as_unhealthy_and_repaired(visitor: Visitor, served: Served) -> None:
     contents = random.Random(4).randbytes(400_000)
     cap = visitor.store(contents)
     visitor.go(f"{uri(cap)}?t=info&filename=treasure.bin")
@@ -43,7 +43,7 @@ def test_a_file_whose_servers_were_killed_is_seen_to_be_ill_and_is_repaired(visi
     assert page.get_by_text("2 servers cannot be reached right now.").is_visible()
 
 
-def test_an_upload_is_followed_live_from_its_begin_to_its_end(visitor: Visitor, served: Served) -> None:
+def test_an_upload_is_shown_live_from_start_to_end(visitor: Visitor, served: Served) -> None:
     visitor.go("/status")
     page = visitor.page
     page.wait_for_function("() => Number(document.querySelector('[data-live]').dataset.followed) > 0")

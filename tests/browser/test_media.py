@@ -12,7 +12,7 @@ pytestmark = pytest.mark.browser
 SECONDS = 50
 
 
-def test_a_film_is_played_and_what_is_far_off_is_reached_by_a_range(visitor: Visitor) -> None:
+def test_a_film_plays_and_seeks_by_ranges(visitor: Visitor) -> None:
     page = visitor.page
     visitor.go("/")
     film = make_film(page, SECONDS)

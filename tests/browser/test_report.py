@@ -29,9 +29,7 @@ FAINT = """() => {
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_report_is_seen_whole_in_a_browser_and_has_no_fault_of_accessibility(
-    chromium: Any, tmp_path: Path, theme: str
-) -> None:
+def test_report_fits_in_a_browser_and_has_no_accessibility_fault(chromium: Any, tmp_path: Path, theme: str) -> None:
     path = tmp_path / "report.html"
     path.write_text(page([everything(), read_record(RECORD)]), encoding="utf-8")
     pictures = Path(os.environ.get("GRID_SCREENSHOTS") or tmp_path)

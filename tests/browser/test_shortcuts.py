@@ -52,7 +52,7 @@ def test_keys_are_listed_and_do_what_the_list_says(visitor: Visitor) -> None:
     page.locator("dialog").get_by_role("heading", name="Keyboard shortcuts").wait_for()
 
 
-def test_a_directory_is_downloaded_as_an_archive_of_all_below_it(visitor: Visitor) -> None:
+def test_a_directory_is_downloaded_as_an_archive_of_everything_below_it(visitor: Visitor) -> None:
     directory = visitor.make_directory({"a.txt": b"first", "b.bin": bytes(300_000)})
     visitor.ask("PUT", f"{directory}sub/c.txt", b"third")
     visitor.go(directory)

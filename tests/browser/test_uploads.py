@@ -75,7 +75,7 @@ def test_a_folder_dropped_again_after_a_reload_sends_only_what_is_new_or_changed
     assert sorted(sent[3:]) == ["2.bin", "3.bin"]
 
 
-def test_a_lost_connection_pauses_and_going_on_sends_the_rest(visitor: Visitor, tmp_path: Path) -> None:
+def test_a_lost_connection_pauses_uploads_and_resuming_sends_the_rest(visitor: Visitor, tmp_path: Path) -> None:
     folder = make_folder(tmp_path, 6)
     page = visitor.page
     visitor.go(visitor.make_directory())
@@ -110,7 +110,7 @@ def test_failed_files_say_why_and_are_sent_again_by_a_button(visitor: Visitor, t
     visitor.complaints.clear()  # The browser says that it was answered 503, as it was.
 
 
-def test_stopped_files_begin_again_and_leaving_with_files_on_their_way_is_asked_about(
+def test_stopped_files_start_again_and_leaving_during_an_upload_asks_first(
     visitor: Visitor, served: Served, tmp_path: Path
 ) -> None:
     folder = make_folder(tmp_path, 5, size=300_000)
@@ -143,7 +143,7 @@ def test_stopped_files_begin_again_and_leaving_with_files_on_their_way_is_asked_
     assert asked == ["beforeunload"]
 
 
-def test_files_of_other_contents_are_replaced_kept_or_skipped_as_somebody_chooses(
+def test_files_with_other_contents_are_replaced_kept_or_skipped_as_the_user_chooses(
     visitor: Visitor, tmp_path: Path
 ) -> None:
     directory = visitor.make_directory(dict.fromkeys(("a.txt", "b.txt", "c.txt"), b"the old contents"))
@@ -171,7 +171,7 @@ def test_files_of_other_contents_are_replaced_kept_or_skipped_as_somebody_choose
     page.locator(".queue").wait_for(state="hidden")
 
 
-def test_a_second_batch_is_in_sight_and_a_file_can_be_taken_out_of_it(
+def test_a_second_batch_is_visible_and_a_file_can_be_removed_from_it(
     visitor: Visitor, served: Served, tmp_path: Path
 ) -> None:
     page = visitor.page
@@ -230,7 +230,7 @@ def test_a_file_removed_while_it_is_stored_does_not_appear(visitor: Visitor, ser
     assert page.locator("#listing").get_by_text("removed.bin", exact=True).count() == 0
 
 
-def test_a_file_removed_after_it_was_stored_is_said_to_be_stored(visitor: Visitor, tmp_path: Path) -> None:
+def test_a_file_removed_after_it_was_stored_is_reported_as_stored(visitor: Visitor, tmp_path: Path) -> None:
     (tmp_path / "removed.bin").write_bytes(b"it is stored before its sender hears of it")
     page = visitor.page
     visitor.go(visitor.make_directory())
@@ -248,7 +248,7 @@ def test_a_file_removed_after_it_was_stored_is_said_to_be_stored(visitor: Visito
     page.locator(".queue li.done").get_by_text("It was stored before you removed it").wait_for()
 
 
-def test_storing_is_seen_after_sending(visitor: Visitor, served: Served, tmp_path: Path) -> None:
+def test_storing_is_shown_after_sending(visitor: Visitor, served: Served, tmp_path: Path) -> None:
     (tmp_path / "large.bin").write_bytes(random.Random(1).randbytes(20_000_000))
     page = visitor.page
     visitor.go(visitor.make_directory())

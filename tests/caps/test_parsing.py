@@ -52,7 +52,7 @@ def test_parse_cap_when_it_is_known_gives_its_kind_fields_and_text(row: dict[str
 
 
 @pytest.mark.parametrize("row", VECTORS["other_spellings"], ids=lambda row: ascii(row["text"][-30:]))
-def test_parse_cap_when_spelled_otherwise_gives_the_cap_that_prints_right(row: dict[str, Any]) -> None:
+def test_parse_cap_when_spelled_differently_gives_the_canonical_cap(row: dict[str, Any]) -> None:
     cap = parse_cap(row["text"])
     assert cap == parse_cap(row["cap"])
     assert not isinstance(cap, UnknownCap)
@@ -60,7 +60,7 @@ def test_parse_cap_when_spelled_otherwise_gives_the_cap_that_prints_right(row: d
 
 
 @pytest.mark.parametrize("row", VECTORS["refused"], ids=lambda row: ascii(row["text"][:40]))
-def test_parse_cap_when_it_is_none_keeps_the_bytes_and_the_error(row: dict[str, Any]) -> None:
+def test_parse_cap_when_it_is_malformed_keeps_the_bytes_and_the_error(row: dict[str, Any]) -> None:
     cap = parse_cap(row["text"], deep_immutable=row["deep_immutable"])
     assert isinstance(cap, UnknownCap)
     assert cap.text == row["text"].encode()

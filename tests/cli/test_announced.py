@@ -63,7 +63,7 @@ def announced(local: LocalGrid) -> dict[str, Any]:
     return {entry["ann"]["nickname"]: entry["ann"] for entry in content}
 
 
-def test_nodes_announce_certificates_and_plain_reads_where_they_are_told_to(managed: LocalGrid) -> None:
+def test_nodes_announce_certificates_and_plain_reads_if_configured(managed: LocalGrid) -> None:
     fields = announced(managed)
     certified, plain, other = (fields[node.name] for node in managed.storages)
     assert certified["grid-manager-certificates"] == [certificate(managed.storages[0])]
@@ -125,7 +125,7 @@ def test_plain_port_serves_http_to_those_who_have_its_token(managed: LocalGrid, 
         ("grid_management = true\n[grid_manager_certificates]\nmine = missing.cert\n", "mine"),
     ],
 )
-def test_node_that_cannot_announce_what_it_is_told_to_does_not_start(tmp_path: Path, text: str, key: str) -> None:
+def test_node_that_cannot_announce_what_is_configured_does_not_start(tmp_path: Path, text: str, key: str) -> None:
     port = free_port(LOOPBACK)
     (tmp_path / "grid.cfg").write_text(
         f"[node]\ntub.port = tcp:{port}:interface=127.0.0.1\ntub.location = tcp:127.0.0.1:{port}\n[storage]\n{text}"

@@ -87,7 +87,7 @@ BAD_PLACES = [
 ]
 
 
-def test_place_when_nobody_could_reach_it_is_refused_before_anything_is_made(
+def test_address_when_nobody_could_reach_it_is_refused_before_anything_is_made(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for kind in (["storage", "--introducer", FURL], ["introducer"]):
@@ -117,9 +117,7 @@ def test_new_node_when_a_value_is_bad_or_a_file_cannot_be_written_is_not_half_ma
     assert not (tmp_path / "new").exists() and list((tmp_path / "empty").iterdir()) == []
 
 
-def test_node_when_its_configuration_names_no_place_does_not_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_node_when_its_location_is_invalid_does_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "grid.cfg").write_text("[node]\ntub.port = 28461\ntub.location = foo\n")
     assert main(["run", str(tmp_path)]) == 1
     said = capsys.readouterr().err
@@ -157,7 +155,7 @@ def test_stop_when_nothing_runs_says_so_only_of_a_node(tmp_path: Path, capsys: p
         assert "`grid create`" in capsys.readouterr().err
 
 
-def test_put_when_forced_without_a_file_that_is_there_is_refused(command: MemoryCommand) -> None:
+def test_put_when_forced_without_an_existing_file_is_refused(command: MemoryCommand) -> None:
     assert "--force overwrites an existing mutable file" in command.fail(USAGE, "put", "--force", "-m", "file")
 
 

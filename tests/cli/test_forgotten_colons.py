@@ -33,7 +33,7 @@ SOURCES = [
 
 
 @pytest.mark.parametrize(("arguments", "hint"), TARGETS, ids=lambda value: "-".join(value) if value else "")
-def test_local_target_with_the_name_of_an_alias_is_refused_with_what_was_meant(
+def test_local_target_with_the_name_of_an_alias_is_refused_with_a_suggestion(
     command: MemoryCommand, arguments: list[str], hint: str
 ) -> None:
     before = sorted(path.name for path in Path().iterdir())
@@ -43,14 +43,14 @@ def test_local_target_with_the_name_of_an_alias_is_refused_with_what_was_meant(
 
 
 @pytest.mark.parametrize(("arguments", "hint"), SOURCES, ids=lambda value: "-".join(value) if value else "")
-def test_local_source_with_the_name_of_an_alias_is_not_found_with_what_was_meant(
+def test_local_source_with_the_name_of_an_alias_is_not_found_with_a_suggestion(
     command: MemoryCommand, arguments: list[str], hint: str
 ) -> None:
     said = command.fail(4, *arguments)
     assert said.endswith(f"no such local file. Did you mean {hint}?")
 
 
-def test_local_name_that_is_an_alias_is_taken_where_it_exists_or_is_meant(command: MemoryCommand) -> None:
+def test_local_name_that_is_an_alias_is_used_if_it_exists_or_is_meant(command: MemoryCommand) -> None:
     command.succeed("cp", "photo.jpg", "./work")
     assert Path("work").read_bytes() == b"x" * 100
     command.succeed("cp", "photo.jpg", "work")

@@ -82,7 +82,7 @@ def test_repair_when_it_fails_says_why(command: MemoryCommand) -> None:
     assert (lost.code, lost.out.splitlines()[-1]) == (4, " repair failed: 2 good shares are left, and 3 are needed")
 
 
-def test_verify_tells_bytes_and_shares_once_and_nothing_of_the_way_to_the_file(command: MemoryCommand) -> None:
+def test_verify_reports_bytes_and_shares_once_and_nothing_of_the_path_lookup(command: MemoryCommand) -> None:
     command.succeed("put", "file", "work:dir/file")
     command.succeed("put", "-m", "file", "work:dir/mutable")
     for name in ("file", "mutable"):
@@ -96,7 +96,7 @@ def test_verify_tells_bytes_and_shares_once_and_nothing_of_the_way_to_the_file(c
     assert ended.err.count("\n") == 1 and "error" in json.loads(ended.err)
 
 
-def test_put_when_too_few_servers_answer_says_so_shortly(command: MemoryCommand) -> None:
+def test_put_when_too_few_servers_answer_says_so_briefly(command: MemoryCommand) -> None:
     lose(command, 8)
     said = command.run("put", "file")
     assert (said.code, said.out) == (5, "")
@@ -194,7 +194,7 @@ def test_copy_onto_a_full_disk_ends_at_once_with_one_line(
     assert list(Path(command.path.parent, "back").iterdir()) == []
 
 
-def test_tree_with_a_lost_directory_is_told_of_in_json_where_that_was_asked_for(command: MemoryCommand) -> None:
+def test_tree_with_a_lost_directory_is_reported_in_json_if_asked_for(command: MemoryCommand) -> None:
     command.succeed("put", "file", "work:tree/fine")
     lost = f"URI:DIR2-CHK:{'a' * 26}:{'a' * 52}:3:10:500"
     command.succeed("ln", lost, "work:tree/lost")

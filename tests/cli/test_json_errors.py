@@ -75,13 +75,13 @@ def test_failure_of_the_grid_names_the_path_that_the_command_is_about(
     assert error_of(command, *arguments)["path"] == path
 
 
-def test_json_before_the_command_is_that_of_the_command(command: MemoryCommand) -> None:
+def test_json_option_before_the_command_applies_to_the_command(command: MemoryCommand) -> None:
     after, before = command.run("ls", "--json", "work:dir"), command.run("--json", "ls", "work:dir")
     assert after.code == before.code == 0
     assert json.loads(before.out)[0] == json.loads(after.out)[0] == "dirnode"
     assert error_of(command, "--json", "get", "work:none")["kind"] == "not-found"
 
 
-def test_json_before_a_command_of_several_words_is_that_of_the_command(command: MemoryCommand) -> None:
+def test_json_option_before_a_command_of_several_words_applies_to_the_command(command: MemoryCommand) -> None:
     error = error_of(command, "--json", "create", "client", "d")
     assert (error["kind"], error["message"]) == ("usage", "Missing option '--introducer'.")

@@ -61,7 +61,7 @@ def options_of(name: str) -> set[str]:
     return {option for parameter in command.params for option in parameter.opts}
 
 
-def test_commands_that_show_progress_are_those_that_are_tried_here() -> None:
+def test_commands_that_show_progress_are_all_tried_here() -> None:
     showing = {name for name in COMMANDS if "--no-progress" in options_of(name)}
     assert showing == set(LONG) | ELSEWHERE
     assert all("--quiet" in options_of(name) for name in showing)

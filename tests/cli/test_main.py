@@ -87,7 +87,7 @@ def test_wrong_usage_ends_with_2_and_shows_no_capability(
     assert "Traceback" not in captured.err
 
 
-def test_empty_capability_is_called_that(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_empty_capability_is_reported_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "cap").write_text("\n")
     for arguments in (["get", ""], ["check", "--cap-file", str(tmp_path / "cap")]):
         assert main(arguments) == 2
@@ -156,7 +156,7 @@ def test_invalid_introducer_is_refused_with_where_to_find_it(
     assert not (tmp_path / "c").exists()
 
 
-def test_taken_place_is_an_error_on_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_directory_that_is_taken_is_an_error_on_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x").touch()
     assert main(["create", "client", "--introducer", FURL, str(tmp_path)]) == 1
     error = capsys.readouterr().err

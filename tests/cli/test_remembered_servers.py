@@ -74,7 +74,7 @@ def silent_port() -> Iterator[int]:
         yield listening.getsockname()[1]
 
 
-def test_cache_is_for_its_owner_alone(client: Path) -> None:
+def test_cache_is_private_to_its_owner(client: Path) -> None:
     assert (client / CACHE).stat().st_mode & 0o777 == 0o600
 
 
@@ -92,7 +92,7 @@ def test_read_asks_the_introducer_when_the_memory_is_old(client: Path, cap: str)
     assert (client / CACHE).stat().st_mtime > long_ago + 3600
 
 
-def test_read_goes_on_with_the_live_servers_when_nobody_is_at_the_remembered_places(client: Path, cap: str) -> None:
+def test_read_goes_on_with_the_live_servers_when_nobody_is_at_the_remembered_addresses(client: Path, cap: str) -> None:
     move_servers(client, 1)
     got = grid("-d", client, "get", cap, "--range", "5-99990")
     assert (got.code, got.out) == (0, DATA[5:99991])
@@ -106,7 +106,7 @@ def test_read_goes_on_with_the_live_servers_when_the_remembered_ones_are_silent(
         assert grid("-d", client, "get", cap).out == DATA
 
 
-def test_read_when_nobody_is_anywhere_says_so(client: Path, cap: str) -> None:
+def test_read_when_no_server_can_be_reached_says_so(client: Path, cap: str) -> None:
     move_servers(client, 1)
     forget_the_introducer(client)
     got = grid("-d", client, "get", cap)

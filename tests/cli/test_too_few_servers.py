@@ -65,7 +65,7 @@ def test_mutable_write_says_how_many_servers_take_it_how_many_are_needed_and_who
         ("1:0:1000", "no file can have 0 shares of which 1 is needed"),
     ],
 )
-def test_capability_with_a_bad_total_is_told_in_plain_words(numbers: str, words: str) -> None:
+def test_capability_with_a_bad_total_is_reported_in_plain_words(numbers: str, words: str) -> None:
     cap = parse_cap(f"URI:CHK:{'a' * 26}:{'a' * 52}:{numbers}")
     with pytest.raises(CapError) as caught:
         require_usable(cap)

@@ -10,7 +10,7 @@ from grid.ports import Event
 from tests.cli.webapi.scripted import reactor, reply, scripted
 
 
-def test_warning_when_heard_again_and_again_then_is_told_once_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_warning_when_repeated_then_is_printed_once_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     warnings, passed = Warnings(), list[Event]()
     observe = warnings.heard_by(passed.append)
     for text in ("a newer\nversion", "a newer\nversion", "another", ""):
@@ -21,7 +21,7 @@ def test_warning_when_heard_again_and_again_then_is_told_once_in_one_line(capsys
     assert told.err.splitlines()[1] == "grid: warning: another" and len(passed) == 5
 
 
-async def test_answer_when_a_gateway_warns_then_the_command_is_told() -> None:
+async def test_warning_when_a_gateway_sends_one_then_reaches_the_command() -> None:
     told: list[str] = []
     async with scripted([reply("URI:", X_Grid_Warning="an older version"), reply("URI:")]) as (_, store):
         given = store.client

@@ -26,7 +26,7 @@ def test_text_when_known_is_that_of_the_vectors(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("row", VECTORS["base32_refused"], ids=lambda row: ascii(row["text"]))
-def test_decode_when_the_text_is_none_refuses_and_the_lax_one_as_far_as_it_should(row: dict[str, Any]) -> None:
+def test_decode_when_the_text_is_invalid_refuses_and_the_lax_one_follows_the_vectors(row: dict[str, Any]) -> None:
     for text in (row["text"], row["text"].encode()):
         with pytest.raises(FormatError):
             decode(text)

@@ -102,7 +102,7 @@ class StorageServerContract:
         assert server.identity == server.identity
         assert len(server.identity.lease_seed) == 20
 
-    async def test_version_when_asked_says_what_there_is_room_for(self, server: StorageServer) -> None:
+    async def test_version_when_asked_reports_the_free_space(self, server: StorageServer) -> None:
         version = await server.get_version()
         assert version.application
         assert version.maximum_immutable_share_size > 10**8
@@ -136,7 +136,7 @@ class StorageServerContract:
         expected = [b"89", b"89", b"9", b"", b"", b"", b""]
         assert plain(await server.read_shares(index, wants)) == {3: expected}
 
-    async def test_shares_when_not_closed_are_not_to_be_seen(self, server: StorageServer) -> None:
+    async def test_shares_when_not_closed_are_invisible(self, server: StorageServer) -> None:
         index = fresh_index()
         upload = await begin(server, index, [1, 2], 4)
         await upload.write([piece(1, 0, b"done"), piece(2, 0, b"half")])

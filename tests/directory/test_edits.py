@@ -120,7 +120,7 @@ def test_entry_that_cannot_be_listed_when_edited_then_counts_as_absent_but_is_no
 
 @pytest.mark.parametrize("old", [FILE, FOLDER, UNKNOWN])
 @pytest.mark.parametrize("overwrite", [True, False, "only-files"])
-def test_child_when_there_is_one_then_overwrite_says_what_becomes_of_it(old: Target, overwrite: Overwrite) -> None:
+def test_child_when_one_exists_then_overwrite_decides(old: Target, overwrite: Overwrite) -> None:
     before = entries_of({"a": Child(target=old)})
     change = SetChild("a", OTHER, overwrite=overwrite)
     if overwrite is False or (overwrite == "only-files" and old == FOLDER):
@@ -152,7 +152,7 @@ def test_removal_when_the_child_is_missing_then_fails_unless_it_may_be_or_this_i
 
 
 @pytest.mark.parametrize(("target", "kind"), [(FILE, "file"), (SSK, "file"), (FOLDER, "directory"), (UNKNOWN, "")])
-def test_removal_when_the_type_is_said_then_only_another_known_type_is_refused(target: Target, kind: str) -> None:
+def test_removal_when_a_type_is_given_then_only_another_known_type_is_refused(target: Target, kind: str) -> None:
     before = entries_of({"a": Child(target=target)})
     for must_be in ("file", "directory"):
         change = RemoveChild("a", must_be=must_be)

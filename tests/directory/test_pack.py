@@ -129,7 +129,7 @@ def test_directory_with_more_entries_than_any_is_not_packed_whatever_their_names
 
 
 @pytest.mark.parametrize("data", [entry(b"a")[:-1], entry(b"a") + b"x", b"+1:x,", b"1_0:x,", b"99999999999:"])
-def test_directory_when_it_is_no_row_of_netstrings_then_is_unreadable(data: bytes) -> None:
+def test_directory_when_it_is_not_a_row_of_netstrings_then_is_unreadable(data: bytes) -> None:
     with pytest.raises(FormatError):
         parse_directory(entry(b"0") + data, mutable=True, write_key=WRITE_KEY)
 
@@ -198,7 +198,7 @@ def test_entry_when_its_metadata_is_longer_than_any_then_is_listed_without() -> 
     assert child is not None and len(str(child.metadata["a"])) == MAX_METADATA_SIZE - 9
 
 
-def test_metadata_when_there_is_very_much_of_it_then_is_read_when_it_is_asked_for() -> None:
+def test_metadata_when_very_large_then_is_parsed_on_demand() -> None:
     lists = b'{"a": [' + b"[]," * 21_000 + b'"last"]}'
     count = KEPT_METADATA_BYTES // (96 * 21_000) + 5
     data = b"".join(entry(b"%04d" % number, metadata=lists) for number in range(count))
@@ -263,7 +263,7 @@ def test_metadata_when_packed_then_is_as_python_writes_it() -> None:
 
 
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "-1E+0999", "9" * 400 + ".5"])
-def test_metadata_when_it_has_what_is_no_number_then_it_is_null(number: str) -> None:
+def test_metadata_when_it_has_an_invalid_number_then_it_is_null(number: str) -> None:
     raw = f'{{"a": [{number}, 1e300, 2.5, 1e-999], "b": "1e999"}}'.encode()
     assert parse_metadata(raw) == {"a": [None, 1e300, 2.5, 0.0], "b": "1e999"}
 

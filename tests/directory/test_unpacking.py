@@ -37,7 +37,7 @@ class Visit:
 
 
 @given(st.lists(st.tuples(st.integers(1, 150), st.integers(0, 3)), max_size=20))
-def test_room_when_taken_then_is_never_overfull_and_goes_by_turns(steps: list[tuple[int, int]]) -> None:
+def test_budget_when_taken_then_is_never_exceeded_and_serves_in_order(steps: list[tuple[int, int]]) -> None:
     room, log, visits = UnpackingBudget(100), list[int](), list[Visit]()
     cancelled = set()
     for number, (size, then) in enumerate(steps):

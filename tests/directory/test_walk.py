@@ -114,7 +114,7 @@ GRAPHS = st.lists(
 
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drawn=GRAPHS, writing=st.booleans())
-def test_walk_when_directories_link_each_other_at_random_then_is_the_models(
+def test_walk_when_directories_link_each_other_at_random_then_matches_the_model(
     grid: TreeGrid, caps: list[DirectoryCap], drawn: list[dict[str, Drawn]], writing: bool
 ) -> None:
     graph: Graph = {cap.read_cap(): resolve(caps, children) for cap, children in zip(caps, drawn, strict=True)}
@@ -300,7 +300,7 @@ def test_walk_when_directories_are_large_then_they_are_not_kept_before_their_tur
     assert len(found) == 5 + 4 * 10
 
 
-def test_walk_when_whoever_takes_it_never_pauses_then_it_does(grid: TreeGrid) -> None:
+def test_walk_when_its_consumer_never_pauses_then_it_does(grid: TreeGrid) -> None:
     many = {f"{number:05}": Child(target=LitCap(data=b"x")) for number in range(500)}
     root = grid.make(children=many)
     most = turns = 0

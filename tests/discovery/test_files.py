@@ -163,7 +163,7 @@ def test_file_that_is_a_pipe_is_an_error_and_nobody_waits(tmp_path: Path) -> Non
         read_static_servers(tmp_path / "pipe")
 
 
-def test_cache_when_there_is_more_than_is_read_again_then_leaves_out_what_does_not_fit() -> None:
+def test_cache_when_larger_than_its_limit_then_leaves_out_what_does_not_fit() -> None:
     padding = "p" * (MAX_SERVERS_FILE // 3)
     made = [announcement(index, extra=padding) for index in range(3)]
     parsed = parse_cache(pack_cache([*made, announcement(3)]))

@@ -66,7 +66,7 @@ def test_log_when_an_address_is_announced_again_names_both_once() -> None:
     assert (said["id"], said["other"]) == (IDS[1], IDS[0])
 
 
-def test_server_whose_address_somebody_announces_with_a_dead_place_is_reached_at_its_own() -> None:
+def test_server_whose_address_is_also_announced_with_a_dead_hint_is_reached_at_its_own() -> None:
     servers = server_set()
     servers.announced(at(1, "tcp:192.0.2.9:9"))
     servers.announced(at(0, "tcp:127.0.0.1:1"))

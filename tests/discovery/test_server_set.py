@@ -63,7 +63,7 @@ def test_set_when_servers_are_announced_then_has_one_client_each() -> None:
     assert servers.entries[0].identity.upload_permit_expires == math.inf
 
 
-def test_set_when_a_newer_announcement_says_the_same_place_then_keeps_the_client() -> None:
+def test_set_when_a_newer_announcement_has_the_same_address_then_keeps_the_client() -> None:
     servers = server_set()
     servers.announced(announcement(0, 1))
     before = servers.servers
@@ -86,7 +86,7 @@ def test_set_when_a_server_announces_itself_again_then_says_that_it_is_back() ->
     assert len(back) == 2
 
 
-def test_set_when_a_remembered_server_is_announced_as_it_was_then_takes_it_for_no_return() -> None:
+def test_set_when_a_remembered_server_is_announced_unchanged_then_it_is_not_a_return() -> None:
     back: list[str] = []
     servers = server_set(on_return=back.append)
     servers.announced(parse_fields(ServerId(IDS[0]), fields(7)))
@@ -105,7 +105,7 @@ def test_set_when_a_server_announces_itself_again_then_its_client_forgets_its_fa
     assert client.forgotten == 1
 
 
-def test_set_when_a_newer_announcement_says_another_place_then_makes_a_new_client() -> None:
+def test_set_when_a_newer_announcement_has_another_address_then_makes_a_new_client() -> None:
     servers = server_set()
     servers.announced(announcement(0, 1))
     (before,) = servers.servers

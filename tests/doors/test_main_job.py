@@ -135,7 +135,7 @@ def there_and_back(job: _Job, source: str, on_grid: str, back: str, *options: st
     job.run(on_grid, back)
 
 
-def test_folder_of_an_s3_server_when_killed_on_its_way_comes_back_as_it_was(
+def test_folder_of_an_s3_server_when_its_transfer_is_killed_comes_back_as_it_was(
     client: GridClient,
     s3: dict[str, str],  # noqa: F811
     source: Path,
@@ -151,7 +151,7 @@ def test_folder_of_an_s3_server_when_killed_on_its_way_comes_back_as_it_was(
     assert digests(served) == digests(source)
 
 
-def test_folder_of_an_sftp_server_when_killed_on_its_way_comes_back_as_it_was(
+def test_folder_of_an_sftp_server_when_its_transfer_is_killed_comes_back_as_it_was(
     client: GridClient,
     sftp: tuple[str, Path],  # noqa: F811
     source: Path,
@@ -172,7 +172,7 @@ def bytes_written(nodes: ProcessGrid) -> int:
     return sum(psutil.Process(node.pid).io_counters().write_chars for node in nodes.storage)
 
 
-def test_large_file_when_killed_at_its_half_is_sent_at_most_six_tenths_again(
+def test_large_file_when_killed_halfway_resends_at_most_six_tenths(
     nodes: ProcessGrid, client: GridClient, tmp_path: Path
 ) -> None:
     size = 10**9 if SCALE == 1 else 10**8

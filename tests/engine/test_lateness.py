@@ -85,7 +85,7 @@ def test_budget_when_answers_are_late_permits_a_small_share_of_the_read() -> Non
     assert permitted == HEDGE_SHARE * 100
 
 
-def test_budget_when_spent_permits_what_holds_all_up_or_an_informed_guess_of_silence_alone() -> None:
+def test_budget_when_spent_permits_only_blocking_batches_and_known_silence() -> None:
     budget = HedgeBudget(0)
     watch = make_load().sent(BIG, 0.0)
     watch.check(1.0)

@@ -98,7 +98,7 @@ def test_probe_when_the_server_had_answered_other_questions_while_it_was_silent_
     assert not memory.has_doubts(S0)
 
 
-def test_probe_when_a_kind_is_asked_apart_leaves_it_to_that_answer() -> None:
+def test_probe_when_a_kind_is_asked_separately_leaves_the_doubt_to_that_answer() -> None:
     memory = ServerMemory()
     memory.silent(S0, "ReadFronts", 1.0)
     memory.failed(S0, "WriteSlot", 1.0)
@@ -118,7 +118,7 @@ def test_probe_when_the_server_had_said_nothing_at_all_since_clears_its_doubt_ho
         assert not restarted.is_doubtful(A, "WriteSlot")
 
 
-def test_server_when_nothing_comes_of_connecting_is_in_doubt_for_everything_until_it_answers_anything() -> None:
+def test_server_when_connecting_fails_is_in_doubt_for_everything_until_it_answers_anything() -> None:
     memory = ServerMemory()
     memory.unreached(A, 1.0, 2.5)
     assert memory.is_unreached(A) and memory.is_doubtful(A, "ReadSlot") and memory.is_doubtful(A, "WriteSlot")
@@ -147,14 +147,14 @@ def test_hook_when_a_server_falls_into_doubt_is_called_once_until_it_is_trusted_
     assert called == [A, A]
 
 
-def test_request_given_up_when_others_were_as_slow_tells_of_no_silence() -> None:
+def test_request_given_up_when_others_were_as_slow_counts_as_no_silence() -> None:
     memory = ServerMemory()
     just = SILENCE_FACTOR * 1.0
     assert not memory.is_overdue(A, "ReadSlot", 0, 0.0, 1.0, just - 0.01)
     assert memory.is_overdue(A, "ReadSlot", 0, 0.0, 1.0, just)
 
 
-def test_request_given_up_when_a_quicker_one_came_first_tells_of_no_silence() -> None:
+def test_request_given_up_when_a_quicker_one_came_first_counts_as_no_silence() -> None:
     memory = ServerMemory()
     assert not memory.is_overdue(A, "ReadSlot", 0, 0.0, 0.001, SILENCE_FLOOR_S / 2)
     assert memory.is_overdue(A, "ReadSlot", 0, 0.0, 0.001, SILENCE_FLOOR_S)

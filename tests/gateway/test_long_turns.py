@@ -117,7 +117,7 @@ async def hostile_gateway(folder: Path) -> AsyncIterator[tuple[Asker, Sequence[D
 
 
 @pytest.mark.parametrize("kind", ["manifest", "deep-check", "deep-size", "deep-stats"])
-async def test_operation_over_a_hostile_tree_when_run_and_asked_for_has_no_long_turn(kind: str, tmp_path: Path) -> None:
+async def test_operation_over_a_hostile_tree_when_run_and_queried_has_no_long_turn(kind: str, tmp_path: Path) -> None:
     async with hostile_gateway(tmp_path) as (asker, folders):
         for number, folder in enumerate(folders):
             target = f"/uri/{quote(folder.to_string(), safe='')}?t=start-{kind}&ophandle={number}"
@@ -134,7 +134,7 @@ PARTS = 12
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-async def test_operation_when_about_hostile_content_then_no_turn_of_the_loop_is_long(part: int, tmp_path: Path) -> None:
+async def test_operation_when_on_hostile_content_then_no_turn_of_the_loop_is_long(part: int, tmp_path: Path) -> None:
     async with hostile_gateway(tmp_path) as (asker, folders):
         for folder in folders:
             asked = list(enumerate(OPERATIONS))[part::PARTS]

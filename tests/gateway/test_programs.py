@@ -92,14 +92,14 @@ async def test_children_when_json_comes_under_any_label_then_they_are_made(tmp_p
         assert [json.loads(line)["cap"] for line in walked if '"unknown"' in line] == [None, None, None]
 
 
-async def test_children_when_t_is_in_a_form_then_that_is_said(tmp_path: Path) -> None:
+async def test_children_when_t_is_in_a_form_then_are_refused_with_a_hint(tmp_path: Path) -> None:
     async with gateway_of_trees(tmp_path) as web:
         reply = await web.post_form("/uri", {"t": "mkdir-with-children"})
         assert (reply.status, reply.text) == (400, "children are sent as JSON: put t= in the URL, not in the form\n")
 
 
 @pytest.mark.parametrize("path", ["/", "/statistics", "/helper_status"])
-async def test_page_of_the_node_when_posted_to_then_is_as_with_get(tmp_path: Path, path: str) -> None:
+async def test_page_of_the_node_when_posted_to_then_answers_as_to_get(tmp_path: Path, path: str) -> None:
     async with running_gateway(tmp_path) as rig:
         for body, kind in ((b"", None), (b"t=json", URLENCODED)):
             query = "" if body else "?t=json"
@@ -149,7 +149,7 @@ def test_argument_when_it_is_not_utf_8_then_only_its_use_is_refused() -> None:
             use("name")
 
 
-def test_lost_race_when_told_has_the_name_that_1_20_gives_it_in_a_line_of_its_own() -> None:
+def test_lost_race_when_reported_has_the_name_from_1_20_on_its_own_line() -> None:
     answer = fault_answer(fault_of(ConflictError("somebody else changed it")))
     assert (answer.status, answer.body) == (409, b"somebody else changed it\nUncoordinatedWriteError\n")
     page = fault_answer(fault_of(ConflictError("somebody else changed it"), shape="page"))

@@ -68,7 +68,7 @@ def test_check_when_no_server_answers_says_so(verify: bool) -> None:
         grid.check(file.cap, verify=verify)
 
 
-def test_check_when_the_numbers_of_the_cap_cannot_be_says_so() -> None:
+def test_check_when_the_numbers_of_the_cap_are_impossible_says_so() -> None:
     grid = ScriptedGrid(3)
     with pytest.raises(CapError):
         grid.check(ChkCap(key=bytes(16), ueb_hash=bytes(32), needed=7, total=3, size=100))
@@ -292,7 +292,7 @@ def parse_ueb_of(vector: ShareVector) -> str:
 
 
 @pytest.mark.parametrize("verify", [False, True])
-def test_check_when_a_disk_does_not_give_a_share_says_so_of_that_share_alone(verify: bool) -> None:
+def test_check_when_a_disk_cannot_read_a_share_blames_that_share_alone(verify: bool) -> None:
     grid = ScriptedGrid()
     file = grid.store(noise(5000), k=2, n=3, holdings={0: [0, 1], 1: [2]})
     grid.script(0, unread=frozenset([0]))
@@ -305,7 +305,7 @@ def test_check_when_a_disk_does_not_give_a_share_says_so_of_that_share_alone(ver
 
 
 @pytest.mark.parametrize("what", ["no room", "gone", "dead"])
-def test_check_when_an_answer_has_nothing_of_a_share_looks_at_it_alone(what: str) -> None:
+def test_check_when_an_answer_lacks_a_share_asks_for_it_alone(what: str) -> None:
     """An answer about many files leaves out the pieces that it has no room for."""
     grid = ScriptedGrid()
     file = grid.store(noise(5000), k=2, n=3, holdings={0: [0, 1], 1: [2]})
@@ -325,7 +325,7 @@ def test_check_when_an_answer_has_nothing_of_a_share_looks_at_it_alone(what: str
     assert not result.corrupt and server.read_calls == ([{0: [(0, 1)], 1: [(0, 1)]}] if what != "dead" else [])
 
 
-def test_get_when_disks_do_not_give_shares_names_them_in_its_error() -> None:
+def test_get_when_disks_cannot_read_shares_names_them_in_its_error() -> None:
     grid = ScriptedGrid()
     file = grid.store(noise(5000), k=2, n=3, holdings={0: [0, 1]})
     grid.script(0, unread=frozenset([0]))

@@ -81,7 +81,7 @@ def test_get_when_the_file_is_literal_asks_nobody() -> None:
 @pytest.mark.parametrize(
     ("needed", "total", "size"), [(0, 10, 100), (11, 10, 100), (3, 257, 100), (300, 300, 100), (3, 10, 2**70)]
 )
-def test_open_when_the_numbers_of_the_cap_cannot_be_says_so(needed: int, total: int, size: int) -> None:
+def test_open_when_the_numbers_of_the_cap_are_impossible_says_so(needed: int, total: int, size: int) -> None:
     grid = ScriptedGrid()
     cap = ChkCap(key=bytes(16), ueb_hash=bytes(32), needed=needed, total=total, size=size)
     with pytest.raises(CapError):

@@ -95,7 +95,7 @@ def test_each_share_has_the_fault_stated_and_no_other(vector: ShareVector) -> No
     assert {number: fault for number, fault in found.items() if fault is not None} == vector.faults
 
 
-def test_sound_shares_of_a_share_set_come_to_what_is_stated(vector: ShareVector) -> None:
+def test_sound_shares_of_a_share_set_add_up_to_what_is_stated(vector: ShareVector) -> None:
     sound = {number: share for number, share in vector.shares.items() if number not in vector.faults}
     few = dict(list(sound.items())[: vector.cap.needed])
     if vector.get == "ok":

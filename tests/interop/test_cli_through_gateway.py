@@ -206,7 +206,7 @@ def test_status_through_a_gateway_shows_the_same_servers(ways: Ways, way: str) -
 
 
 @pytest.mark.parametrize("way", THROUGH)
-def test_lost_directory_in_a_tree_is_told_of_and_the_rest_is_reported(ways: Ways, gateways: Gateways, way: str) -> None:
+def test_lost_directory_in_a_tree_is_named_and_the_rest_is_reported(ways: Ways, gateways: Gateways, way: str) -> None:
     ways.succeed("direct", "mkdir", f"w:lost-{way}/a/below")
     ways.succeed("direct", "put", str(ways.files / "chk"), f"w:lost-{way}/z/chk")
     told = json.loads(ways.succeed("direct", "check", "--json", f"w:lost-{way}/a"))

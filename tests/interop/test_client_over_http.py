@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.parametrize("over_http", ["mixed-
 
 
 @pytest.mark.parametrize("size", [56, 200_000, 5_000_001])
-def test_file_put_by_grid_over_http_is_there_to_verify_and_get(over_http: Pair, size: int, tmp_path: Path) -> None:
+def test_file_put_by_grid_over_http_verifies_and_reads_back(over_http: Pair, size: int, tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(os.urandom(size))
     cap = over_http.ours.put(source)
@@ -29,7 +29,7 @@ def test_file_put_by_grid_over_http_is_there_to_verify_and_get(over_http: Pair, 
 
 
 @pytest.mark.parametrize("size", [56, 200_000, 5_000_001])
-def test_file_put_by_tahoe_over_http_is_got_by_grid_over_http(over_http: Pair, size: int, tmp_path: Path) -> None:
+def test_file_put_by_tahoe_over_http_is_read_by_grid_over_http(over_http: Pair, size: int, tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(os.urandom(size))
     cap = over_http.tahoe.put(source)

@@ -18,7 +18,7 @@ SIZES = [0, 55, 56, MIB - 1, MIB, MIB + 1, 3_333_337, 10 * MIB]
 
 @pytest.mark.each_pair
 @pytest.mark.parametrize("size", SIZES)
-def test_file_put_by_tahoe_when_got_by_grid_is_the_same(pair: Pair, size: int, tmp_path: Path) -> None:
+def test_file_put_by_tahoe_when_read_by_grid_is_the_same(pair: Pair, size: int, tmp_path: Path) -> None:
     source, target = new_file(tmp_path, size), tmp_path / "target"
     cap = pair.tahoe.put(source)
     pair.ours.get(cap, target)
@@ -27,7 +27,7 @@ def test_file_put_by_tahoe_when_got_by_grid_is_the_same(pair: Pair, size: int, t
 
 @pytest.mark.each_pair
 @pytest.mark.parametrize("size", SIZES)
-def test_file_put_by_grid_when_got_by_tahoe_is_the_same(pair: Pair, size: int, tmp_path: Path) -> None:
+def test_file_put_by_grid_when_read_by_tahoe_is_the_same(pair: Pair, size: int, tmp_path: Path) -> None:
     source, target = new_file(tmp_path, size), tmp_path / "target"
     cap = pair.ours.put(source)
     pair.tahoe.get(cap, target)
@@ -51,7 +51,7 @@ def test_range_of_a_file_put_by_tahoe_is_that_range(usual_pair: Pair, tmp_path: 
     assert usual_pair.ours.run("get", cap, "-", "--range", f"{first}-{last}") == source.read_bytes()[first : last + 1]
 
 
-def test_stdin_put_by_grid_when_got_by_tahoe_is_the_same(usual_pair: Pair, tmp_path: Path) -> None:
+def test_stdin_put_by_grid_when_read_by_tahoe_is_the_same(usual_pair: Pair, tmp_path: Path) -> None:
     data = os.urandom(200_001)
     cap = usual_pair.ours.run("put", "-", data=data).decode("ascii").strip()
     usual_pair.tahoe.get(cap, tmp_path / "target")

@@ -32,7 +32,7 @@ EXCHANGES = [(group, exchange) for group, exchanges in GROUPS.items() for exchan
 
 
 @pytest.mark.parametrize(("group", "exchange"), EXCHANGES, ids=[f"{group}-{one.name}" for group, one in EXCHANGES])
-def test_exchange_when_had_with_both_gateways_is_the_same_but_for_what_is_listed(
+def test_exchange_when_sent_to_both_gateways_is_the_same_except_for_listed_differences(
     gateways: Gateways, group: str, exchange: Exchange
 ) -> None:
     sides = gateways.sides
@@ -49,7 +49,7 @@ def test_exchange_when_had_with_both_gateways_is_the_same_but_for_what_is_listed
     assert is_expected(expected, {name: ours for name, (_, ours) in found.items()}), (found, expected)
 
 
-def test_directory_when_all_exchanges_are_had_is_the_same_but_for_what_differences_left(gateways: Gateways) -> None:
+def test_directory_when_all_exchanges_are_done_differs_only_as_listed(gateways: Gateways) -> None:
     sides = gateways.sides
     (listing,) = (exchange for exchange in exchanges_directories.EXCHANGES if exchange.name == "everything-after-all")
     children = []
@@ -61,7 +61,7 @@ def test_directory_when_all_exchanges_are_had_is_the_same_but_for_what_differenc
     assert {name for name in theirs | ours if theirs.get(name) != ours.get(name)} == LEFT_DIFFERENTLY.keys()
 
 
-def test_differences_when_listed_are_of_exchanges_that_there_are() -> None:
+def test_differences_when_listed_name_exchanges_that_exist() -> None:
     names = [f"{group}-{exchange.name}" for group, exchange in EXCHANGES]
     assert len(names) == len(set(names))
     assert set(DIFFERENCES) <= set(names)

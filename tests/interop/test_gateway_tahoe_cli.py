@@ -147,7 +147,7 @@ def first_line(text: str) -> str:
     return text.partition("\n")[0]
 
 
-def test_files_when_brought_back_through_our_gateway_are_the_same(sides: tuple[Side, Side]) -> None:
+def test_files_when_fetched_through_our_gateway_are_the_same(sides: tuple[Side, Side]) -> None:
     for side in sides:
         tree = local_files(side.folder / "tree")
         assert local_files(side.folder / "back" / "tree") == tree

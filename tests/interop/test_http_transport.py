@@ -104,7 +104,7 @@ def shares_on_disk(client: TahoeClient) -> dict[str, int]:
 
 @OUR_SERVERS
 @pytest.mark.parametrize("size", [56, 200_000, 5_000_001])
-def test_file_when_put_by_tahoe_over_http_is_there_to_verify_and_get(
+def test_file_when_put_by_tahoe_over_http_verifies_and_reads_back(
     tahoe: TahoeClient, size: int, tmp_path: Path
 ) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
@@ -136,7 +136,7 @@ def test_mutable_file_when_put_by_tahoe_over_http_is_changed_and_verified(
 
 
 @OUR_SERVERS
-def test_leases_when_added_by_tahoe_over_http_are_taken(tahoe: TahoeClient, tmp_path: Path) -> None:
+def test_leases_when_added_by_tahoe_over_http_are_accepted(tahoe: TahoeClient, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(os.urandom(10_000))
     cap = tahoe.put(source)
@@ -144,7 +144,7 @@ def test_leases_when_added_by_tahoe_over_http_are_taken(tahoe: TahoeClient, tmp_
 
 
 @OUR_SERVERS
-def test_shares_when_damaged_are_found_and_got_round_by_tahoe_over_http(tahoe: TahoeClient, tmp_path: Path) -> None:
+def test_shares_when_damaged_are_detected_and_avoided_by_tahoe_over_http(tahoe: TahoeClient, tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(os.urandom(100_000))
     before = shares_on_disk(tahoe)

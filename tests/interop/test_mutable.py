@@ -209,7 +209,9 @@ async def test_file_that_lost_shares_when_repaired_by_either_is_sound_for_both(
         assert theirs.read(cap) == await ours.open(cap).read_all() == sample_bytes(200_000)
 
 
-async def test_file_changed_by_tahoe_after_grid_looked_is_not_written_over_unseen(ours: Ours, theirs: Theirs) -> None:
+async def test_file_changed_by_tahoe_after_grid_mapped_it_is_not_silently_overwritten(
+    ours: Ours, theirs: Theirs
+) -> None:
     cap = theirs.create(b"first", "sdmf")
     file = ours.open(cap)
     assert await file.read_all() == b"first"

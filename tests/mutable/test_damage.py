@@ -82,7 +82,7 @@ def test_share_when_spoiled_then_costs_itself_only_and_is_found_and_repaired(for
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_share_when_spoiled_then_its_server_is_told(format: FormatName) -> None:
+def test_share_when_spoiled_then_its_server_gets_a_report(format: FormatName) -> None:
     grid = MutableGrid()
     cap = grid.create(CONTENTS, format)
     share = grid.share(cap, 0)
@@ -164,7 +164,7 @@ def test_repair_when_old_shares_are_left_then_brings_them_to_the_newest_version(
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_repair_when_the_newest_version_cannot_be_read_then_takes_force(format: FormatName) -> None:
+def test_repair_when_the_newest_version_cannot_be_read_then_needs_force(format: FormatName) -> None:
     grid = MutableGrid()
     cap = grid.create(b"old" * 100, format)
     stale_copy(grid, cap, 8, b"new" * 100)
@@ -178,7 +178,7 @@ def test_repair_when_the_newest_version_cannot_be_read_then_takes_force(format: 
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_repair_when_two_versions_compete_then_takes_force_and_keeps_the_higher(format: FormatName) -> None:
+def test_repair_when_two_versions_compete_then_needs_force_and_keeps_the_higher(format: FormatName) -> None:
     grid = MutableGrid()
     cap = grid.create(b"base" * 10, format)
     index = cap.storage_index
@@ -229,7 +229,7 @@ def test_check_when_asked_to_add_leases_then_every_server_has_one_more() -> None
 
 
 @pytest.mark.parametrize("format", ["sdmf", "mdmf"])
-def test_share_that_a_disk_does_not_give_is_told_of_and_costs_no_other(format: FormatName) -> None:
+def test_share_that_a_disk_cannot_read_is_reported_and_costs_no_other(format: FormatName) -> None:
     grid = MutableGrid(2, Encoding(k=2, n=4, happy=1))
     cap = grid.create(b"contents" * 100, format)
     first, second = grid.servers

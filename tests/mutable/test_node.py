@@ -311,7 +311,7 @@ def test_update_when_at_the_end_of_whole_segments_then_appends_in_place(size: in
     k=st.integers(1, 20),
     changes=st.lists(st.tuples(st.floats(0, 1), st.integers(1, 200_000)), min_size=1, max_size=4),
 )
-def test_update_when_of_any_file_and_range_then_the_file_is_as_a_byte_array(
+def test_update_when_of_any_file_and_range_then_the_file_matches_a_byte_array(
     size: int, k: int, changes: list[tuple[float, int]]
 ) -> None:
     grid = MutableGrid(4, Encoding(k=k, n=k + 3, happy=1))

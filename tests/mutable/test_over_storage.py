@@ -115,7 +115,7 @@ def known_index() -> StorageIndex:
     return write_cap(known_key(), 0).storage_index
 
 
-async def test_file_when_all_disks_are_at_their_reserve_is_still_written_over_where_it_lies(services: Services) -> None:
+async def test_file_when_all_disks_are_at_their_reserve_is_still_overwritten_in_place(services: Services) -> None:
     grid = grid_of(services.servers, services.runtime, leases=services.leases)
     cap = await create_mutable(b"entries" * 1000, grid, format="sdmf", key=known_key())
     for disk in services.disks:

@@ -98,7 +98,7 @@ class Killed(Exception):
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_modify_when_the_writer_dies_that_gave_way_then_the_acknowledged_change_is_the_only_version(
+def test_modify_when_the_writer_that_gave_way_dies_then_only_the_acknowledged_version_is_left(
     format: FormatName,
 ) -> None:
     """The dead writer did not see the shares of three servers, and had other numbers for them."""
@@ -173,7 +173,7 @@ def test_update_when_two_processes_do_so_at_once_then_both_ranges_are_there(form
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_write_when_an_old_copy_turns_up_then_it_is_written_over(format: FormatName) -> None:
+def test_write_when_an_old_copy_turns_up_then_it_is_overwritten(format: FormatName) -> None:
     """A server that was away while the map was made, and is back when the version is written."""
     grid = MutableGrid(10, Encoding(happy=6))
     cap = grid.create(b"old", format)

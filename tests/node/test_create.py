@@ -53,7 +53,7 @@ def test_new_node_is_closed_to_others(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "c" / "private" / "introducers.yaml").stat().st_mode) == 0o600
 
 
-def test_place_that_is_taken_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_directory_that_is_taken_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("x")
     with pytest.raises(ConfigError, match="not empty"):
         create_client(tmp_path, NewClient())

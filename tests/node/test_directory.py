@@ -66,7 +66,7 @@ def test_path_that_is_not_a_node_directory_is_a_config_error(tmp_path: Path, nam
         open_directory(tmp_path / name)
 
 
-def test_secrets_are_made_once_and_for_the_owner_alone(tmp_path: Path) -> None:
+def test_secrets_are_created_once_and_private_to_the_owner(tmp_path: Path) -> None:
     node = open_directory(_tahoe_node(tmp_path / "c"))
     master, convergence = node.lease_master(), node.convergence_secret()
     again = open_directory(tmp_path / "c")

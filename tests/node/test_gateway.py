@@ -135,7 +135,7 @@ def _wait_until_closed(url: str) -> None:
         time.sleep(0.05)
 
 
-def test_gateway_when_told_to_end_lets_a_transfer_come_to_its_end(tmp_path: Path) -> None:
+def test_gateway_when_told_to_end_lets_a_transfer_finish(tmp_path: Path) -> None:
     directory = _client_directory(tmp_path)
     with _uploading(directory) as (process, connection):
         process.send_signal(signal.SIGTERM)

@@ -70,7 +70,7 @@ def test_garbage_is_left_alone_while_collection_is_off() -> None:
     assert ring() is None
 
 
-def test_gateway_after_floods_of_uploads_and_of_reads_that_nobody_takes_is_small_again(tmp_path: Path) -> None:
+def test_gateway_after_floods_of_uploads_and_of_unread_answers_is_small_again(tmp_path: Path) -> None:
     draw = Random(1)
     with ProcessGrid(
         tmp_path / "grid", introducer="grid", storage=["grid"], force_foolscap=False, durability="none"

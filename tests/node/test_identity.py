@@ -22,7 +22,7 @@ def node(tmp_path: Path) -> NodeDirectory:
     return open_directory(tmp_path)
 
 
-def test_key_is_made_once_and_for_the_owner_alone(node: NodeDirectory) -> None:
+def test_key_is_created_once_and_private_to_the_owner(node: NodeDirectory) -> None:
     key = signing_key(node)
     assert signing_key(node) == key
     file = node.private / "node.privkey"

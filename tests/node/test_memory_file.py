@@ -55,7 +55,7 @@ def test_next_process_when_a_server_was_silent_begins_in_doubt(path: Path) -> No
 
 
 @pytest.mark.parametrize("at", [MOST_AGE_S + 1, -1.0])
-def test_next_process_when_the_file_is_old_or_of_the_future_begins_without_it(path: Path, at: float) -> None:
+def test_next_process_when_the_file_is_old_or_from_the_future_begins_without_it(path: Path, at: float) -> None:
     if at < 0:
         document = json.loads(path.read_text())
         document["saved_at"] += 10
@@ -64,7 +64,7 @@ def test_next_process_when_the_file_is_old_or_of_the_future_begins_without_it(pa
     assert not Process(path, at).is_doubtful()
 
 
-def test_doubt_when_process_after_process_hands_it_on_ends_all_the_same(path: Path) -> None:
+def test_doubt_when_process_after_process_hands_it_on_still_ends(path: Path) -> None:
     doubtful_until = 0.0
     for at in range(100, 2000, 100):
         process = Process(path, float(at))
@@ -75,7 +75,7 @@ def test_doubt_when_process_after_process_hands_it_on_ends_all_the_same(path: Pa
     assert 100 <= doubtful_until <= MOST_AGE_S
 
 
-def test_next_process_when_the_server_answered_one_between_does_not_doubt_it(path: Path) -> None:
+def test_next_process_when_the_server_answered_in_between_does_not_doubt_it(path: Path) -> None:
     process = Process(path, at=5.0)
     process.memory.answered(S0, KIND, process.clock.now())
     process.file.save()
@@ -129,7 +129,7 @@ JSON = st.recursive(
 
 
 @given(servers=st.dictionaries(st.text(max_size=5), JSON, max_size=4) | JSON)
-def test_load_when_it_says_anything_of_servers_fails_not(tmp_path_factory: Any, servers: object) -> None:
+def test_load_when_it_says_anything_about_servers_never_fails(tmp_path_factory: Any, servers: object) -> None:
     path = tmp_path_factory.mktemp("node") / "server_memory.json"
     path.write_text(json.dumps({"saved_at": 1_700_000_000.0, "format": 1, "servers": servers}))
     process = Process(path)

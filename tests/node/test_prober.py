@@ -94,7 +94,7 @@ def test_prober_when_a_server_stalls_again_and_again_on_one_kind_asks_until_its_
     assert not stage.memory.has_doubts(S0) and not stage.timers
 
 
-def test_prober_when_a_server_falls_silent_anew_asks_it_soon_however_long_its_pauses_are(stage: Stage) -> None:
+def test_prober_when_a_server_falls_silent_again_asks_it_soon_however_long_its_pauses_are(stage: Stage) -> None:
     stage.servers[S0].script.dead_from = 0
     stage.silent(S0)
     stage.wait(200)
@@ -132,7 +132,7 @@ def test_probes_are_of_kinds_of_request_that_exist() -> None:
     assert set(PROBES) <= classes
 
 
-def test_prober_when_a_server_is_not_known_any_more_forgets_it(stage: Stage) -> None:
+def test_prober_when_a_server_is_no_longer_known_forgets_it(stage: Stage) -> None:
     del stage.servers[S0]
     stage.silent(S0)
     stage.wait(FIRST_PAUSE_S + 0.1)

@@ -95,7 +95,7 @@ def test_command_of_any_kind_when_it_runs_cannot_be_dumped() -> None:
 
 
 @pytest.mark.parametrize("command", ["introducer", "run", "gateway"])
-def test_node_when_it_runs_has_no_room_for_a_core_file(tmp_path: Path, command: str) -> None:
+def test_node_when_it_runs_can_write_no_core_file(tmp_path: Path, command: str) -> None:
     role = "introducer" if command == "introducer" else "client"
     port = free_ports(1)[0] if role == "introducer" else 0
     settings = NodeSettings(kind="grid", role="introducer" if role == "introducer" else "client", port=port)
@@ -112,5 +112,5 @@ def test_node_when_it_runs_has_no_room_for_a_core_file(tmp_path: Path, command: 
         node.stop()
 
 
-def test_descriptors_however_many_are_for_no_more_connections_than_the_node_may_have() -> None:
+def test_descriptors_however_many_allow_no_more_connections_than_the_node_may_have() -> None:
     assert plan_descriptors(WANTED, 10, MAX_STORAGE_CONNECTIONS).connections == MAX_STORAGE_CONNECTIONS

@@ -88,7 +88,7 @@ def test_whole_number_written_as_python_bytes_is_read() -> None:
     ["AUTO", "tcp:h:1", "tcp:192.0.2.1:65535", "tcp:[::1]:80", "tcp:[fe80::1%eth0]:80", "tor:x.onion:1", "i2p:a.b32.i2p",
      "i2p:a.b32.i2p:1", "old.example:8"],
 )  # fmt: skip
-def test_location_hint_when_it_can_be_reached_is_taken(text: str) -> None:
+def test_location_hint_when_it_can_be_reached_is_accepted(text: str) -> None:
     assert parse_hint(text) == text
 
 
@@ -106,11 +106,11 @@ def test_location_hint_when_nobody_could_reach_it_is_refused(text: str) -> None:
     ("text", "endpoint"),
     [("4000", "tcp:4000"), ("tcp:1", "tcp:1"), ("tcp:port=7", "tcp:port=7"), ("tcp6:2:interface=\\:\\:1",) * 2, ("unix:/s",) * 2],
 )  # fmt: skip
-def test_endpoint_when_it_can_be_listened_on_is_taken(text: str, endpoint: str) -> None:
+def test_endpoint_when_it_can_be_listened_on_is_accepted(text: str, endpoint: str) -> None:
     assert parse_endpoint(text) == endpoint
 
 
 @pytest.mark.parametrize("text", ["", "foo", "foo:1", "tcp:", "tcp:foo", "tcp:65536", "70000", "tcp:-1", "tcp"])
-def test_endpoint_when_it_is_none_is_refused(text: str) -> None:
+def test_endpoint_when_invalid_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected tcp:PORT"):
         parse_endpoint(text)

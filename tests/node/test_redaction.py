@@ -35,7 +35,7 @@ def test_text_without_secrets_stays() -> None:
     assert redact("server v0-abc at tcp:127.0.0.1:80") == "server v0-abc at tcp:127.0.0.1:80"
 
 
-def test_text_that_turns_what_follows_around_is_shown_in_order() -> None:
+def test_text_that_reverses_what_follows_is_shown_in_order() -> None:
     assert one_line("a\u202egpj.exe\u2066b\u200fc") == "a gpj.exe b c"
 
 

@@ -88,7 +88,7 @@ def test_ended_process_is_not_alive() -> None:
     assert not RunningProcess(process.pid, created).is_alive()
 
 
-def test_patience_is_what_requests_may_take_and_what_the_process_gives_itself(tmp_path: Path) -> None:
+def test_patience_is_the_drain_timeout_and_the_time_to_stop(tmp_path: Path) -> None:
     (tmp_path / "client.tac").write_text("")
     (tmp_path / "grid.cfg").write_text("[node]\nweb.drain_timeout = 7\n")
     assert patience_s(tmp_path) == 7 + STOP_S

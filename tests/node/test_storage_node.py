@@ -115,7 +115,7 @@ def test_statistics_when_nothing_was_asked_have_the_names_of_1_20() -> None:
     ],
     ids=["full", "readonly", "unknown"],
 )
-def test_statistics_when_there_is_room_or_none_say_so(
+def test_statistics_when_there_is_space_or_none_say_so(
     disk: MemoryDisk, settings: StorageSettings, accepting: int
 ) -> None:
     scene = ServiceScene(disk, settings)
@@ -124,7 +124,7 @@ def test_statistics_when_there_is_room_or_none_say_so(
     assert ("storage_server.disk_avail" in found) is (disk.free_space() is not None)
 
 
-def test_statistics_when_used_tell_latencies_counts_and_what_is_promised() -> None:
+def test_statistics_when_used_have_latencies_counts_and_promised_space() -> None:
     scene = ServiceScene()
     view, _ = view_of(scene)
     scene.run(put(scene.service, INDEX, {0: b"sample", 1: b"of one"}))
@@ -139,7 +139,7 @@ def test_statistics_when_used_tell_latencies_counts_and_what_is_promised() -> No
     assert scene.run(view.statistics())["storage_server.allocated"] == 0
 
 
-def test_crawlers_when_they_wait_walk_and_are_through_have_the_keys_of_1_20() -> None:
+def test_crawlers_when_they_wait_walk_or_are_done_have_the_keys_of_1_20() -> None:
     scene = ServiceScene()
     view, housekeeping = view_of(scene)
     scene.run(put(scene.service, INDEX, {0: b"sample"}))
@@ -166,7 +166,7 @@ def test_crawlers_when_they_wait_walk_and_are_through_have_the_keys_of_1_20() ->
     scene.run(housekeeping.stop())
 
 
-def test_counts_when_the_node_was_started_again_are_known_at_once() -> None:
+def test_counts_when_the_node_was_restarted_are_known_at_once() -> None:
     scene = ServiceScene()
     scene.run(put(scene.service, INDEX, {0: b"sample"}))
     _, before = view_of(scene)

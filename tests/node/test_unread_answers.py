@@ -225,7 +225,7 @@ async def _ask_over_foolscap(node: Node, kind: tuple[str, str]) -> None:
         await node.quiet()
 
 
-async def test_node_when_nobody_reads_what_is_asked_for_stays_below_200_mib(tmp_path: Path) -> None:
+async def test_node_when_nobody_reads_its_answers_stays_below_200_mib(tmp_path: Path) -> None:
     peaks: dict[str, int] = {}
     async with running_node(tmp_path) as node:
         for endpoint, requests in HTTP.items():

@@ -26,7 +26,7 @@ from grid.node.web_address import allowed_hosts, place_to_listen, url_of
         ("systemd:domain=INET:index=0", "systemd:domain=INET:index=0", False),
     ],
 )
-def test_place_is_this_machine_alone_unless_an_interface_is_named(text: str, place: str, is_local: bool) -> None:
+def test_address_is_this_machine_alone_unless_an_interface_is_named(text: str, place: str, is_local: bool) -> None:
     assert place_to_listen(text) == place
     found = allowed_hosts(place, NodeSettings())
     assert found is not None
@@ -78,7 +78,7 @@ def test_hosts_of_a_socket_in_the_file_system_are_any_unless_some_are_given() ->
     assert "a.example" in found and "b.example" not in found
 
 
-def test_hosts_are_any_where_the_configuration_says_so() -> None:
+def test_hosts_are_any_if_the_configuration_says_so() -> None:
     settings = parse_config("[node]\nweb.allowed_hosts = *\n", "x")
     assert allowed_hosts("tcp:1:interface=0.0.0.0", settings) is None
 
@@ -95,5 +95,5 @@ def test_hosts_are_any_where_the_configuration_says_so() -> None:
         ("unix:/s", UNIXAddress(b"/s"), None),
     ],
 )
-def test_url_is_that_of_what_is_bound(description: str, address: object, url: str | None) -> None:
+def test_url_is_that_of_the_bound_address(description: str, address: object, url: str | None) -> None:
     assert url_of(description, address) == url

@@ -24,6 +24,6 @@ def test_commit_beside_this_tree_does_all_that_campaigns_ask(tmp_path: Path) -> 
     assert baseline.python != OWN.python
 
 
-def test_commit_that_is_none_is_refused() -> None:
+def test_commit_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ValueError, match="no commit"):
         resolve("never-committed")

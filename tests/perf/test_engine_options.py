@@ -55,6 +55,6 @@ def test_options_change_every_copy_of_their_numbers_and_no_others() -> None:
     assert all(value > 1_000_000 for key, value in usual.items() if not key.endswith("CHUNK_LEAVES"))
 
 
-def test_option_that_there_is_not_is_refused() -> None:
+def test_option_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ValueError, match="no option 'faster'"):
         apply_options(["faster"])

@@ -18,7 +18,7 @@ class Finding:
         return {"healthy": self.healthy}
 
 
-def test_repair_when_told_has_the_health_before_and_after() -> None:
+def test_repair_when_reported_has_the_health_before_and_after() -> None:
     result = RepairResult(attempted=True, successful=False, before=Finding("si", False), after=Finding("other", True))
     assert result.to_json() == {
         "storage-index": "si",

@@ -30,7 +30,7 @@ OUTSIDE = b'<!DOCTYPE Delete [<!ENTITY x SYSTEM "file:///etc/passwd">]><Delete><
         b"<Delete>\xff</Delete>",
     ],
 )
-def test_a_document_that_is_a_bomb_or_none_is_refused(data: bytes) -> None:
+def test_a_document_that_is_a_bomb_or_invalid_is_refused(data: bytes) -> None:
     with pytest.raises(S3Fault) as refused:
         parse_document(data, "Delete")
     assert refused.value.code == "MalformedXML"

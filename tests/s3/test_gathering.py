@@ -43,7 +43,7 @@ async def put_all(rig: S3Rig, keys: list[str]) -> list[Reply]:
     return list(await gatherResults(asked))
 
 
-async def test_a_directory_in_the_way_of_a_file_is_refused_where_nothing_goes_beside(tmp_path: Path) -> None:
+async def test_a_directory_in_the_way_of_a_file_is_refused_where_both_cannot_exist(tmp_path: Path) -> None:
     async with running_door(tmp_path) as rig:
         root = rig.accounts[MAIN].buckets["bucket"]
         directories = Directories(rig.door.services.store)
@@ -85,7 +85,7 @@ async def test_puts_at_a_time_into_a_directory_that_is_missing_make_it_once(tmp_
         assert publishes.count <= 20
 
 
-async def test_of_many_puts_that_must_be_the_first_one_is(tmp_path: Path) -> None:
+async def test_of_many_puts_that_must_be_first_only_one_succeeds(tmp_path: Path) -> None:
     async with running_door(tmp_path) as rig:
         asked = [
             Deferred.fromCoroutine(rig.ask("PUT", path("a"), b"the same", {"If-None-Match": "*"})) for _ in range(12)

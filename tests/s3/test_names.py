@@ -19,7 +19,7 @@ SEGMENTS = st.one_of(
 
 
 @given(SEGMENTS)
-def test_a_segment_when_it_is_a_name_comes_back_and_no_directory_changes_it(segment: str) -> None:
+def test_a_segment_comes_back_from_its_name_and_no_directory_changes_it(segment: str) -> None:
     name = name_of(segment)
     assert segment_of(name) == (segment, False)
     assert segment_of(beside_of(name)) == (segment, True)
@@ -34,7 +34,7 @@ def test_two_segments_never_have_one_name(one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize("name", [UPLOADS, "a/b", "a/", "%zz", "%a", "%=a/b", "%%61", "%\ud800"])
-def test_a_name_that_no_key_has_is_none(name: str) -> None:
+def test_a_name_that_no_key_has_gives_no_segment(name: str) -> None:
     assert segment_of(name) is None
 
 

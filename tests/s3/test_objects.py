@@ -62,7 +62,7 @@ async def test_an_object_beside_a_directory_of_its_name_is_found_whichever_came_
         assert (await rig.ask("GET", path("a"))).status == 404
 
 
-async def test_what_is_said_of_an_object_comes_back_with_it(tmp_path: Path) -> None:
+async def test_attributes_of_an_object_come_back_with_it(tmp_path: Path) -> None:
     data = bytes(range(256)) * 2000
     crc = base64.b64encode(zlib.crc32(data).to_bytes(4, "big")).decode()
     headers = {
@@ -165,7 +165,7 @@ async def test_files_that_other_programs_linked_are_objects(tmp_path: Path) -> N
         assert all("-" in etag for etag in texts(listed.body, "ETag"))
 
 
-async def test_a_link_that_another_program_led_elsewhere_keeps_nothing_of_what_the_door_said(tmp_path: Path) -> None:
+async def test_a_link_that_another_program_replaced_keeps_no_attributes_of_the_door(tmp_path: Path) -> None:
     async with running_door(tmp_path) as rig:
         await rig.ask("PUT", path("a"), b"old", {"Content-Type": "text/old"})
         store = rig.rig.gateway.store

@@ -116,7 +116,7 @@ async def test_a_key_that_looks_like_a_way_out_stays_in_its_bucket(tmp_path: Pat
         assert texts((await rig.ask("GET", "/")).body, "Name") == ["bucket"]
 
 
-async def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+async def test_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:
     async with running_door(tmp_path) as rig:
         for target in ("/bucket/%ff", "/bucket?prefix=%ff"):
             assert (await rig.ask("GET", target)).status in (400, 403)
@@ -128,7 +128,7 @@ async def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     "target",
     ["/bucket?acl", "/bucket?policy", "/bucket?cors", "/bucket/a?acl", "/bucket/a?versionId=1", "/bucket?lifecycle"],
 )
-async def test_what_is_not_offered_says_so(tmp_path: Path, target: str) -> None:
+async def test_operations_that_are_not_offered_say_so(tmp_path: Path, target: str) -> None:
     async with running_door(tmp_path) as rig:
         refused = await rig.ask("GET", target)
         assert (refused.status, code(refused)) == (501, "NotImplemented")
@@ -172,7 +172,7 @@ async def test_a_flood_of_wrong_signatures_opens_and_leaves_nothing(tmp_path: Pa
         assert (await rig.ask("GET", "/bucket")).status == 200
 
 
-async def test_text_that_would_end_a_header_is_in_none(tmp_path: Path) -> None:
+async def test_text_that_would_end_a_header_is_sent_in_none(tmp_path: Path) -> None:
     async with running_door(tmp_path) as rig:
         await rig.ask("PUT", path("a"), b"1")
         for name in ("content-type", "content-disposition", "expires"):

@@ -65,14 +65,14 @@ def test_packages_when_there_is_neither_uv_nor_pip_are_installed_by_a_new_pip(tr
     )
 
 
-def test_packages_when_pip_fails_too_are_tried_three_times_and_the_failure_is_told(tree: Path) -> None:
+def test_packages_when_pip_fails_too_are_tried_three_times_and_the_failure_is_reported(tree: Path) -> None:
     write_program(tree / "python", 'echo "python $*" >>"$NOTES"', 'test "$4" != install || exit 7')
     status, notes = install(tree, "package")
     assert status == 7
     assert notes == ["python -I -m pip --version", *["python -I -m pip install --quiet package"] * 3]
 
 
-def test_environment_when_it_is_made_again_holds_nothing_of_before(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_when_it_is_made_again_keeps_nothing_old(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(SCRIPTS))
     import steps
 

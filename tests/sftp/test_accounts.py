@@ -40,7 +40,7 @@ def test_account_when_it_has_two_keys_has_two_entries() -> None:
         (f"alice ssh-ed25519 {KEY} {ROOT}\nalice ssh-ed25519 {KEY} {ROOT}", "earlier line"),
     ],
 )
-def test_line_when_it_is_no_account_is_named_and_not_quoted(line: str, why: str) -> None:
+def test_line_when_it_is_not_an_account_is_named_and_not_quoted(line: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why) as refused:
         parse_accounts(f"# comment\n{line}\n", "accounts")
     assert "accounts, line " in str(refused.value)

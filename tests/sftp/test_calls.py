@@ -65,7 +65,7 @@ class Scene:
         asked.addBoth(lambda outcome: self.outcomes.append(outcome.type if isinstance(outcome, Failure) else outcome))
 
 
-def test_directories_when_many_are_opened_before_the_first_answer_are_as_few_as_after_it() -> None:
+def test_directories_when_many_are_opened_before_the_first_answer_stay_within_the_limit() -> None:
     scene = Scene()
     for _ in range(128):
         scene.note(scene.calls.openDirectory(b"/d"))

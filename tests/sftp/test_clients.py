@@ -17,7 +17,7 @@ from tests.sftp.conftest import RunningDoor
 CONTENTS = random.Random(5).randbytes(3_000_000)
 
 
-def test_sftp_when_files_go_up_are_moved_and_come_back_keeps_every_byte(door: RunningDoor, tmp_path: Path) -> None:
+def test_sftp_when_files_are_uploaded_moved_and_downloaded_keeps_every_byte(door: RunningDoor, tmp_path: Path) -> None:
     (tmp_path / "up").write_bytes(CONTENTS)
     (tmp_path / "small").write_bytes(b"small")
     commands = (
@@ -158,7 +158,7 @@ def test_rename_when_the_name_is_taken_replaces_only_as_posix_has_it(door: Runni
     assert (door.contents("/one"), door.contents("/two"), door.contents("/moved")) == (None, b"one", b"it")
 
 
-def test_file_when_it_is_asked_for_before_the_answer_to_its_creation_is_there(door: RunningDoor) -> None:
+def test_file_when_it_is_queried_before_the_answer_to_its_creation_exists(door: RunningDoor) -> None:
     async def work(client: Any) -> int:
         async def create() -> Any:
             return await client.open("/early", "wb")

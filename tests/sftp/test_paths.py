@@ -30,7 +30,7 @@ def test_path_when_it_has_dots_and_slashes_is_its_names(raw: bytes, path: tuple[
 
 
 @pytest.mark.parametrize("raw", [b"a\0b", b"\xff", b"a" * (MAX_PATH + 1), b"a/" * (MAX_DEPTH + 1)])
-def test_path_when_it_is_none_is_refused(raw: bytes) -> None:
+def test_path_when_invalid_is_refused(raw: bytes) -> None:
     with pytest.raises(SftpFault) as refused:
         parse_path(raw)
     assert refused.value.status == BAD_MESSAGE

@@ -121,7 +121,7 @@ def test_hole_when_it_is_huge_is_refused(tmp_path: Path) -> None:
         result(scratch.write(0, b"x"))
 
 
-def test_writes_when_each_is_a_byte_take_no_more_memory_than_others(tmp_path: Path) -> None:
+def test_writes_when_of_single_bytes_take_no_more_memory_than_others(tmp_path: Path) -> None:
     folder = SpoolFolder(tmp_path)
     scratch = Scratch(folder, InlineCpu(), PieceRoom())
     for offset in range(20_000):

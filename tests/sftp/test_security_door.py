@@ -91,7 +91,7 @@ INIT = struct.pack(">IBI", 5, 1, 3)
     ],
     ids=["endless", "empty", "cut", "string past the end"],
 )
-def test_packet_when_it_is_no_request_ends_its_session_alone(door: RunningDoor, packet: bytes) -> None:
+def test_packet_when_it_is_not_a_request_ends_its_session_alone(door: RunningDoor, packet: bytes) -> None:
     answer = raw_session(door, INIT + packet)
     assert answer[4] == 2
     assert "." not in door.run(lambda client: client.realpath("/"))
@@ -104,7 +104,7 @@ def test_request_when_it_is_unknown_is_answered(door: RunningDoor) -> None:
     assert answer[4 + length :][4:13] == struct.pack(">BII", 101, 9, 8)
 
 
-def test_channel_when_it_is_no_session_is_refused(door: RunningDoor) -> None:
+def test_channel_when_it_is_not_a_session_is_refused(door: RunningDoor) -> None:
     async def work() -> None:
         import asyncssh
 

@@ -94,7 +94,7 @@ def test_disk_when_it_fails_is_a_peer_error() -> None:
 
 
 @pytest.mark.parametrize("call", ["open_file", "read"])
-def test_share_when_the_disk_does_not_give_it_is_told_without_its_bytes(call: str) -> None:
+def test_share_when_the_disk_cannot_read_it_is_reported_without_its_bytes(call: str) -> None:
     disk = FaultyDisk(MemoryDisk())
     scene = ServiceScene(disk)
     service = scene.service
@@ -116,7 +116,7 @@ def test_share_when_the_disk_does_not_give_it_is_told_without_its_bytes(call: st
 
 
 @pytest.mark.parametrize("error", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
-def test_lack_of_the_server_is_an_error_of_all_shares_because_it_passes(error: int) -> None:
+def test_temporary_failure_of_the_server_is_an_error_of_all_shares(error: int) -> None:
     disk = FaultyDisk(MemoryDisk())
     scene = ServiceScene(disk)
     service = scene.service
@@ -132,7 +132,7 @@ def test_lack_of_the_server_is_an_error_of_all_shares_because_it_passes(error: i
             scene.run(question)
 
 
-def test_report_of_a_share_that_the_disk_does_not_give_is_noted() -> None:
+def test_report_of_a_share_that_the_disk_cannot_read_is_recorded() -> None:
     disk = FaultyDisk(MemoryDisk())
     scene = ServiceScene(disk)
     scene.run(put(scene.service, INDEX, {0: b"data"}))
@@ -142,7 +142,7 @@ def test_report_of_a_share_that_the_disk_does_not_give_is_noted() -> None:
 
 
 @pytest.mark.parametrize("index", [b"", bytes(15), bytes(17)])
-def test_calls_when_the_storage_index_is_none_are_refused(index: bytes) -> None:
+def test_calls_when_the_storage_index_is_invalid_are_refused(index: bytes) -> None:
     scene = ServiceScene()
     for call in (
         scene.service.find_shares(StorageIndex(index)),

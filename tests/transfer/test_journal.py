@@ -75,7 +75,7 @@ def test_row_when_noted_again_replaces_the_older_one(path: Path) -> None:
     journal.close()
 
 
-def test_target_and_wishes_are_forgotten_with_the_process(path: Path) -> None:
+def test_target_listing_and_requests_are_forgotten_with_the_process(path: Path) -> None:
     journal = Journal(path)
     journal.note_there([Entry(name=name, size=1) for name in ("a", "b", "\udcff")])
     assert journal.want("a", "one") == "one"
@@ -109,7 +109,7 @@ def test_journal_is_for_its_owner_and_for_one_process(path: Path) -> None:
     Journal(path).close()
 
 
-def test_journal_when_it_is_no_database_says_which_file_to_remove(path: Path) -> None:
+def test_journal_when_it_is_not_a_database_says_which_file_to_remove(path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"not a database" * 1000)
     for _ in range(2):
@@ -136,7 +136,7 @@ def test_journal_when_its_disk_is_full_says_so_and_keeps_what_it_had(
     journal.close()
 
 
-def test_name_of_a_journal_differs_by_ends_and_gives_none_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_name_of_a_journal_differs_by_ends_and_reveals_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/state")
     names = {journal_path(*ends) for ends in ((["a"], "b"), (["b"], "a"), (["a", "b"], ""), (["a\0b"], "c"))}
     assert len(names) == 4
@@ -215,7 +215,7 @@ def test_journal_on_a_disk_that_is_full_is_not_to_be_removed(path: Path, monkeyp
         Journal(path)
 
 
-def test_journal_that_others_could_read_is_its_owners_alone_once_it_is_opened(path: Path) -> None:
+def test_journal_that_others_could_read_becomes_private_once_it_is_opened(path: Path) -> None:
     Journal(path).close()
     path.chmod(0o644)
     Journal(path).close()

@@ -96,7 +96,9 @@ def test_file_when_it_changes_while_it_is_read_is_sent_as_it_is_in_the_end(
     assert contents(tmp_path / "target") == {"large": final}
 
 
-def test_file_when_it_never_rests_is_never_shown(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_when_it_never_stops_changing_never_appears(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("grid.transfer.engine.pause_before", lambda attempt, draw: 0.0)
     write, times = os.pwrite, iter(range(1, 10**6))
 

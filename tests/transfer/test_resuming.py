@@ -141,7 +141,7 @@ def test_attempt_that_reads_something_else_ends_and_the_next_one_has_another_key
     assert resume(body).key != first.key
 
 
-def test_key_is_another_if_shares_would_be_others(body: BytesBody) -> None:
+def test_key_changes_if_the_shares_would_differ(body: BytesBody) -> None:
     first = resume(body)
     first.examine(0, b"one")
     assert resume(body, k=2).key != first.key

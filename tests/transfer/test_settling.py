@@ -97,6 +97,6 @@ def test_file_when_it_vanishes_is_forgotten() -> None:
     assert look(settling, ahead) == [False]
 
 
-def test_file_when_no_quiet_is_wanted_is_taken_at_once() -> None:
+def test_file_when_no_quiet_time_is_wanted_is_settled_at_once() -> None:
     settling, _ = make(0.0)
     assert look(settling, status(0)) == [True]

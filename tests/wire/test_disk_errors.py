@@ -49,7 +49,7 @@ CALLS = ["open_file", "read"]
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("call", CALLS)
-async def test_shares_that_the_disk_does_not_give_are_errors_and_found_all_the_same(transport: str, call: str) -> None:
+async def test_shares_that_the_disk_cannot_read_are_errors_and_still_found(transport: str, call: str) -> None:
     disk = FaultyDisk(MemoryDisk())
     async with client_of(disk, transport) as client:
         await put(client, INDEX, {0: b"data", 1: b"more"})
@@ -83,7 +83,7 @@ async def told(question: Awaitable[Mapping[ShareNumber, Sequence[Buffer]]], tran
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("call", CALLS)
-async def test_share_that_the_disk_does_not_give_is_an_error_of_that_share_alone(transport: str, call: str) -> None:
+async def test_share_that_the_disk_cannot_read_is_an_error_of_that_share_alone(transport: str, call: str) -> None:
     disk = FaultyDisk(MemoryDisk())
     both = {ShareNumber(0): [WHOLE], ShareNumber(1): [WHOLE]}
     async with client_of(disk, transport) as client:
@@ -100,7 +100,7 @@ async def test_share_that_the_disk_does_not_give_is_an_error_of_that_share_alone
 
 
 @pytest.mark.parametrize("call", CALLS)
-async def test_long_read_of_a_share_that_the_disk_does_not_give_has_all_of_the_other(call: str) -> None:
+async def test_long_read_of_a_share_that_the_disk_cannot_read_has_all_of_the_other(call: str) -> None:
     disk = FaultyDisk(MemoryDisk())
     data = bytes(5 * 2**20)
     both = {ShareNumber(number): [(0, 2**20), (2**20, 4 * 2**20)] for number in (0, 1)}
@@ -111,7 +111,7 @@ async def test_long_read_of_a_share_that_the_disk_does_not_give_has_all_of_the_o
         assert {number: b"".join(pieces) for number, pieces in found.items()} == {0: b"", 1: data}
 
 
-async def test_slot_readv_of_1_20_leaves_out_a_share_that_the_disk_does_not_give() -> None:
+async def test_slot_readv_of_1_20_leaves_out_a_share_that_the_disk_cannot_read() -> None:
     found: dict[ShareNumber, list[bytes]] = {ShareNumber(0): [], ShareNumber(1): [b"slot"]}
     assert told_shares(found, [WHOLE]) == {1: [b"slot"]}
     assert told_shares({ShareNumber(0): []}, []) == {0: []}
@@ -120,7 +120,7 @@ async def test_slot_readv_of_1_20_leaves_out_a_share_that_the_disk_does_not_give
 
 
 @pytest.mark.parametrize("transport", ["foolscap batched", "http batched", "http single"])
-async def test_questions_while_the_disk_does_not_show_its_directories_fail(transport: str) -> None:
+async def test_questions_while_the_disk_cannot_list_its_directories_fail(transport: str) -> None:
     disk = FaultyDisk(MemoryDisk())
     async with client_of(disk, transport) as client:
         await put(client, INDEX, {0: b"data"})

@@ -126,7 +126,7 @@ def test_join_when_the_attempt_succeeds_at_once_returns_its_result(attempts: Att
     assert attempts.outcomes == ["session"] and attempts.arrived == ["session"]
 
 
-def test_join_when_an_address_cannot_be_says_so_in_words(attempts: Attempts) -> None:
+def test_join_when_an_address_is_impossible_says_so(attempts: Attempts) -> None:
     attempts.next = ValueError("hostname 'a..b' is no good")
     attempts.join()
     assert str(error_of(attempts.outcomes[0])) == "server x cannot be reached: the address cannot be used"
@@ -148,7 +148,7 @@ def test_join_when_the_attempt_hangs_ends_at_the_deadline(attempts: Attempts, st
     assert attempts.outcomes[-1] == "session"
 
 
-def test_attempt_when_it_ends_after_its_deadline_is_no_news(attempts: Attempts) -> None:
+def test_attempt_when_it_ends_after_its_deadline_is_ignored(attempts: Attempts) -> None:
     attempts.stubborn = True
     attempts.join()
     attempts.advance(DEADLINE_S + 1)

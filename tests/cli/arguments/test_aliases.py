@@ -68,7 +68,7 @@ def test_alias_when_its_name_was_taken_meanwhile_then_is_refused_and_the_file_st
     assert (directory.private / "aliases").read_bytes() == before
 
 
-def test_file_when_it_is_a_link_then_what_it_leads_to_is_replaced(directory: NodeDirectory, tmp_path: Path) -> None:
+def test_file_when_it_is_a_link_then_its_target_is_replaced(directory: NodeDirectory, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text("old: URI:x\n")
     (directory.private / "aliases").symlink_to(tmp_path / "elsewhere")
     add_alias(directory, "new", _cap())

@@ -140,7 +140,7 @@ def test_what_is_replaced_or_removed_is_in_json_with_its_capability(command: Mem
     assert copied["replaced"] == []
 
 
-def test_way_back_when_no_journal_can_be_kept_is_printed_to_a_terminal_and_works(
+def test_undo_command_when_no_journal_can_be_kept_is_printed_to_a_terminal_and_works(
     command: MemoryCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "state").write_bytes(b"")
@@ -164,7 +164,7 @@ def test_way_back_when_no_journal_can_be_kept_is_printed_to_a_terminal_and_works
     assert gone.err.rstrip().endswith(f"'{directory}/it'\"'\"'s here'")
 
 
-def test_way_back_is_not_printed_where_no_terminal_is(command: MemoryCommand) -> None:
+def test_undo_command_is_not_printed_without_a_terminal(command: MemoryCommand) -> None:
     for name in ("one", "two"):
         assert "URI" not in command.run("put", name, "work:f").err
     command.succeed("put", "one", "work:g")
@@ -191,13 +191,13 @@ def test_directory_when_removed_with_or_without_r_is_unlinked(command: MemoryCom
         ({}, None),
     ],
 )
-def test_time_of_a_link_is_that_of_the_file_where_it_is_noted(
+def test_time_of_a_link_is_that_of_the_file_if_it_is_recorded(
     metadata: dict[str, object], moment: float | None
 ) -> None:
     assert time_of(metadata) == moment
 
 
-def test_word_of_a_shell_when_it_has_what_moves_a_cursor_is_escaped() -> None:
+def test_shell_word_when_it_has_control_characters_is_escaped() -> None:
     assert shell_word("work:a") == "work:a"
     assert shell_word("work:a b") == "'work:a b'"
     assert shell_word("w:\x1b[2J\n'\u2028") == "$'w:\\x1b[2J\\x0a\\'\\u2028'"

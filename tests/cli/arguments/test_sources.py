@@ -76,7 +76,7 @@ def test_missing_file_and_directory_are_os_errors(tmp_path: Path) -> None:
             pass
 
 
-def test_spool_on_the_disk_shows_nothing_of_what_is_put(tmp_path: Path) -> None:
+def test_spool_on_disk_reveals_nothing_of_the_contents(tmp_path: Path) -> None:
     text = b"a line that nobody else is to read\n" * 50_000
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(text))

@@ -100,7 +100,7 @@ def test_killed_write_leaves_nothing(tmp_path: Path) -> None:
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("t", b"old")]
 
 
-def test_file_system_without_unnamed_files_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_system_without_unnamed_files_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # As on such a file system, where the flag is read as O_DIRECTORY: opening a directory to write is refused.
     monkeypatch.setattr(os, "O_TMPFILE", os.O_DIRECTORY)
     with open_target(str(tmp_path / "t")) as descriptor:

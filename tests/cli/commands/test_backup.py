@@ -75,7 +75,7 @@ def test_tree_when_unchanged_is_not_stored_again(client: TreeClient, tree: Path)
     assert fourth["files_uploaded"] == 3 and fourth["snapshot"] == third["snapshot"]
 
 
-def test_things_that_cannot_be_backed_up_when_met_are_left_out_and_end_with_two(
+def test_unsupported_files_when_backed_up_are_left_out_and_the_command_ends_with_two(
     client: TreeClient, tree: Path, tmp_path: Path
 ) -> None:
     (tree / "link").symlink_to("small")

@@ -56,9 +56,7 @@ def test_tree_when_copied_again_moves_nothing(client: TreeClient, tree: Path, tm
     assert local_files(tmp_path / "back" / "tree") == local_files(tree)
 
 
-def test_equal_files_when_they_are_to_be_unique_get_capabilities_of_their_own(
-    client: TreeClient, tmp_path: Path
-) -> None:
+def test_equal_files_when_unique_is_asked_for_get_their_own_capabilities(client: TreeClient, tmp_path: Path) -> None:
     for name in ("first", "second"):
         (tmp_path / name).write_bytes(bytes(3_000_000))
     for target, options, count in (
@@ -157,7 +155,7 @@ def test_arguments_when_they_make_no_sense_end_with_one_and_change_nothing(clien
     assert set(client.listing("w:")) == {"file"}
 
 
-def test_special_files_when_in_a_tree_are_told_and_the_rest_is_copied(client: TreeClient, tree: Path) -> None:
+def test_special_files_when_in_a_tree_are_reported_and_the_rest_is_copied(client: TreeClient, tree: Path) -> None:
     os.mkfifo(tree / "fifo")
     (tree / "dangling").symlink_to("nowhere")
     (tree / "loop").symlink_to(".")

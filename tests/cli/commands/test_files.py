@@ -73,7 +73,7 @@ def test_encoding_may_be_chosen(local_grid: LocalGrid) -> None:
     assert (wrong.code, wrong.out) == (2, b"")
 
 
-def test_json_tells_progress_and_result(local_grid: LocalGrid, tmp_path: Path) -> None:
+def test_json_reports_progress_and_result(local_grid: LocalGrid, tmp_path: Path) -> None:
     put = grid("-d", local_grid.client, "put", "--json", "-", stdin=DATA)
     result = json.loads(put.out)
     assert (result["event"], result["size"]) == ("put", len(DATA))
@@ -110,7 +110,7 @@ def test_file_without_shares_is_not_found_and_leaves_the_target_alone(local_grid
     assert grid("-d", local_grid.client, "check", cap).code == 4
 
 
-def test_damaged_shares_are_a_matter_of_integrity(local_grid: LocalGrid, tmp_path: Path) -> None:
+def test_damaged_shares_are_an_integrity_error(local_grid: LocalGrid, tmp_path: Path) -> None:
     cap = _put(local_grid, DATA, "--no-convergence")
     for share in _shares(local_grid, cap):
         data = bytearray(share.read_bytes())
@@ -125,7 +125,7 @@ def test_damaged_shares_are_a_matter_of_integrity(local_grid: LocalGrid, tmp_pat
     assert "corrupt shares:" in verified.line
 
 
-def test_too_few_servers_are_named_and_nothing_stays(local_grid: LocalGrid) -> None:
+def test_too_few_servers_are_named_and_nothing_remains(local_grid: LocalGrid) -> None:
     put = grid("-d", local_grid.client, "put", "--total", "9", "--happy", "9", "-", stdin=DATA[::-1])
     assert (put.code, put.out, put.err.count("\n")) == (5, b"", 1)
     assert "only 5 servers are known, and 9 are needed; `grid status` lists servers that are offline" in put.err
@@ -179,7 +179,7 @@ def test_interrupted_put_ends_with_130_and_takes_its_shares_back(local_grid: Loc
     _wait(lambda: not any(file for path in incoming for _, _, files in os.walk(path) for file in files))
 
 
-def test_servers_without_room_are_no_space(local_grid: LocalGrid) -> None:
+def test_servers_without_room_are_reported_as_no_space(local_grid: LocalGrid) -> None:
     before = {node: (node / "grid.cfg").read_text() for node in local_grid.storages[1:]}
     try:
         for node, text in before.items():

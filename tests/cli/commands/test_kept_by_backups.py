@@ -75,7 +75,7 @@ def test_attributes_when_backed_up_are_restored(command: MemoryCommand) -> None:
     assert attributes("anew/file") == {"user.grid.test": b"changed"}
 
 
-def test_attributes_when_too_large_are_told_and_the_file_is_kept(
+def test_attributes_when_too_large_are_reported_and_the_file_is_kept(
     command: MemoryCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "listxattr", lambda path, **more: ["user.large"])
@@ -84,9 +84,7 @@ def test_attributes_when_too_large_are_told_and_the_file_is_kept(
     assert ended.code == 0 and "too large to be kept" in ended.err
 
 
-def test_owners_when_root_restores_are_given_back_and_else_not(
-    command: MemoryCommand, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_owners_are_restored_only_by_root(command: MemoryCommand, monkeypatch: pytest.MonkeyPatch) -> None:
     backed_up(command)
     given: list[tuple[object, ...]] = []
     monkeypatch.setattr(os, "chown", lambda target, uid, gid, **more: given.append((uid, gid)))
@@ -108,7 +106,7 @@ def test_owners_when_root_restores_are_given_back_and_else_not(
     assert ended.code == 0 and ended.err.count("owners cannot be restored here") == 1
 
 
-def test_programs_with_powers_when_restored_have_lost_them(command: MemoryCommand) -> None:
+def test_setuid_programs_when_restored_lose_their_privileges(command: MemoryCommand) -> None:
     os.chmod("tree/file", 0o4755)
     backed_up(command)
     command.succeed("restore", "work:b/Latest", "back")
@@ -133,7 +131,7 @@ def test_snapshot_when_it_leads_through_a_link_of_an_earlier_one_writes_nothing_
 
 
 @pytest.mark.parametrize("target", [b"", b"nul\0byte"])
-def test_link_when_it_leads_to_no_possible_path_is_told_and_the_rest_restored(
+def test_link_when_its_target_is_impossible_is_reported_and_the_rest_restored(
     command: MemoryCommand, target: bytes
 ) -> None:
     root = command.grid.store.directory(command.root)
@@ -167,14 +165,14 @@ def test_ignore_files_markers_and_pattern_files_leave_files_out(command: MemoryC
     assert "not the name of a file" in command.fail(2, "backup", "--exclude-if-present", "a/b", "tree", "work:b")
 
 
-def test_ignore_file_when_wrong_is_told_and_the_snapshot_is_incomplete(command: MemoryCommand) -> None:
+def test_ignore_file_when_wrong_is_reported_and_the_snapshot_is_incomplete(command: MemoryCommand) -> None:
     Path("tree/.gridignore").write_text("ok\n**/*/*/*/*/*/*/*\n")
     ended = command.run("backup", "tree", "work:b")
     assert ended.code == 2 and "cannot use the patterns in" in ended.err and "line 2" in ended.err
     assert "file" in command.names("work:b/Latest")
 
 
-def test_backup_when_one_is_under_way_names_the_process_and_ends(command: MemoryCommand, tmp_path: Path) -> None:
+def test_backup_when_another_one_runs_names_its_process_and_ends(command: MemoryCommand, tmp_path: Path) -> None:
     key = f"{command.root.to_string()}/b"
     with lock_backup(command.path / "private", str(tmp_path / "tree"), key):
         assert f"process {os.getpid()}" in command.fail(1, "backup", "tree", "work:b")

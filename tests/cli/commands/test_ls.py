@@ -63,7 +63,7 @@ def test_capabilities_when_asked_for_then_are_left_aligned() -> None:
 
 
 @pytest.mark.parametrize("when", ["soon", True, 1e300, float("nan"), None, -1e18])
-def test_date_when_it_is_none_then_is_a_dash(when: object) -> None:
+def test_date_when_missing_then_is_a_dash(when: object) -> None:
     (line,) = listing_lines({"x": _child(CHK, {"tahoe": {"linkcrtime": when}})}, Columns(long=True), NOW)
     assert line == "-r-- 75 - x"
 
@@ -72,5 +72,5 @@ def test_name_when_it_would_break_the_line_then_is_escaped() -> None:
     assert listing_lines({"a\nb\x1b[2J": _child(CHK)}, Columns(), NOW) == ['"a\\nb\\x1b[2J"']
 
 
-def test_nothing_when_listed_then_is_nothing() -> None:
+def test_empty_directory_when_listed_then_has_no_lines() -> None:
     assert listing_lines({}, Columns(long=True), NOW) == []

@@ -40,7 +40,7 @@ def names(command: MemoryCommand, *options: str) -> list[str]:
     return [each["name"] for each in listed(command, *options)]
 
 
-def test_snapshots_when_listed_say_when_whence_and_how_much(command: MemoryCommand, tmp_path: Path) -> None:
+def test_snapshots_when_listed_show_time_source_and_size(command: MemoryCommand, tmp_path: Path) -> None:
     first = back_up(command, "--host", "attic", "--tag", "monthly", "--tag", "keep")
     second = back_up(command, "--host", "attic")
     about = listed(command)
@@ -58,7 +58,7 @@ def test_snapshots_when_listed_say_when_whence_and_how_much(command: MemoryComma
     assert names(command, "--tag", "keep") == [first] and names(command, "--host", "cellar") == []
 
 
-def test_snapshots_that_others_made_are_listed_without_what_they_did_not_note(command: MemoryCommand) -> None:
+def test_snapshots_of_other_programs_are_listed_without_what_they_lack(command: MemoryCommand) -> None:
     name = back_up(command)
     command.succeed("mkdir", "work:b/Archives/2020-01-01_00:00:00Z")
     command.succeed("mkdir", "work:b/Archives/mine")
@@ -106,7 +106,7 @@ def test_forget_keeps_what_the_policy_says_and_other_entries(command: MemoryComm
     assert again["removed"] == []
 
 
-def test_forget_of_the_newest_lets_latest_lead_to_the_newest_that_is_left(command: MemoryCommand) -> None:
+def test_forget_of_the_newest_moves_latest_to_the_newest_that_remains(command: MemoryCommand) -> None:
     first = back_up(command)
     Path("docs/list.txt").write_bytes(b"new" * 100)
     second = back_up(command)
@@ -203,7 +203,7 @@ def test_restore_without_one_directory_or_with_an_empty_pattern_is_wrong_usage(
 
 
 @pytest.mark.parametrize("tag", ["", "two words", "a,b", "x" * 101, "\x1b[0m"])
-def test_tag_that_could_not_be_told_apart_is_wrong_usage(command: MemoryCommand, tag: str) -> None:
+def test_tag_that_would_be_ambiguous_is_wrong_usage(command: MemoryCommand, tag: str) -> None:
     command.fail(2, "backup", "--tag", tag, "docs", "work:b")
 
 

@@ -126,7 +126,7 @@ def test_listing_shows_a_directory_a_file_and_everything_below(client: TreeClien
     assert (missing.code, missing.err) == (4, "grid: w:list/none: No such file or directory\n")
 
 
-def test_walks_tell_of_everything_once(client: TreeClient) -> None:
+def test_walks_report_everything_once(client: TreeClient) -> None:
     client.succeed("put", "-", "w:walk/a/b", stdin=DATA)
     client.link("w:walk/a/loop", client.listing("w:")["walk"][1]["cap"])
     lines = client.run("manifest", "w:walk").out.decode().splitlines()
@@ -140,7 +140,9 @@ def test_walks_tell_of_everything_once(client: TreeClient) -> None:
     _fails(client, 4, "manifest", "w:none")
 
 
-def test_health_of_a_tree_is_told_mended_and_ends_with_its_status(local_grid: LocalGrid, client: TreeClient) -> None:
+def test_health_of_a_tree_is_reported_and_repaired_and_sets_the_exit_status(
+    local_grid: LocalGrid, client: TreeClient
+) -> None:
     client.succeed("put", "--no-convergence", "-", "w:ill/file", stdin=DATA)
     assert client.succeed("deep-check", "w:ill") == "done: 2 objects checked, 2 healthy, 0 unhealthy"
     index = client.run("manifest", "-s", "w:ill").out.decode().split()[1]
@@ -181,9 +183,7 @@ def test_change_through_a_capability_that_only_reads_is_refused(client: TreeClie
         _fails(client, 7, *arguments, stdin=DATA)
 
 
-def test_tree_when_looked_through_is_found_measured_and_written_to_stdout(
-    local_grid: LocalGrid, tmp_path: Path
-) -> None:
+def test_tree_can_be_searched_measured_and_written_to_stdout(local_grid: LocalGrid, tmp_path: Path) -> None:
     client = make_tree_client(local_grid, tmp_path / "client")
     client.succeed("put", "-", "w:a", stdin=b"first ")
     client.succeed("put", "-", "w:deep/b", stdin=DATA)

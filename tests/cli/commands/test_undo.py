@@ -161,7 +161,7 @@ def test_directory_is_not_moved_back_below_itself(command: MemoryCommand) -> Non
     assert state(command) == before
 
 
-def test_change_that_was_undone_by_hand_is_done_with(command: MemoryCommand) -> None:
+def test_change_that_was_undone_by_hand_leaves_nothing_to_undo(command: MemoryCommand) -> None:
     cap = command.succeed("put", "one", "work:a")
     command.succeed("rm", "work:a")
     command.succeed("ln", cap, "work:a")
@@ -179,7 +179,7 @@ def test_changes_of_other_client_directories_are_not_shown(
     assert "0 changes" in other.run("undo", "--list").err
 
 
-def test_way_back_on_a_terminal_is_undo_and_no_capability(command: MemoryCommand) -> None:
+def test_hint_on_a_terminal_names_undo_and_shows_no_capability(command: MemoryCommand) -> None:
     command.on_terminal = True
     command.succeed("put", "one", "work:a")
     assert command.run("put", "two", "work:a").err == "Stored as work:a\nReplaced work:a. To undo this: grid undo\n"
@@ -203,7 +203,7 @@ def test_options_that_contradict_each_other_are_refused(command: MemoryCommand) 
         assert "--list takes no N" in command.fail(2, "undo", *arguments)
 
 
-def test_change_is_told_as_undone_although_the_journal_cannot_be_written(
+def test_change_is_reported_as_undone_even_if_the_journal_cannot_be_written(
     command: MemoryCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:

@@ -102,7 +102,7 @@ def test_duration_when_malformed_is_refused(text: str) -> None:
         Duration.parse(text)
 
 
-def test_duration_before_a_day_that_the_month_has_not_is_the_last_of_the_month() -> None:
+def test_duration_back_to_a_day_that_the_month_lacks_is_its_last_day() -> None:
     moment = datetime(2026, 3, 31, 12, tzinfo=UTC)
     assert Duration.parse("1m").before(moment) == datetime(2026, 2, 28, 12, tzinfo=UTC)
     assert Duration.parse("9999y").before(moment) == datetime.min.replace(tzinfo=UTC)

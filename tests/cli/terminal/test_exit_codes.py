@@ -58,7 +58,7 @@ def test_damage_is_named_only_where_the_damaged_shares_would_have_sufficed() -> 
     assert exit_code(errors.NotEnoughSharesError("x", found=0, needed=3, causes=enough)) == ExitCode.NOT_FOUND
 
 
-def test_shares_damaged_in_the_same_place_are_a_matter_of_integrity() -> None:
+def test_shares_damaged_in_the_same_place_are_an_integrity_error() -> None:
     assert exit_code(errors.NotEnoughSharesError("x", found=5, needed=3)) == ExitCode.INTEGRITY
 
 

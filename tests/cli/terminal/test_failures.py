@@ -44,7 +44,7 @@ def test_unreachable_servers_are_a_reason_to_look_at_the_status() -> None:
     assert describe(missing) == "2 shares of 3; `grid status` lists servers that are offline"
 
 
-def test_too_few_servers_are_told_of_in_one_short_line_and_one_for_each_reason() -> None:
+def test_too_few_servers_are_reported_in_one_short_line_and_one_for_each_reason() -> None:
     causes: list[GridError] = [
         PeerGoneError(f"server s{n} cannot be reached: connection refused", reason="connection refused")
         for n in range(4)
@@ -107,7 +107,7 @@ def test_lack_of_memory_is_not_reported_as_a_bug() -> None:
     assert describe(MemoryError()) == "not enough memory"
 
 
-def test_interruption_is_called_that() -> None:
+def test_interruption_is_reported_as_such() -> None:
     assert describe(KeyboardInterrupt()) == describe(CancelledError("x")) == "interrupted"
 
 

@@ -22,7 +22,7 @@ def _lines(text: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_json_lines_tell_bytes_rate_and_remaining_time(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_lines_give_bytes_rate_and_remaining_time(capsys: pytest.CaptureFixture[str]) -> None:
     clock = _Time()
     with ProgressDisplay(as_json=True, clock=clock) as display:
         display(Event(at=0, what="phase", detail="pushing", total=1000))

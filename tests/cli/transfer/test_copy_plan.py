@@ -29,17 +29,17 @@ def target(kind: TargetKind = "missing", *, slash: bool = False) -> TargetFacts:
 
 
 @pytest.mark.parametrize("kind", ["file", "missing"])
-def test_file_when_copied_to_a_file_or_nothing_becomes_it(kind: TargetKind) -> None:
+def test_file_when_copied_to_a_file_or_a_free_name_becomes_it(kind: TargetKind) -> None:
     assert plan_attachment([source()], target(kind), recursive=False) == OntoFile()
     assert plan_attachment([source(name=None)], target(kind), recursive=False) == OntoFile()
 
 
-def test_several_things_when_copied_to_nothing_go_into_a_new_directory() -> None:
+def test_several_sources_when_copied_to_a_free_name_go_into_a_new_directory() -> None:
     planned = plan_attachment([source(), source("directory", "d")], target(slash=True), recursive=True)
     assert planned == IntoDirectory(("a", "d"), create=True)
 
 
-def test_directory_when_copied_to_nothing_keeps_its_name_inside_the_new_directory() -> None:
+def test_directory_when_copied_to_a_free_name_keeps_its_name_inside_the_new_directory() -> None:
     assert plan_attachment([source("directory", "tree")], target(), recursive=True) == IntoDirectory(("tree",), True)
 
 
@@ -69,7 +69,7 @@ def test_arguments_when_they_make_no_sense_are_refused_in_the_words_of_1_20(
         plan_attachment(sources, to, recursive=recursive)
 
 
-def test_source_when_missing_ends_as_what_was_not_found() -> None:
+def test_source_when_missing_is_reported_as_not_found() -> None:
     with pytest.raises(CopyError) as raised:
         plan_attachment([source("missing")], target(), recursive=False)
     assert exit_code(raised.value) is ExitCode.NOT_FOUND

@@ -73,7 +73,7 @@ def test_file_when_it_changed_just_before_it_was_read_is_not_recorded(path: Path
     database.close()
 
 
-def test_database_when_made_is_for_its_owner_alone_and_has_the_tables_of_version_two(path: Path) -> None:
+def test_database_when_made_is_private_and_has_the_tables_of_version_two(path: Path) -> None:
     database = opened(path)
     record(database)
     database.record_directory("x" * 52, "URI:DIR2-LIT:", NOW)
@@ -257,7 +257,7 @@ def test_database_path_when_it_is_not_a_file_is_refused_and_keeps_its_mode(path:
     assert stat.S_IMODE((tmp_path / "pipe").stat().st_mode) == 0o666
 
 
-def test_database_when_the_disk_takes_nothing_is_done_without_and_says_so(path: Path) -> None:
+def test_database_when_the_disk_is_full_is_skipped_with_a_warning(path: Path) -> None:
     said: list[str] = []
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))  # As on a full disk, files may be made and not written.

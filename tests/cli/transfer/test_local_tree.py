@@ -59,7 +59,7 @@ def test_directory_when_linked_twice_but_not_from_below_is_there_twice(tree: Pat
     assert {"again/c", "sub/empty/c"} <= paths(scan_directory(str(tree), ScanRules(follow_links=True)))
 
 
-def test_name_when_it_is_not_utf8_is_left_out_and_told(tree: Path) -> None:
+def test_name_when_it_is_not_utf8_is_left_out_and_reported(tree: Path) -> None:
     (Path(os.fsdecode(os.fsencode(tree) + b"/\xff"))).write_bytes(b"")
     scan = scan_directory(str(tree), ScanRules(follow_links=True))
     assert Trouble.UNDECODABLE in troubles(scan).values() and "a" in paths(scan)
@@ -116,7 +116,7 @@ def test_ignore_files_when_they_count_hold_below_and_the_deepest_decides(tmp_pat
 
 
 @pytest.mark.parametrize("data", [b"\xff\n", b"a\\\n", b"x" * 70_000])
-def test_ignore_file_when_unusable_is_told_and_leaves_nothing_out(tmp_path: Path, data: bytes) -> None:
+def test_ignore_file_when_unusable_is_reported_and_leaves_nothing_out(tmp_path: Path, data: bytes) -> None:
     (tmp_path / ".gridignore").write_bytes(data)
     (tmp_path / "a").write_bytes(b"")
     scan = scan_directory(str(tmp_path), ScanRules(follow_links=False, has_ignore_files=True))
@@ -131,7 +131,7 @@ def test_directory_when_marked_holds_the_marker_alone(tmp_path: Path) -> None:
     assert paths(scan) == {".nobackup", "cache/.nobackup", "kept/small"}
 
 
-def test_directory_of_another_file_system_is_empty_when_one_is_wanted(tmp_path: Path) -> None:
+def test_directory_of_another_file_system_is_empty_when_staying_on_one(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
     (root / "elsewhere").symlink_to("/proc/sys/kernel/random")

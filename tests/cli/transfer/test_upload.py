@@ -111,7 +111,7 @@ class Changing:
 
 
 @pytest.mark.parametrize(("times", "succeeds"), [(1, True), (100, False)])
-def test_file_when_it_changes_while_it_is_read_is_read_again_but_not_for_ever(
+def test_file_when_it_changes_while_it_is_read_is_read_again_but_not_forever(
     grid: TreeGrid, database: LocalDatabase, file: Path, monkeypatch: pytest.MonkeyPatch, times: int, succeeds: bool
 ) -> None:
     from grid.cli.arguments.sources import FileSource

@@ -79,7 +79,7 @@ def test_tree_when_copied_there_costs_one_publish_for_each_directory(
     assert writes["WriteSlot"] == dict.fromkeys((f"s{index}" for index in range(10)), 4)
 
 
-def test_names_when_one_on_the_grid_but_two_here_are_told_and_one_is_copied(
+def test_names_when_equal_on_the_grid_are_reported_and_one_is_copied(
     grid: TreeGrid, database: LocalDatabase, display: TransferDisplay, tmp_path: Path
 ) -> None:
     source = tmp_path / "source"
@@ -89,7 +89,7 @@ def test_names_when_one_on_the_grid_but_two_here_are_told_and_one_is_copied(
     assert grid.names(target.cap) == ["\u00e9"] and len(display.tally.failures) == 1
 
 
-def test_kinds_when_they_do_not_fit_stop_nothing_else(
+def test_kinds_when_they_conflict_stop_nothing_else(
     grid: TreeGrid, database: LocalDatabase, display: TransferDisplay, tmp_path: Path
 ) -> None:
     source = tmp_path / "source"

@@ -63,7 +63,7 @@ def test_change_comes_back_as_it_was_written(journal: Journal) -> None:
     assert [change.number for change in journal.changes()] == [2]
 
 
-def test_journal_is_for_its_owner_alone(journal: Journal) -> None:
+def test_journal_is_private_to_its_owner(journal: Journal) -> None:
     journal.begin(CHANGE)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in journal.path.parent.iterdir()}
     assert modes == {"undo": 0o600, "undo.lock": 0o600}

@@ -44,7 +44,7 @@ def test_address_when_a_url_is_one_has_a_base_that_ends_with_a_slash(text: str, 
         "http://h/uri/URI:CHK:secret", "http://h\\@secret/", "http://[::1/", "http://h\u00e9/", "http://" + "h" * 3000,
     ],
 )  # fmt: skip
-def test_address_when_a_url_is_none_is_refused_without_repeating_it(text: str) -> None:
+def test_address_when_not_a_url_is_refused_without_repeating_it(text: str) -> None:
     with pytest.raises(ConfigError, match=r"^here: ") as caught:
         parse_address(text, "here")
     assert "secret" not in str(caught.value)
@@ -97,7 +97,7 @@ def _certificate(folder: Path, address: str) -> Path:
     ("address", "is_named", "is_believed"),
     [("127.0.0.1", True, True), ("127.0.0.1", False, False), ("10.0.0.1", True, False)],
 )
-async def test_gateway_is_asked_only_if_its_certificate_is_vouched_for_and_its_own(
+async def test_gateway_is_asked_only_if_its_certificate_is_trusted_and_names_it(
     tmp_path: Path, address: str, is_named: bool, is_believed: bool
 ) -> None:
     pem = _certificate(tmp_path, address)

@@ -94,7 +94,7 @@ async def test_range_when_another_one_comes_fails(answer: Reply) -> None:
             await store.read(chk(6), _Memory(), 1, 2)
 
 
-async def test_file_whose_end_is_the_gateway_s_complaint_is_found_out() -> None:
+async def test_file_that_ends_with_the_gateway_s_error_text_is_detected() -> None:
     size = 200_000
     spoiled = b"x" * (size - 10) + MISTAKE[:10]
 
@@ -106,7 +106,7 @@ async def test_file_whose_end_is_the_gateway_s_complaint_is_found_out() -> None:
             await store.read(chk(size), _Memory())
 
 
-async def test_file_that_really_ends_so_is_read() -> None:
+async def test_file_that_really_ends_with_that_text_is_read() -> None:
     size = 200_000
     raw = b"x" * (size - len(MISTAKE)) + MISTAKE
     sink = _Memory()

@@ -63,7 +63,7 @@ async def test_json_when_larger_than_its_limit_is_refused_before_all_of_it_came(
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[" * 100_000, b"\xff\xff", b"<html>", b"9" * 6000])
-async def test_json_when_it_is_none_is_refused(body: bytes) -> None:
+async def test_json_when_invalid_is_refused(body: bytes) -> None:
     async with scripted([reply(body)]) as (_, store):
         with pytest.raises(GatewayError, match="not the JSON"):
             await store.client.json("GET", ["uri"], limit=2**20)
@@ -109,7 +109,7 @@ async def test_gateway_that_is_not_there_is_named_without_the_path() -> None:
     assert "secret" not in str(caught.value)
 
 
-async def test_gateway_whose_name_is_none_is_called_that() -> None:
+async def test_gateway_whose_name_is_impossible_is_named() -> None:
     async with scripted([]) as (_, store):
         client = GatewayClient(parse_address("http://a..b:1/", "x"), store.runtime, reactor)
         with pytest.raises(GatewayError, match=r"a\.\.b:1 has a host name that cannot be looked up"):

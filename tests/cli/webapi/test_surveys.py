@@ -72,7 +72,7 @@ async def test_repair_gives_what_was_done() -> None:
     assert checked.repair.after.healthy
 
 
-async def test_stream_that_breaks_off_is_gone_on_with_by_listings() -> None:
+async def test_stream_that_breaks_off_is_continued_by_listings() -> None:
     unread: list[tuple[Visited, GridError]] = []
     stats: list[Mapping[str, object]] = []
 
@@ -103,7 +103,7 @@ async def test_stream_of_a_directory_that_cannot_be_read_ends_with_its_error() -
                 pass
 
 
-async def test_directory_that_the_gateway_says_it_cannot_read_is_told_of() -> None:
+async def test_directory_that_the_gateway_cannot_read_is_reported() -> None:
     unread: list[GridError] = []
     lines = stream(unit([], DIRECTORY), unit(["d"], OTHER, error="UnrecoverableFileError: no"), STATS)
     async with scripted([lines]) as (_, store):
@@ -141,7 +141,7 @@ async def test_stream_with_a_line_too_long_is_given_up(monkeypatch: pytest.Monke
         (reply(json.dumps(unit([], DIRECTORY)) + "\n", length=10_000, closes=True), PeerGoneError),
     ],
 )
-async def test_stream_that_is_not_whole_or_not_one_is_an_error(answer: Reply, error: type[GridError]) -> None:
+async def test_stream_that_is_incomplete_or_invalid_is_an_error(answer: Reply, error: type[GridError]) -> None:
     async with scripted([answer]) as (_, store):
         with pytest.raises(error):
             async for _ in GatewaySurvey(store).visit(DIRECTORY, lambda stats: None):
@@ -154,7 +154,7 @@ async def test_stream_that_is_not_whole_or_not_one_is_an_error(answer: Reply, er
      {"storage-index": "aaaa", "results": {"healthy": True, "recoverable": True}},
      {"storage-index": "aaaa", "results": {"healthy": True, "recoverable": True, **COUNTS, "list-corrupt-shares": [1]}}],
 )  # fmt: skip
-async def test_check_whose_result_is_none_is_an_error(data: object) -> None:
+async def test_check_without_a_valid_result_is_an_error(data: object) -> None:
     async with scripted([reply(data)]) as (_, store):
         with pytest.raises(GatewayError):
             await store.check(FILE)

@@ -63,7 +63,7 @@ GUARDED = {
 
 
 @pytest.mark.parametrize("missing", GUARDED)
-def test_answer_when_it_lets_a_browser_do_anything_is_not_let_pass(missing: str) -> None:
+def test_answer_when_it_lets_a_browser_do_anything_is_rejected(missing: str) -> None:
     headers = {name: value for name, value in GUARDED.items() if name != missing}
     with pytest.raises(AssertionError):
         require_documented("GET", "/healthz", 200, {"content-type": "application/json", **headers}, b'{"status": "ok"}')
@@ -89,7 +89,7 @@ def test_answer_when_it_lets_a_browser_do_anything_is_not_let_pass(missing: str)
         ("DELETE", "/uri/x", 500, "text/plain", b"", False),
     ],
 )
-def test_answer_when_it_is_as_documented_is_let_pass_and_no_other(
+def test_answer_when_it_is_as_documented_passes_and_no_other_does(
     method: str, target: str, status: int, type: str, body: bytes, is_documented: bool
 ) -> None:
     refusal = pytest.raises(AssertionError, match=r"documented|not a \w+")

@@ -183,7 +183,7 @@ def places(gateway: RunningGateway) -> dict[str, str]:
     }
 
 
-def test_questions_when_counted_then_are_for_all_that_is_documented_and_nothing_else() -> None:
+def test_questions_when_counted_then_cover_all_documented_operations_and_nothing_else() -> None:
     asked = [(path, method, t) for path, methods in QUESTIONS.items() for method in methods for t in methods[method]]
     assert sorted(asked) == sorted(OPERATIONS)
 

@@ -61,7 +61,7 @@ async def test_file_when_asked_for_then_comes_whole_and_in_part_by_every_cap(tmp
                 assert (head.status, head.headers["content-length"]) == (206, "2")
 
 
-async def test_range_when_it_has_no_meaning_or_is_behind_the_end_then_is_answered_so(tmp_path: Path) -> None:
+async def test_range_when_invalid_or_past_the_end_then_is_answered_as_such(tmp_path: Path) -> None:
     async with gateway_of_files(tmp_path) as web:
         for cap in await every_kind(web, DATA):
             target = f"/uri/{cap.to_string()}"
@@ -94,7 +94,7 @@ async def test_tag_when_the_client_has_it_then_nothing_is_sent(tmp_path: Path) -
         assert (await web.get(f"{folder}/child")).headers["etag"] == tag
 
 
-async def test_name_when_it_says_something_then_is_in_the_headers(tmp_path: Path) -> None:
+async def test_name_when_given_then_decides_the_headers(tmp_path: Path) -> None:
     async with gateway_of_files(tmp_path) as web:
         target = f"/uri/{LitCap(data=b'small').to_string()}"
         reply = await web.get(f"{target}?filename=x.html")
@@ -134,7 +134,7 @@ async def test_view_when_asked_for_then_is_answered(tmp_path: Path) -> None:
             assert json.loads((await web.get(f"{folder}/child?t=json")).text)[1]["metadata"] == {"a": 1}
 
 
-async def test_cap_when_nothing_can_be_read_with_it_then_only_what_is_known_is_told(tmp_path: Path) -> None:
+async def test_cap_when_it_cannot_be_read_then_shows_only_what_is_known(tmp_path: Path) -> None:
     async with gateway_of_files(tmp_path) as web:
         for cap in await every_kind(web, DATA):
             verify = cap.verify_cap()
@@ -153,7 +153,7 @@ async def test_cap_when_nothing_can_be_read_with_it_then_only_what_is_known_is_t
         assert (await web.get(f"/uri/{LitCap(data=b'x').to_string()}%0A")).body == b"x"
 
 
-async def test_file_when_lost_then_has_a_status_of_its_own_but_what_its_cap_says_is_told(tmp_path: Path) -> None:
+async def test_file_when_lost_then_has_its_own_status_and_shows_what_its_cap_says(tmp_path: Path) -> None:
     async with gateway_of_files(tmp_path) as web:
         kinds = await every_kind(web, DATA)
     async with gateway_of_files(tmp_path) as web:
@@ -200,7 +200,7 @@ async def test_client_when_it_goes_away_then_the_read_ends(tmp_path: Path) -> No
             await web.gateway.store.runtime.clock.sleep(0.01)
 
 
-async def test_range_of_a_mutable_file_when_the_file_is_known_then_takes_one_question_to_each_server(
+async def test_range_of_a_mutable_file_when_the_file_is_known_then_takes_one_request_per_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Sequence[Range]] = []

@@ -134,7 +134,7 @@ async def test_mutable_file_when_put_then_is_written_in_place_and_stored_once_fr
                 assert calls.store_count == 0
 
 
-async def test_put_when_it_is_refused_then_nothing_is_linked_and_nothing_is_stored_that_is_known_to_be(
+async def test_put_when_it_is_refused_then_nothing_is_linked_and_nothing_known_to_be_refused_is_stored(
     tmp_path: Path,
 ) -> None:
     async with counted_gateway(tmp_path) as (web, calls):

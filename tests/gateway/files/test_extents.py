@@ -50,7 +50,7 @@ async def test_extents_when_asked_for_come_whole_and_in_part(tmp_path: Path) -> 
         assert len(tags) == 3
 
 
-async def test_extents_when_described_tell_what_they_lie_in(tmp_path: Path) -> None:
+async def test_extents_when_described_name_their_pack(tmp_path: Path) -> None:
     async with gateway_of_files(tmp_path) as web:
         (one, _), _, (sequence, _) = await put_extents(web)
         kind, about = json.loads((await web.get(f"/uri/{one.to_string()}?t=json")).body)

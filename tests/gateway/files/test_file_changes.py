@@ -94,7 +94,7 @@ async def test_long_part_when_put_then_is_replaced_piece_by_piece(tmp_path: Path
         assert (await web.get(target)).body == DATA[:1000] + part
 
 
-async def test_put_when_it_cannot_be_meant_then_is_refused_and_nothing_changes(tmp_path: Path) -> None:
+async def test_put_when_it_must_be_a_mistake_then_is_refused_and_nothing_changes(tmp_path: Path) -> None:
     async with gateway_of_files(tmp_path) as web:
         mutable = parse_cap((await web.put("/uri?format=sdmf", b"mine")).text)
         assert isinstance(mutable, SdmfWriteCap)

@@ -43,7 +43,7 @@ async def test_body_when_put_in_any_format_then_is_stored_and_its_cap_answered(t
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_body_when_its_size_is_not_said_then_is_the_same_file(tmp_path: Path, size: int) -> None:
+async def test_body_when_its_size_is_not_given_then_is_the_same_file(tmp_path: Path, size: int) -> None:
     async with gateway_of_files(tmp_path) as web:
         said = (await web.put("/uri", sample_bytes(size))).text
         for format in ("chk", "mdmf", "sdmf"):
@@ -98,7 +98,7 @@ async def test_form_when_posted_then_its_file_is_stored(tmp_path: Path) -> None:
         assert list(tmp_path.iterdir()) == []
 
 
-async def test_form_when_done_then_leads_where_it_says_but_never_elsewhere(tmp_path: Path) -> None:
+async def test_form_when_done_then_redirects_where_it_says_but_never_elsewhere(tmp_path: Path) -> None:
     async with gateway_of_files(tmp_path) as web:
         file = {"file": ("a", b"x" * 100)}
         cap = (await web.put("/uri", b"x" * 100)).text

@@ -267,7 +267,7 @@ async def test_body_when_the_disk_has_no_room_for_it_then_is_refused_before_it_c
         await idle(web)
 
 
-async def test_body_when_it_is_said_to_come_after_a_question_then_is_asked_for(tmp_path: Path) -> None:
+async def test_body_when_the_client_waits_for_permission_then_is_asked_for(tmp_path: Path) -> None:
     async with gateway_of_files(tmp_path) as web:
         connection = await web.connect()
         connection.send(web.head("PUT", "/uri", 10, {"Expect": "100-continue"}))

@@ -28,7 +28,7 @@ def history() -> History:
     return History(VirtualClock())
 
 
-def test_upload_when_told_of_progress_then_lists_it_and_counts_it_at_the_end(history: History) -> None:
+def test_upload_when_it_makes_progress_then_is_listed_and_counted_at_the_end(history: History) -> None:
     with history.upload(size=1000) as operation:
         operation.name(INDEX)
         history.observe(event("progress", "hashing", count=500, total=1000))

@@ -45,7 +45,7 @@ def test_key_when_given_in_either_form_then_is_the_same_key() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "AAAA", "A", "a+b/", "not base64!", "ü", "A" * 20000])
-def test_key_when_it_is_none_then_is_refused_without_being_shown(text: str) -> None:
+def test_key_when_invalid_then_is_refused_without_being_shown(text: str) -> None:
     with pytest.raises(FormatError) as caught:
         parse_key_argument(text)
     assert "private-key=" in str(caught.value)

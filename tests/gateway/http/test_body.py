@@ -46,7 +46,7 @@ class Sender:
         return size
 
 
-def test_bodies_that_nobody_takes_hold_little_each_once_they_are_many() -> None:
+def test_bodies_that_nobody_reads_hold_little_each_once_they_are_many() -> None:
     folder = SpoolFolder(Path("/nowhere"), SHARED)
     senders = [Sender(folder) for _ in range(300)]
     assert senders[0].send() > MAX_WAITING // 2
@@ -58,7 +58,7 @@ def test_bodies_that_nobody_takes_hold_little_each_once_they_are_many() -> None:
 
 
 @pytest.mark.parametrize("is_crowded", [False, True])
-async def test_body_when_it_is_taken_is_read_on_and_gives_back_what_it_held(is_crowded: bool) -> None:
+async def test_body_when_it_is_consumed_is_read_on_and_releases_its_memory(is_crowded: bool) -> None:
     folder = SpoolFolder(Path("/nowhere"), 0 if is_crowded else SHARED)
     sender = Sender(folder)
     sent, taken = sender.send(), 0
@@ -72,7 +72,7 @@ async def test_body_when_it_is_taken_is_read_on_and_gives_back_what_it_held(is_c
     assert folder.held_size == 0
 
 
-def test_body_when_its_request_is_over_ends_as_it_was_told_and_holds_nothing_more() -> None:
+def test_body_when_its_request_is_over_ends_as_requested_and_holds_nothing_more() -> None:
     folder = SpoolFolder(Path("/nowhere"), SHARED)
     sender = Sender(folder)
     sender.send(READ)

@@ -112,7 +112,7 @@ BAD_CHUNKS = [b"f" * 17, b"f" * 16, b"5;a=\0", b"5;" + b"x" * 20000, b"0\r\n" + 
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "POST", "DELETE"])
-async def test_chunk_when_its_size_cannot_be_is_refused_and_the_request_is_not_answered_besides(
+async def test_chunk_when_its_size_is_impossible_is_refused_and_the_request_gets_no_second_answer(
     tmp_path: Path, method: str
 ) -> None:
     run: list[str] = []
@@ -181,7 +181,7 @@ async def test_client_when_refused_and_still_sending_is_cut_off(tmp_path: Path) 
             await wire.more()
 
 
-async def test_upload_when_it_arrives_slowly_then_what_came_is_told_under_its_label(tmp_path: Path) -> None:
+async def test_upload_when_it_arrives_slowly_then_its_progress_is_shown_under_its_label(tmp_path: Path) -> None:
     async with running_gateway(tmp_path) as rig:
         wire = await rig.connect()
         head = f"PUT /uri?progress=mine HTTP/1.1\r\nHost: {rig.host}\r\nContent-Length: 3000\r\n\r\n"

@@ -37,7 +37,7 @@ def test_programs_and_our_own_pages_may_change_something(headers: dict[str, str]
         {"sec-fetch-site": "same-site"},
     ],
 )
-def test_pages_of_others_may_not(headers: dict[str, str]) -> None:
+def test_pages_of_other_sites_may_not(headers: dict[str, str]) -> None:
     with pytest.raises(Forbidden):
         check_origin("POST", Headers(headers), HOST)
     check_origin("GET", Headers(headers), HOST)

@@ -37,7 +37,7 @@ async def post(web: WebGateway, path: str, **fields: str) -> tuple[int, Document
         ({"t": "mkdir", "name": "a", "replace": "false"}, 409, {"name": "a"}),
     ],
 )
-async def test_form_is_refused_then_the_page_has_what_was_typed_and_a_way_back(
+async def test_form_when_refused_keeps_what_was_typed_and_has_a_way_back(
     tmp_path: Path, fields: dict[str, str], status: int, kept: dict[str, str]
 ) -> None:
     async with gateway_of_trees(tmp_path) as web:
@@ -54,7 +54,7 @@ async def test_form_is_refused_then_the_page_has_what_was_typed_and_a_way_back(
         assert "Error" not in page.text and html.startswith("<!DOCTYPE html>")
 
 
-async def test_capability_is_mistyped_on_the_first_page_then_is_kept_in_the_form(tmp_path: Path) -> None:
+async def test_capability_when_mistyped_on_the_first_page_is_kept_in_the_form(tmp_path: Path) -> None:
     async with gateway_of_trees(tmp_path) as web:
         reply = await web.request("GET", "/uri?uri=URX%3Afoo", headers=BROWSER)
         page = require_harmless(reply.text)
@@ -64,7 +64,7 @@ async def test_capability_is_mistyped_on_the_first_page_then_is_kept_in_the_form
         assert typed_into(require_harmless(saved.text)) == {"uri": "URX:foo", "filename": "a.pdf"}
 
 
-async def test_file_that_is_lost_is_told_in_a_page_without_names_of_classes(tmp_path: Path) -> None:
+async def test_file_that_is_lost_is_reported_in_a_page_without_class_names(tmp_path: Path) -> None:
     async with gateway_of_trees(tmp_path) as web:
         cap = (await web.put("/uri", bytes(50_000))).text
         lose(web, cap, 3)
@@ -76,7 +76,7 @@ async def test_file_that_is_lost_is_told_in_a_page_without_names_of_classes(tmp_
         assert "Error" not in require_harmless(person.text).text
 
 
-async def test_directory_that_is_lost_is_told_without_a_guess_about_servers_that_answered(tmp_path: Path) -> None:
+async def test_directory_that_is_lost_is_reported_without_a_guess_about_servers_that_answered(tmp_path: Path) -> None:
     async with gateway_of_trees(tmp_path) as web:
         cap = (await web.request("POST", "/uri?t=mkdir")).text
         lose(web, cap, 3)
@@ -100,7 +100,7 @@ def test_no_message_becomes_markup(text: str) -> None:
     require_harmless(render_mistake(409, text, servers=()))
 
 
-def test_state_of_the_servers_is_told_as_it_is() -> None:
+def test_state_of_the_servers_is_shown_as_it_is() -> None:
     def server(name: str, connected: bool) -> ServerView:
         return ServerView(server_id=name, nickname=name, is_connected=connected, status="")
 

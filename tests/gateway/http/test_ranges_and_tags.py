@@ -29,7 +29,7 @@ from grid.gateway.http.ranges_and_tags import ByteRange, RangeBeyondEndError, en
         (" Bytes = 1-2 ", 1, 3),
     ],
 )
-def test_range_when_it_has_a_meaning_then_is_cut_to_the_file(header: str, start: int, stop: int) -> None:
+def test_range_when_valid_then_is_cut_to_the_file(header: str, start: int, stop: int) -> None:
     assert parse_range(header, 10) == ByteRange(start, stop)
 
 
@@ -41,7 +41,7 @@ def test_range_when_it_has_a_meaning_then_is_cut_to_the_file(header: str, start:
         "bytes=1-2,",
     ],
 )  # fmt: skip
-def test_range_when_it_has_no_meaning_then_the_whole_file_is_meant(header: str | None) -> None:
+def test_range_when_meaningless_then_means_the_whole_file(header: str | None) -> None:
     assert parse_range(header, 10) is None
 
 

@@ -234,7 +234,7 @@ def test_request_without_host_is_not_answered(gateway: RunningGateway) -> None:
 
 
 @pytest.mark.parametrize("name", ["read", "read-by-other-name", "named", "child"])
-def test_contents_when_they_are_a_page_cannot_run_as_ours(
+def test_contents_when_they_are_a_page_never_run_as_ours(
     gateway: RunningGateway, places: dict[str, str], name: str
 ) -> None:
     reply = gateway.ask("GET", fill(ENDPOINTS[name].target, places))
@@ -244,7 +244,7 @@ def test_contents_when_they_are_a_page_cannot_run_as_ours(
 
 
 @pytest.mark.parametrize("name", ["welcome", "page"])
-def test_page_when_served_lets_nothing_of_others_in(gateway: RunningGateway, places: dict[str, str], name: str) -> None:
+def test_page_when_served_loads_nothing_of_others(gateway: RunningGateway, places: dict[str, str], name: str) -> None:
     policy = gateway.ask("GET", fill(ENDPOINTS[name].target, places)).header("Content-Security-Policy") or ""
     assert "default-src 'none'" in policy or "default-src 'self'" in policy
     assert "unsafe-inline" not in policy and "unsafe-eval" not in policy and "*" not in policy

@@ -67,7 +67,7 @@ async def test_answer_has_the_headers_that_every_answer_has(tmp_path: Path) -> N
             assert "date" in reply.headers
 
 
-async def test_answer_when_it_has_a_tag_may_be_kept_by_who_asked_alone(tmp_path: Path) -> None:
+async def test_answer_when_it_has_a_tag_may_be_cached_by_its_client_only(tmp_path: Path) -> None:
     async def tagged(_: Exchange) -> AnyAnswer:
         return Answer(200, "text/plain", b"x", (("ETag", '"t"'),))
 
@@ -149,7 +149,7 @@ async def test_form_when_it_cannot_be_read_is_refused(tmp_path: Path, body: byte
         assert (await rig.ask("POST", "/form", body, {"Content-Type": kind})).status == 400
 
 
-async def test_head_when_the_page_is_not_made_says_no_length(tmp_path: Path) -> None:
+async def test_head_when_the_page_is_not_rendered_gives_no_length(tmp_path: Path) -> None:
     async def page(exchange: Exchange) -> AnyAnswer:
         return Answer(200, "text/html", b"" if exchange.method == "HEAD" else b"page")
 
@@ -280,7 +280,7 @@ async def test_refusal_before_the_body_came_reaches_the_client(tmp_path: Path) -
         assert reply.headers["connection"] == "close"
 
 
-async def test_mistake_of_ours_reaches_the_log_and_no_client(tmp_path: Path) -> None:
+async def test_internal_error_reaches_the_log_and_no_client(tmp_path: Path) -> None:
     async def mistaken(exchange: Exchange) -> AnyAnswer:
         raise ZeroDivisionError(CAP)
 
@@ -334,7 +334,7 @@ async def test_requests_when_they_share_a_connection_are_answered_in_order(tmp_p
         assert [(await wire.reply()).body for _ in range(3)] == [b"one", b"two", b"three"]
 
 
-async def test_requests_past_the_most_at_once_are_put_off(tmp_path: Path) -> None:
+async def test_requests_beyond_the_limit_are_put_off(tmp_path: Path) -> None:
     async with running_gateway(tmp_path, {"echo": _echo}, max_concurrent=1) as rig:
         first = await rig.connect()
         first.send(f"PUT /echo HTTP/1.1\r\nHost: {rig.host}\r\nContent-Length: 9\r\n\r\n".encode())
@@ -378,7 +378,7 @@ async def test_token_when_wrong_or_missing_is_refused(tmp_path: Path) -> None:
         assert reply.body == b"secret"
 
 
-def test_channel_when_twisted_changes_has_the_parts_leaned_on() -> None:
+def test_channel_when_twisted_changes_has_the_parts_we_use() -> None:
     for name in ("allHeadersReceived", "requestDone", "_respondToBadRequestAndDisconnect"):
         assert callable(getattr(HTTPChannel, name))
     channel = HTTPChannel()

@@ -33,7 +33,7 @@ class Socket:
 
 
 @pytest.mark.parametrize(("answers", "size"), [(0, TOGETHER), (1, TOGETHER), (4, TOGETHER // 4), (10**6, LEAST_PIECE)])
-def test_piece_when_there_are_so_many_answers_is_so_large(answers: int, size: int) -> None:
+def test_piece_when_there_are_many_answers_is_smaller(answers: int, size: int) -> None:
     assert piece_size(answers) == size
 
 
@@ -50,7 +50,7 @@ def test_bytes_when_the_client_pauses_wait_in_one_place_and_continue_in_order() 
     assert task.called and b"".join(socket.pieces) == data * 2 and writer.written == 50
 
 
-def test_nothing_when_written_begins_no_answer_but_waits_for_room() -> None:
+def test_empty_write_begins_no_answer_but_waits_for_room() -> None:
     socket = Socket()
     writer = Writer(socket, lambda: 10)
     writer.pauseProducing()

@@ -106,7 +106,7 @@ async def test_metrics_when_the_node_stores_have_its_server(tmp_path: Path) -> N
     assert "grid_storage_buckets" not in found
 
 
-def test_traffic_when_anything_is_asked_has_few_names_for_it() -> None:
+def test_traffic_when_anything_is_asked_uses_few_names() -> None:
     traffic, heard = Traffic(), list[Served]()
     traffic.know({"", "uri"}, lambda: 0)
     traffic.watch(heard.append)
@@ -118,7 +118,7 @@ def test_traffic_when_anything_is_asked_has_few_names_for_it() -> None:
     assert [(each.method, each.outcome) for each in heard] == [("other", "5xx"), ("GET", "cut")]
 
 
-def test_views_when_compared_with_the_handlers_are_all_of_theirs() -> None:
+def test_views_when_compared_with_the_handlers_include_all_of_theirs() -> None:
     from grid.gateway.tree.directories import CHANGES, MOVES
     from grid.gateway.tree.mkdir import MAKERS
     from grid.gateway.tree.operation_resource import STARTS

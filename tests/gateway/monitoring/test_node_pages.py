@@ -11,7 +11,7 @@ from tests.gateway.rig import running_gateway
 HEADERS = {"x-frame-options": "DENY", "referrer-policy": "no-referrer"}
 
 
-async def test_the_first_page_and_all_that_it_is_drawn_with_come_from_the_gateway(tmp_path: Path) -> None:
+async def test_the_first_page_and_all_its_assets_come_from_the_gateway(tmp_path: Path) -> None:
     async with running_gateway(tmp_path) as rig:
         reply = await rig.ask("GET", "/")
         addresses = re.findall(rb'(?:src|href)="(/assets/[^"]+)"', reply.body)
@@ -33,7 +33,7 @@ async def test_the_first_page_and_all_that_it_is_drawn_with_come_from_the_gatewa
     }
 
 
-async def test_an_asset_that_is_held_already_is_not_sent_again_and_an_old_address_has_the_new_one(
+async def test_a_cached_asset_is_not_sent_again_and_an_old_address_serves_the_new_one(
     tmp_path: Path,
 ) -> None:
     async with running_gateway(tmp_path) as rig:
@@ -49,7 +49,7 @@ async def test_an_asset_that_is_held_already_is_not_sent_again_and_an_old_addres
     assert [reply.status for reply in strange] == [404] * 3
 
 
-async def test_the_addresses_of_style_and_pictures_that_programs_know_have_those_of_the_pages(
+async def test_the_old_addresses_of_styles_and_pictures_serve_those_of_the_pages(
     tmp_path: Path,
 ) -> None:
     kinds = {"/tahoe.css": "text/css", "/css/new-tahoe.css": "text/css", "/icon.png": "image/png"}

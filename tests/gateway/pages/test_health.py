@@ -48,7 +48,7 @@ def test_each_share_is_drawn_as_good_damaged_or_lost() -> None:
     assert "share 2: missing" in document.text
 
 
-def test_servers_that_gave_no_answer_have_rows_with_what_is_known_of_them() -> None:
+def test_servers_that_gave_no_answer_have_rows_with_what_is_known_about_them() -> None:
     known = [server("v0-a", "Ada"), server("v0-x", "Xenia", "refused: no route"), server("v0-y", "Yuri")]
     document = require_harmless(render_check_results(checked(), known, "/uri/x"))
 
@@ -60,14 +60,14 @@ def test_servers_that_gave_no_answer_have_rows_with_what_is_known_of_them() -> N
     assert "Servers that answered3 of 5" in document.text
 
 
-def test_a_server_that_was_asked_and_kept_silent_has_a_row_although_it_is_not_known_any_more() -> None:
+def test_a_server_that_was_silent_has_a_row_even_if_it_is_no_longer_known() -> None:
     results = checked(**{"servers-silent": ["v0-gone"]})
     document = require_harmless(render_check_results(results, [server("v0-a", "Ada")], "/uri/x"))
 
     assert "share 0: unknown on v0-gone, no answer" in document.text
 
 
-def test_a_picture_where_all_answered_has_no_row_of_silence() -> None:
+def test_a_picture_where_all_answered_has_no_row_for_silence() -> None:
     html = render_check_results(checked(), [server(f"v0-{name}", name) for name in "abc"], "/uri/x")
 
     assert "silent" not in html and "no answer" not in html
@@ -112,7 +112,7 @@ def test_shares_of_mutable_objects_are_columns_by_their_versions() -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_nothing_that_servers_call_themselves_becomes_markup(text: str) -> None:
+def test_no_nickname_of_a_server_becomes_markup(text: str) -> None:
     hostile = checked(
         sharemap={text: [text]}, **{"servers-responding": [text], "list-corrupt-shares": [[text, text, text], [1], 5]}
     )

@@ -137,7 +137,7 @@ def test_deletion_must_be_confirmed() -> None:
     assert "required" in box
 
 
-def test_names_are_in_the_order_in_which_people_count() -> None:
+def test_numbers_in_names_are_sorted_by_value() -> None:
     names = ["folder-10", "folder-2", "Folder-1", "folder-02", "a", "10", "9", "x" * 9 + "1" * 5000]
     children = {name: Child(target=FILE) for name in names}
 
@@ -146,7 +146,7 @@ def test_names_are_in_the_order_in_which_people_count() -> None:
     assert ordered == ["9", "10", "a", "Folder-1", "folder-02", "folder-2", "folder-10", "x" * 9 + "1" * 5000]
 
 
-def test_headings_sort_directories_apart_and_what_has_no_size_last() -> None:
+def test_headings_sort_directories_separately_and_entries_without_a_size_last() -> None:
     small, large = LitCap(data=b"abc"), FILE
     children = {
         name: Child(target=target) for name, target in (("s", small), ("l", large), ("m", WRITE.body), ("d", WRITE))

@@ -75,7 +75,7 @@ def test_too_few_servers_are_pointed_out_and_enough_are_not() -> None:
     assert "Storing a file needs" not in render_welcome([server("a"), server("b")], [], needed=2)
 
 
-def test_a_list_with_nothing_in_it_says_what_will_be_there() -> None:
+def test_an_empty_list_says_what_will_be_there() -> None:
     assert "No server is known yet" in render_servers([], [])
     assert "Nothing is in progress" in render_operations([], [], 0.0)
     assert "Nothing counted yet" in render_statistics({}, {})
@@ -122,7 +122,7 @@ def test_an_operation_over_a_tree_says_how_it_stands() -> None:
     assert "data-poll" not in over and "count objects checked" in over
 
 
-def test_space_of_a_disk_that_servers_share_counts_once_and_is_told_as_files_too() -> None:
+def test_space_of_a_disk_that_servers_share_counts_once_and_is_shown_as_files_too() -> None:
     def on(host: str, name: str, space: int) -> ServerView:
         return evolve(server(name), host=host, available_space=space)
 

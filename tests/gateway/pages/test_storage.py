@@ -55,7 +55,7 @@ def test_page_when_requests_came_shows_how_long_they_took() -> None:
     assert 'data-label="Half within">–</td>' in page
 
 
-def test_page_when_leases_are_looked_at_says_how_far_it_is() -> None:
+def test_page_when_leases_are_checked_shows_the_progress() -> None:
     history = {"9": {"corrupt-shares": [["a", 1]]}, "10": {"corrupt-shares": [["a", 1], ["a", 2]]}}
     page = rendered({}, {}, lease_checker={"history": history}, lease_checker_progress=RUNNING)
     assert "25 % done, 5 min 00 s left" in page

@@ -58,7 +58,7 @@ def test_file_when_a_minute_passes_or_servers_come_then_is_opened_anew() -> None
         assert reader.read(cap, 0, 5000) == (noise(SIZE)[:5000], anew)
 
 
-def test_file_when_what_was_known_of_it_is_wrong_by_now_then_is_looked_for_again() -> None:
+def test_file_when_its_shares_have_moved_then_is_located_again() -> None:
     reader = Reader()
     cap = reader.store()
     reader.read(cap, 0, 5000)
@@ -80,7 +80,7 @@ def test_file_when_it_is_lost_then_says_so_each_time() -> None:
             reader.read(cap, 2_500_000, 5000)
 
 
-def test_file_when_the_taker_fails_then_is_not_read_again() -> None:
+def test_file_when_its_reader_fails_then_is_not_read_again() -> None:
     class Failing:
         writes = 0
 

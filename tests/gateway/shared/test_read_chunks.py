@@ -28,7 +28,7 @@ def test_chunk_when_the_client_is_fast_then_grows_to_the_largest() -> None:
     assert LARGEST_SIZE - SEGMENT < chunks.next_stop(0, END) <= LARGEST_SIZE
 
 
-def test_chunk_when_others_have_taken_the_room_then_has_what_is_left_or_one_segment() -> None:
+def test_chunk_when_others_have_taken_the_memory_then_has_what_is_left_or_one_segment() -> None:
     chunks = ReadChunks(SEGMENT, FEW)
     chunks.taken(SEGMENT, 0.0)
     assert chunks.next_stop(0, END, TOGETHER_SIZE // 32) <= TOGETHER_SIZE // 32

@@ -95,7 +95,7 @@ def test_spool_when_the_disk_has_no_room_then_says_so_before_anything_comes(tmp_
     runtime.run(body())
 
 
-def test_spool_when_there_is_no_place_for_it_then_says_so(tmp_path: Path) -> None:
+def test_spool_when_its_folder_is_missing_then_says_so(tmp_path: Path) -> None:
     with pytest.raises(GridError, match="cannot be spooled"):
         spool(tmp_path / "missing", [noise(2 * BATCH_SIZE)])
 

@@ -36,7 +36,7 @@ async def store(web: WebGateway, kind: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["chk", "sdmf", "mdmf", "directory"])
-async def test_object_when_whole_then_short_of_a_share_then_repaired_then_each_is_told(
+async def test_object_when_healthy_or_short_of_a_share_or_repaired_then_is_reported_so(
     tmp_path: Path, kind: str
 ) -> None:
     async with gateway_of_trees(tmp_path, count=4) as web:

@@ -79,7 +79,7 @@ def parse_one(immutable: bool = False, **properties: object) -> GivenChild:
     return parse_children(body, immutable=immutable, may_be_empty=False)["n"]
 
 
-def test_child_when_it_has_a_write_cap_then_the_read_cap_given_is_not_looked_at() -> None:
+def test_child_when_it_has_a_write_cap_then_the_read_cap_given_is_ignored() -> None:
     assert parse_one(rw_uri=WRITE.to_string(), ro_uri=OTHER.to_string()).target == WRITE
 
 
@@ -113,7 +113,7 @@ def test_child_when_its_read_slot_has_a_write_cap_then_it_loses_its_authority() 
         ),
     ],
 )
-def test_child_when_its_caps_cannot_be_there_then_that_is_said(
+def test_child_when_its_caps_do_not_belong_there_then_says_so(
     immutable: bool, properties: dict[str, object], error: type[GridError]
 ) -> None:
     with pytest.raises(error) as raised:
@@ -144,7 +144,7 @@ def test_child_when_it_has_no_caps_then_it_is_kept_as_of_an_unknown_kind(
     assert (given.target, given.metadata) == (UnknownChild(), {"a": 1})
 
 
-def test_children_when_a_listing_is_given_back_then_it_is_understood() -> None:
+def test_children_when_taken_from_a_listing_then_are_understood() -> None:
     children = {
         "a": Child(target=WRITE, metadata={"x": 1}),
         "b": Child(target=LIT),
@@ -169,7 +169,7 @@ def test_body_when_it_describes_no_children_then_says_so(body: bytes) -> None:
         parse_children(body, immutable=False, may_be_empty=False)
 
 
-def test_body_when_it_is_empty_and_may_be_then_there_are_no_children() -> None:
+def test_body_when_it_is_empty_and_may_be_then_has_no_children() -> None:
     assert parse_children(b" \n", immutable=True, may_be_empty=True) == {}
 
 
@@ -180,7 +180,7 @@ def test_names_when_they_are_not_normal_then_they_become_so_and_the_later_counts
     assert children["\u00e9"].target != LitCap(data=b"")
 
 
-def test_edits_when_nothing_is_said_of_metadata_then_the_old_stays() -> None:
+def test_edits_when_no_metadata_is_given_then_keep_the_old() -> None:
     body = b'{"a": ["x", {"ro_uri": "URI:LIT:"}], "b": ["x", {"ro_uri": "URI:LIT:", "metadata": {}}]}'
     first, second = as_edits(parse_children(body, immutable=False, may_be_empty=False), "only-files")
     assert (first.metadata, second.metadata) == (None, {})

@@ -74,7 +74,7 @@ def test_operation_while_it_runs_then_is_kept_however_long() -> None:
     assert handles.table.look_at("h", None) is walk
 
 
-def test_operation_when_nobody_asks_then_goes_after_four_days_or_as_long_as_it_ran() -> None:
+def test_operation_when_nobody_asks_then_expires_after_four_days_or_as_long_as_it_ran() -> None:
     handles = Handles()
     handles.end(handles.start())
     handles.later(UNCOLLECTED_S - 1)
@@ -90,7 +90,7 @@ def test_operation_when_nobody_asks_then_goes_after_four_days_or_as_long_as_it_r
     assert not handles.is_there() and walk.is_forgotten
 
 
-def test_operation_when_seen_finished_then_goes_a_day_after_the_first_look() -> None:
+def test_operation_when_seen_finished_then_expires_a_day_after_the_first_look() -> None:
     handles = Handles()
     walk = handles.start()
     handles.table.look_at("h", None)
@@ -104,7 +104,7 @@ def test_operation_when_seen_finished_then_goes_a_day_after_the_first_look() -> 
         handles.table.look_at("h", None)
 
 
-def test_operation_when_told_how_long_to_stay_then_stays_so_long() -> None:
+def test_operation_when_given_a_lifetime_then_stays_that_long() -> None:
     handles = Handles()
     handles.end(handles.start(retain_s=60))
     handles.later(59)
@@ -123,7 +123,7 @@ def test_handle_when_used_again_then_the_older_operation_is_cancelled() -> None:
     assert old.is_cancelled and not new.is_cancelled and len(handles.table) == 1
 
 
-def test_operations_when_as_many_run_as_may_then_another_is_refused() -> None:
+def test_operations_when_the_most_run_then_another_is_refused() -> None:
     handles = Handles()
     walks = [handles.start(str(number)) for number in range(MAX_RUNNING_OPERATIONS)]
     with pytest.raises(TooManyRequests):
@@ -133,7 +133,7 @@ def test_operations_when_as_many_run_as_may_then_another_is_refused() -> None:
     assert len(handles.table) == MAX_RUNNING_OPERATIONS + 1
 
 
-def test_operations_when_as_many_are_remembered_as_may_then_the_oldest_that_ended_goes() -> None:
+def test_operations_when_the_most_are_remembered_then_the_oldest_finished_one_goes() -> None:
     handles = Handles()
     running = handles.start("running")
     for number in range(MAX_OPERATIONS + 5):
@@ -213,7 +213,7 @@ async def test_manifest_when_asked_for_then_is_json_text_or_a_page(tmp_path: Pat
 
 
 @pytest.mark.parametrize("repair", [False, True])
-async def test_deep_check_when_a_file_is_lost_then_counts_it_and_tells_of_each_object(
+async def test_deep_check_when_a_file_is_lost_then_counts_it_and_reports_each_object(
     tmp_path: Path, repair: bool
 ) -> None:
     async with planted(tmp_path) as (web, tree):
@@ -235,7 +235,7 @@ async def test_deep_check_when_a_file_is_lost_then_counts_it_and_tells_of_each_o
         assert (await web.get("/operations/h/?output=JSON")).status == 200
 
 
-async def test_operation_when_its_root_is_lost_then_has_its_status_and_what_there_is(tmp_path: Path) -> None:
+async def test_operation_when_its_root_is_lost_then_has_its_status_and_partial_results(tmp_path: Path) -> None:
     async with planted(tmp_path) as (web, tree):
         lose(web, tree[""], 3)
         path = await start(web, tree[""], "start-deep-check&ophandle=h&output=JSON")
@@ -245,7 +245,7 @@ async def test_operation_when_its_root_is_lost_then_has_its_status_and_what_ther
         assert document["error"].startswith("UnrecoverableFileError: ")
 
 
-async def test_operation_when_cancelled_or_released_then_is_not_known_any_more(tmp_path: Path) -> None:
+async def test_operation_when_cancelled_or_released_then_is_forgotten(tmp_path: Path) -> None:
     async with planted(tmp_path) as (web, tree):
         await web.request("POST", f"/uri/{tree['']}?t=start-manifest&ophandle=h")
         told = await web.request("POST", "/operations/h?t=cancel&output=JSON")

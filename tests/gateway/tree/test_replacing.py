@@ -58,9 +58,7 @@ CHANGES: dict[str, Fields] = {
 
 
 @pytest.mark.parametrize("kind", CHANGES)
-async def test_entry_of_other_contents_is_in_the_way_then_is_kept_until_its_owner_agrees(
-    tmp_path: Path, kind: str
-) -> None:
+async def test_entry_when_uploaded_with_other_contents_is_kept_until_the_user_agrees(tmp_path: Path, kind: str) -> None:
     async with gateway_of_trees(tmp_path) as web:
         directory, old = await directory_with_files(web)
         before = await children_of(web, directory)
@@ -109,7 +107,7 @@ async def test_equal_contents_when_uploaded_again_then_nobody_is_asked(tmp_path:
         assert again.status == 302
 
 
-async def test_directory_is_in_the_way_then_cannot_be_replaced(tmp_path: Path) -> None:
+async def test_directory_when_in_the_way_cannot_be_replaced(tmp_path: Path) -> None:
     async with gateway_of_trees(tmp_path) as web:
         directory, _ = await directory_with_files(web)
         await web.put(f"/uri/{directory}/sub?t=mkdir")

@@ -234,7 +234,7 @@ async def test_directory_when_relinked_below_itself_then_is_refused_by_any_name(
         assert {"z", "again", "side"} == set(await listing(web, folder))
 
 
-async def test_upload_when_by_a_form_then_its_name_and_what_is_there_decide(tmp_path: Path) -> None:
+async def test_upload_when_by_a_form_then_its_name_and_the_existing_entry_decide(tmp_path: Path) -> None:
     async with gateway_of_trees(tmp_path) as web:
         folder = await make(web)
         for fields, name in [
@@ -254,7 +254,7 @@ async def test_upload_when_by_a_form_then_its_name_and_what_is_there_decide(tmp_
         assert sorted(await listing(web, folder)) == ["given", "its own", "sub", "z", "\u00e9.txt"]
 
 
-async def test_directory_when_only_read_then_nothing_changes_and_no_write_cap_is_told(tmp_path: Path) -> None:
+async def test_directory_when_only_read_then_nothing_changes_and_no_write_cap_is_shown(tmp_path: Path) -> None:
     async with gateway_of_trees(tmp_path) as web:
         folder = await make(web)
         await web.put(f"{folder}/sub?t=mkdir")
@@ -270,7 +270,7 @@ async def test_directory_when_only_read_then_nothing_changes_and_no_write_cap_is
         assert list(await listing(web, folder)) == ["sub"]
 
 
-async def test_directory_when_looked_at_then_pages_and_tags_are_there(tmp_path: Path) -> None:
+async def test_directory_when_viewed_then_has_pages_and_tags(tmp_path: Path) -> None:
     async with gateway_of_trees(tmp_path) as web:
         folder = await make(web)
         await web.put(f"{folder}/a%3Cb", b"x")

@@ -139,7 +139,7 @@ def test_get_when_servers_fail_only_once_gives_them_a_second_chance(size: int, c
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
-def test_get_when_a_server_raises_what_is_no_error_of_ours_uses_others(size: int) -> None:
+def test_get_when_a_server_raises_a_foreign_error_uses_others(size: int) -> None:
     for victim in range(10):
         grid, data, cap = laid(size)
         grid.script(victim, dead_from=0, failure=lambda: KeyError("from the wire"))
@@ -271,7 +271,7 @@ def test_get_when_every_share_has_a_false_block_elsewhere_combines_the_others() 
 
 
 @pytest.mark.parametrize("vector", load_share_vectors(), ids=lambda vector: vector.name)
-def test_get_when_shares_are_the_published_ones_does_as_they_say(vector: ShareVector) -> None:
+def test_get_when_shares_are_the_published_ones_does_as_stated(vector: ShareVector) -> None:
     grid = ScriptedGrid(5)
     for number, share in vector.shares.items():
         grid.servers[number % 5].shares.setdefault(vector.cap.storage_index, {})[number] = share

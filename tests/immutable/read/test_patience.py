@@ -134,7 +134,7 @@ def test_put_when_a_silent_server_answers_again_gives_it_shares_again() -> None:
     assert grid.servers[4].shares
 
 
-def test_put_when_a_server_in_doubt_is_heard_of_while_the_others_are_asked_gives_it_shares() -> None:
+def test_put_when_a_server_in_doubt_answers_meanwhile_gives_it_shares() -> None:
     grid = grid_of("put of a large file")
     memory = grid.grid.memory
     for index in (1, 4, 7):

@@ -92,7 +92,7 @@ def test_shares_are_the_same_however_the_text_is_cut_into_batches(size: int, bat
 
 @pytest.mark.parametrize(("k", "n"), [(1, 1), (1, 3), (3, 10), (10, 10)])
 @pytest.mark.parametrize("size", [1, 56, SEGMENT, SEGMENT + 1, 3 * SEGMENT - 1])
-def test_shares_are_the_same_whatever_stood_in_their_room_before(
+def test_shares_are_the_same_whatever_their_buffers_held_before(
     monkeypatch: pytest.MonkeyPatch, size: int, k: int, n: int
 ) -> None:
     made = []
@@ -239,7 +239,7 @@ def test_repair_with_an_extension_block_of_another_segment_size_is_refused() -> 
 
 
 @pytest.mark.parametrize("damage", [b"", b"junk"])
-def test_repair_with_what_is_no_extension_block_is_refused(damage: bytes) -> None:
+def test_repair_with_an_invalid_extension_block_is_refused(damage: bytes) -> None:
     with pytest.raises(FormatError):
         encode_text(make_text(1000), KEY, make_geometry(1000), original_ueb=damage)
 

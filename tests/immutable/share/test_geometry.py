@@ -97,7 +97,7 @@ def test_size_out_of_bounds_is_refused(size: int) -> None:
 
 
 @pytest.mark.parametrize("segment_size", [0, -3, 1, 4, 3 * (MAX_SEGMENT_SIZE // 3 + 1) + 3, 3 * 10**30])
-def test_segment_size_that_cannot_be_is_refused(segment_size: int) -> None:
+def test_segment_size_that_is_impossible_is_refused(segment_size: int) -> None:
     with pytest.raises(FormatError):
         Geometry(size=100, k=3, n=10, segment_size=segment_size)
 

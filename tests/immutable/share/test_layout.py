@@ -104,7 +104,7 @@ def test_header_cut_short_anywhere_is_refused(geometry: Geometry) -> None:
 
 
 @pytest.mark.parametrize("version", [3, 255])
-def test_version_not_known_is_told_apart_from_damage(version: int) -> None:
+def test_version_not_known_is_distinguished_from_damage(version: int) -> None:
     with pytest.raises(UnknownVersionError):
         parse_header(struct.pack(">L", version) + KNOWN_HEADER[4:])
 
@@ -139,7 +139,7 @@ def test_sections_moved_apart_and_out_of_order_are_read_where_they_are(version: 
         (36, 55, 87, 0, 32, 66),
     ],
 )
-def test_offsets_that_cannot_be_a_shares_are_refused(offsets: tuple[int, ...]) -> None:
+def test_offsets_that_no_share_can_have_are_refused(offsets: tuple[int, ...]) -> None:
     with pytest.raises(FormatError):
         parse_header(pack_words(1, 19, 19, *offsets))
 

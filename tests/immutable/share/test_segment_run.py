@@ -89,7 +89,7 @@ def test_run_when_all_blocks_are_false_names_them_all() -> None:
     assert result.text == b"" and result.bad == {number: list(range(10)) for number in (1, 2, 5)}
 
 
-def test_run_when_a_buffer_has_not_the_size_of_the_blocks_is_refused() -> None:
+def test_run_when_a_buffer_has_the_wrong_size_is_refused() -> None:
     for numbers in ([0, 1, 2], [1, 4, 6]):
         whole = make_run(numbers, 0, 2)
         with pytest.raises(ValueError, match=r"bytes|lengths"):

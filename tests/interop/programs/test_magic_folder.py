@@ -253,7 +253,7 @@ def test_file_of_20_mb_when_added_on_grid_comes_to_1_20_and_is_the_same(particip
 
 
 @pytest.mark.parametrize("editor", [0, 2], ids=["on-grid", "on-1.20"])
-def test_file_when_edited_and_then_deleted_does_so_with_everybody(participants: list[Participant], editor: int) -> None:
+def test_file_when_edited_and_then_deleted_changes_for_everybody(participants: list[Participant], editor: int) -> None:
     edited = participants[editor]
     for number in range(ATTEMPTS):
         name = f"edited by {edited.name} {number}"

@@ -95,7 +95,9 @@ def sftp(grid: ProcessGrid, tmp_path_factory: pytest.TempPathFactory) -> Sftp:
     return Sftp(port, folder / "alice", root, ours)
 
 
-def test_sftp_when_files_go_up_are_moved_and_come_back_are_the_same_for_grid(sftp: Sftp, tmp_path: Path) -> None:
+def test_sftp_when_files_are_uploaded_moved_and_downloaded_keeps_them_the_same_for_grid(
+    sftp: Sftp, tmp_path: Path
+) -> None:
     (tmp_path / "up").write_bytes(CONTENTS)
     said = sftp.run(tmp_path, "mkdir d", "put up d/first", "rename d/first d/second", "get d/second back", "ls -l d")
     assert (tmp_path / "back").read_bytes() == CONTENTS, said

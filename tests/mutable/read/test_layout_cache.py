@@ -113,7 +113,7 @@ def test_file_when_known_and_longer_than_its_front_then_is_read_in_one_round_tri
     assert read(grid, cap, 0) == text[::-1] and calls(grid) == {ONCE}
 
 
-def test_read_when_the_range_is_long_then_nothing_but_less_of_the_front_is_asked_for_early() -> None:
+def test_read_when_the_range_is_long_then_prefetches_only_a_shorter_front() -> None:
     grid = MutableGrid()
     text = OLD + OLD
     cap = grid.create(text, "mdmf")
@@ -179,7 +179,7 @@ def test_memory_when_a_server_is_slow_then_counts_on_others() -> None:
     assert there is not None and len(there.holders) == 3 and not slow & there.holders.keys()
 
 
-def test_memory_when_the_file_is_small_then_has_nothing_of_it() -> None:
+def test_memory_when_the_file_is_small_then_has_no_entry() -> None:
     for format in ("sdmf", "mdmf"):
         grid = MutableGrid()
         cap = grid.create(b"small", format)

@@ -12,7 +12,7 @@ from grid.ports import ShareNumber
 
 @pytest.mark.parametrize("version", [SDMF_VERSION, MDMF_VERSION])
 @pytest.mark.parametrize("size", [1, 5, 131073, 131074, 2 * 131073 - 1])
-def test_run_when_its_room_holds_other_bytes_is_the_same(
+def test_run_when_its_buffer_holds_other_bytes_is_the_same(
     monkeypatch: pytest.MonkeyPatch, version: int, size: int
 ) -> None:
     geometry = Geometry.of_file(version, size, 3, 10)

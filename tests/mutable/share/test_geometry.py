@@ -61,14 +61,14 @@ def test_geometry_when_of_any_file_then_its_parts_add_up(version: int, size: int
         {"segment_size": 3, "size": 2**40},
     ],
 )
-def test_geometry_when_its_numbers_cannot_be_then_refuses(bad: dict[str, int]) -> None:
+def test_geometry_when_its_numbers_are_impossible_then_refuses(bad: dict[str, int]) -> None:
     good = {"version": 1, "size": 10**6, "k": 3, "n": 10, "segment_size": 131073}
     Geometry(**good)
     with pytest.raises(FormatError):
         Geometry(**good | bad)
 
 
-def test_geometry_when_asked_for_more_shares_than_fit_an_byte_then_refuses() -> None:
+def test_geometry_when_asked_for_more_shares_than_fit_a_byte_then_refuses() -> None:
     assert Geometry.of_file(1, 5, 255, 255).n == 255
     for k, n in ((3, 256), (0, 3), (4, 3)):
         with pytest.raises(FormatError):

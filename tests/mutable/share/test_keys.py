@@ -83,7 +83,7 @@ def test_keys_when_any_byte_differs_then_are_refused() -> None:
             keys.accept_private_key(bytes(spoiled))
 
 
-def test_secrets_when_shown_then_are_not_there() -> None:
+def test_secrets_when_keys_are_shown_then_are_left_out() -> None:
     key = known_key()
     keys = FileKeys.of_cap(write_cap(key, SDMF_VERSION))
     shown = repr(keys) + repr(key)

@@ -164,7 +164,7 @@ def test_overwrite_when_its_client_dies_at_any_message_then_the_file_reads_and_c
 
 
 @pytest.mark.parametrize("format", ["sdmf", "mdmf"])
-def test_overwrite_when_no_version_can_be_read_then_is_done_by_force_only(format: FormatName) -> None:
+def test_overwrite_when_no_version_can_be_read_then_needs_force(format: FormatName) -> None:
     grid, cap = make(6, 10, 10, format, 0)
     half = {server: dict(server.slots) for server in grid.servers[:5]}
     for server in half:

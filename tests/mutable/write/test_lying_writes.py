@@ -137,7 +137,7 @@ class HidingServer(WriteLiar):
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_write_when_servers_hide_a_later_version_from_maps_then_is_done_all_the_same(
+def test_write_when_servers_hide_a_later_version_from_maps_then_still_succeeds(
     operation: str, format: FormatName, count: int
 ) -> None:
     """Three of them could even make it readable, and never let anybody read it."""

@@ -115,7 +115,7 @@ def test_write_when_seven_servers_refuse_then_fails_within_a_second_and_says_why
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_write_when_a_far_server_answers_late_then_has_its_share_all_the_same(format: FormatName) -> None:
+def test_write_when_a_far_server_answers_late_then_it_still_has_its_share(format: FormatName) -> None:
     """Once its usual time is known; it is no liar and not silent, only far away."""
     grid = MutableGrid()
     cap = grid.create(b"contents", format)

@@ -18,7 +18,7 @@ def test_staccato_starts_each_file_within_as_many_seconds_as_there_are_files(cou
     assert all(0 <= due <= count for due in plan.due_s)
 
 
-def test_staccato_fills_its_time_evenly_and_otherwise_for_another_seed() -> None:
+def test_staccato_fills_its_time_evenly_and_differently_for_another_seed() -> None:
     starts = schedule("staccato", 4000, 2, "1").due_s
 
     assert 1900 < sum(start < 2000 for start in starts) < 2100
@@ -51,6 +51,6 @@ def test_sizes_always_have_their_three_figures(count: int, least: int, more: int
 @pytest.mark.parametrize(
     ("count", "least", "most", "mean"), [(2, 1, 3, 2), (10, 5, 100, 6), (10, 5, 100, 99), (5, 5, 4, 5)]
 )
-def test_sizes_that_cannot_be_are_refused(count: int, least: int, most: int, mean: int) -> None:
+def test_sizes_that_are_impossible_are_refused(count: int, least: int, most: int, mean: int) -> None:
     with pytest.raises(ValueError, match=r"no .* sizes"):
         fitted_sizes(count, least, most, mean, seed=1)

@@ -173,12 +173,12 @@ def test_size_with_a_unit_is_bytes(text: object, size: int) -> None:
     assert parse_size(text) == size
 
 
-def test_file_that_is_not_there_is_told_with_those_that_are() -> None:
+def test_file_that_is_missing_is_reported_with_those_that_exist() -> None:
     with pytest.raises(CampaignError, match=r"no campaign 'nothing' .* there are .*put-get"):
         load_campaign("nothing")
 
 
-def test_campaign_of_ones_own_is_a_path(tmp_path: Path) -> None:
+def test_campaign_of_the_user_is_a_path(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(GOOD)
     assert load_campaign(str(tmp_path / "mine.toml")).name == "mine"
 

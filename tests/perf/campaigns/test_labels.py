@@ -66,6 +66,6 @@ def test_label_with_options_of_the_engine_is_a_grid_that_departs_from_the_defaul
 
 
 @pytest.mark.parametrize("text", ["grid@http+window=0", "grid@http+window=4M", "grid@http:054f5b7+unbatched"])
-def test_option_of_the_engine_that_cannot_be_is_refused(text: str) -> None:
+def test_option_of_the_engine_that_is_impossible_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"number of bytes|older commit"):
         parse_label(text)

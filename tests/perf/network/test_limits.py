@@ -41,7 +41,7 @@ def test_processor_when_a_server_is_limited_is_held_back_and_the_client_is_not()
     assert not list(mount.glob(f"gridperf-{os.getpid()}-*"))
 
 
-def test_processes_of_a_host_without_aes_have_openssl_told_so() -> None:
+def test_processes_of_a_host_without_aes_run_openssl_without_it() -> None:
     expect("root", "processor limits")
     with make_topology(Site(topology="slow-client", client_cpu=0.1, aes=False), 3) as slow:
         assert "OPENSSL_ia32cap" in slow.placement.client.environment
@@ -67,6 +67,6 @@ def test_medium_is_mounted_for_the_run_and_gone_after_it(tmp_path: Path, medium:
     assert str(tmp_path) not in Path("/proc/self/mounts").read_text()
 
 
-def test_medium_of_an_unknown_name_is_refused_with_those_there_are() -> None:
+def test_medium_of_an_unknown_name_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="sshfs"):
         make_topology(Site(medium="floppy"), 3)

@@ -89,7 +89,7 @@ def test_round_trip_when_a_line_delays_takes_at_least_that_long(line_possible: N
     assert measured["round_trips_s"] == sorted(measured["round_trips_s"])
 
 
-def test_packets_when_a_line_loses_a_tenth_are_lost_about_so_often(line_possible: None) -> None:
+def test_packets_when_a_line_loses_a_tenth_are_lost_about_that_often(line_possible: None) -> None:
     with lined("loses", Spokes(servers=1, client=Access(), server=Access(), loss=0.1)) as made:
         before = counted(made)
         arrived = send_datagrams(made, PACKETS)
@@ -131,7 +131,7 @@ def test_line_without_a_compiler_says_what_to_install(
         line_program()
 
 
-def test_topology_of_an_unknown_name_is_refused_with_those_there_are() -> None:
+def test_topology_of_an_unknown_name_is_refused_with_the_known_ones() -> None:
     with pytest.raises(NetworkError, match="wan100"):
         make_topology(Site(topology="wan5"), 3)
     made = [make_topology(Site(topology=name), 3) for name in TOPOLOGIES if name != "machines"]

@@ -26,7 +26,7 @@ def test_record_when_read_back_is_what_was_written(tmp_path: Path) -> None:
     assert record.samples == samples
 
 
-def test_record_that_exists_is_never_written_over(tmp_path: Path) -> None:
+def test_record_that_exists_is_never_overwritten(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", sample())
     with pytest.raises(FileExistsError):
         write(tmp_path / "a.jsonl")

@@ -33,7 +33,7 @@ def test_work_of_a_sample_has_a_name_and_a_unit(one: Sample, name: str, unit: st
     assert (str(work), work.unit, work.measure(0.5)) == (name, unit, amount)
 
 
-def test_works_are_told_apart_and_ordered_by_number() -> None:
+def test_works_are_distinguished_and_ordered_by_number() -> None:
     lengths = [10**7, 65536, 1, 65536]
     works = works_of([range_sample(length) for length in lengths])
     assert [work.size for work in works] == [1, 65536, 10**7]

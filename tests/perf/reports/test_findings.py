@@ -55,7 +55,7 @@ def test_knee_of_several_degrees_names_how_many_to_take() -> None:
     assert any("take 4" in line for line in sentences(Record(HEADER, samples)))
 
 
-def test_costs_of_a_file_and_of_a_byte_are_told_apart() -> None:
+def test_costs_of_a_file_and_of_a_byte_are_separated() -> None:
     samples = tuple(
         evolve(many_sample(count, size, 1), seconds=count * (0.01 + size * 1e-8))
         for count in (10, 1000)
@@ -66,7 +66,7 @@ def test_costs_of_a_file_and_of_a_byte_are_told_apart() -> None:
     assert cost.per_byte_s == pytest.approx(1e-8)
 
 
-def test_others_that_were_not_still_are_told() -> None:
+def test_others_that_were_not_idle_are_reported() -> None:
     still, loud = (Record(HEADER, (evolve(sample(), others_cpu_s=spent),)) for spent in (0.0, 0.3))
     assert "they stood still" in sentences(still)[-1]
     assert "NOT still" in sentences(loud)[-1]

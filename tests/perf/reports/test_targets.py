@@ -53,7 +53,7 @@ def test_row_against_the_best_takes_the_faster_rival_and_the_better_transport() 
     ]
 
 
-def test_row_of_which_nothing_is_known_is_not_met() -> None:
+def test_row_without_measurements_is_not_met() -> None:
     for nothing in ([], [record(*gets("tahoe", 1.0))], [record(*gets("grid", 1.0))]):
         outcome = judge(GET_ROW, nothing)
         assert (outcome.verdict(), outcome.met) == ("not measured", None)

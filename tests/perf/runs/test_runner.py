@@ -332,7 +332,7 @@ def test_run_when_a_system_has_no_such_operation_leaves_its_cells_out_and_says_s
     assert [(gap.system, gap.reason) for gap in record.gaps] == [("grid", "it lists nothing")]
 
 
-def test_sample_that_leaves_its_band_is_told_at_once_and_its_status_kept(tmp_path: Path) -> None:
+def test_sample_that_leaves_its_band_is_reported_at_once_and_its_status_kept(tmp_path: Path) -> None:
     told: list[str] = []
     work = tmp_path / "work"
     work.mkdir()

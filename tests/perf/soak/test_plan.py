@@ -76,6 +76,6 @@ def test_plan_when_enough_servers_are_away_takes_no_more() -> None:
     assert {disturbed.how for disturbed in seen} == {"kill", "freeze"}
 
 
-def test_encodings_when_the_most_servers_are_away_bear_it() -> None:
+def test_encodings_tolerate_the_most_servers_that_are_away() -> None:
     for k, n, happy in ENCODINGS:
         assert k + MOST_AWAY <= happy <= min(n - 1, 10 - MOST_AWAY - 1)

@@ -48,7 +48,7 @@ async def compared(data: bytes, offset: int) -> ComparingSink:
     return sink
 
 
-async def test_sink_when_an_byte_is_wrong_says_where() -> None:
+async def test_sink_when_a_byte_is_wrong_says_where() -> None:
     data = bytearray(contents(KEY, 77, 300))
     right = await compared(bytes(data), 77)
     assert (right.wrong, right.end) == (None, 377)

@@ -87,7 +87,7 @@ def test_sync_of_shares_when_the_prefix_is_known_leaves_the_top_alone() -> None:
         assert done.called
 
 
-async def test_together_when_some_fail_tells_which() -> None:
+async def test_together_when_some_fail_reports_which() -> None:
     async def work(error: OSError | None) -> None:
         if error is not None:
             raise error

@@ -12,7 +12,7 @@ INDEX = StorageIndex(bytes(range(16)))
 OTHER = StorageIndex(bytes(range(1, 17)))
 
 
-def test_meter_when_asked_tells_what_so_many_samples_can_tell() -> None:
+def test_meter_when_asked_reports_only_what_its_samples_support() -> None:
     runtime = VirtualRuntime()
     meter = Meter(runtime.clock)
     assert meter.latencies() == {}

@@ -202,7 +202,7 @@ class _ExhaustedDisk(MemoryDisk):
         super().sync_file(handle)
 
 
-def test_close_when_it_fails_in_a_way_nobody_foresaw_gives_every_share_of_it_up() -> None:
+def test_close_when_it_fails_unexpectedly_gives_up_all_its_shares() -> None:
     scene = ServiceScene(_ExhaustedDisk())
     upload = start(scene, [0, 1, 2], 4)
     with pytest.raises(MemoryError):

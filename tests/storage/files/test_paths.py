@@ -17,7 +17,7 @@ def test_paths_when_made_of_an_index_are_those_of_1_20() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "incoming", "aaaqeayeaudaocajbifqydiob", "AAAQEAYEAUDAOCAJBIFQYDIOB4", "é" * 26])
-def test_index_name_when_it_is_none_is_passed_over(name: str) -> None:
+def test_index_name_when_invalid_is_passed_over(name: str) -> None:
     assert paths.parse_index_name(name) is None
 
 
@@ -30,7 +30,7 @@ def test_share_name_when_plain_is_a_number() -> None:
     assert [paths.parse_share_name(str(number)) for number in range(256)] == list(range(256))
 
 
-def test_names_of_our_own_when_beside_shares_are_no_shares() -> None:
+def test_files_of_our_own_when_beside_shares_are_not_shares() -> None:
     for path in (paths.draft_path("aa", 3), paths.undo_path("aa")):
         assert paths.parse_share_name(path.rpartition("/")[2]) is None
         assert path.startswith(paths.INCOMING)

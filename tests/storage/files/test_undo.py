@@ -204,7 +204,7 @@ def test_log_when_a_share_is_gone_restores_the_others() -> None:
     assert load(disk, share_path(NAME, 1)) == OLD
 
 
-def test_recovery_when_other_things_are_about_leaves_them_alone() -> None:
+def test_recovery_when_unrelated_files_exist_leaves_them_alone() -> None:
     disk = make_disk()
     disk.make_directory(f"{INCOMING}/aa.undo")
     store(disk, f"{INCOMING}/notes", b"x")

@@ -154,7 +154,7 @@ def test_store_when_the_directory_of_all_shares_cannot_be_synced_refuses_all() -
     ],
     ids=["none", "sizes", "index", "number", "many", "large"],
 )
-def test_store_when_it_cannot_be_is_refused_as_a_whole(stores: list[NewShares]) -> None:
+def test_store_when_impossible_is_refused_as_a_whole(stores: list[NewShares]) -> None:
     scene = ServiceScene()
     with pytest.raises(FormatError):
         store(scene, *stores)

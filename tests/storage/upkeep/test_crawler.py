@@ -167,7 +167,7 @@ def test_walk_when_one_visit_fails_goes_on(scene: ServiceScene) -> None:
     scene.run(crawler.stop())
 
 
-def test_names_when_other_things_are_about_are_those_of_storage_indexes() -> None:
+def test_names_when_unrelated_files_exist_are_those_of_storage_indexes() -> None:
     disk = MemoryDisk()
     name = INDEXES[0]
     store(disk, f"shares/{name[:2]}/{name}/0", b"x")
@@ -226,7 +226,7 @@ def test_progress_when_a_walk_is_under_way_says_how_far_it_is(scene: ServiceScen
     scene.run(crawler.stop())
 
 
-def test_walk_when_the_disk_takes_nothing_goes_on_and_saves_its_place_later() -> None:
+def test_walk_when_the_disk_is_full_goes_on_and_saves_its_place_later() -> None:
     disk = FaultyDisk(MemoryDisk())
     scene = ServiceScene(disk)
     for name in INDEXES:
@@ -244,7 +244,7 @@ def test_walk_when_the_disk_takes_nothing_goes_on_and_saves_its_place_later() ->
     assert json.loads(load(disk.inside, "visitor.state.json"))["last-cycle-finished"] == 1
 
 
-def test_count_of_shares_when_the_disk_does_not_show_a_directory_stays_as_it_was() -> None:
+def test_count_of_shares_when_the_disk_cannot_list_a_directory_stays_as_it_was() -> None:
     disk = FaultyDisk(MemoryDisk())
     scene = ServiceScene(disk)
     for name in INDEXES:
@@ -264,7 +264,7 @@ def test_count_of_shares_when_the_disk_does_not_show_a_directory_stays_as_it_was
     scene.run(crawler.stop())
 
 
-def test_state_when_saved_is_on_the_medium_whatever_a_loss_of_power_undoes() -> None:
+def test_state_when_saved_survives_a_loss_of_power() -> None:
     disk = CrashDisk()
     save_state(disk, "walk.json", {"cycle": 1})
     assert load_state(disk.after_power_loss(None), "walk.json") == {"cycle": 1}

@@ -88,7 +88,7 @@ def test_report_when_shares_are_noted_adds_them_up() -> None:
     assert expiry.estimated(report, 0.25)["examined-shares"] == 12
 
 
-def test_report_when_it_has_been_through_a_file_can_be_gone_on_with() -> None:
+def test_report_when_saved_and_loaded_can_be_continued() -> None:
     report = expiry.new_report(ExpirySettings())
     expiry.note_shares(report, [examined("immutable", 5.0)])
     again = json.loads(json.dumps(report))
@@ -98,7 +98,7 @@ def test_report_when_it_has_been_through_a_file_can_be_gone_on_with() -> None:
     assert again["leases-per-share-histogram"] == {"1": 2}
 
 
-def test_report_when_its_fields_are_of_other_types_is_none() -> None:
+def test_report_when_its_fields_have_other_types_is_ignored() -> None:
     good = expiry.new_report(ExpirySettings())
     assert expiry.is_report(good)
     bad_values = {

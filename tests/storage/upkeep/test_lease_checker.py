@@ -283,7 +283,7 @@ def test_memory_disk_when_walked_over_is_closed_again() -> None:
     scene.run(crawler.stop())
 
 
-def test_share_that_is_sparse_counts_as_long_and_as_little_of_the_disk(tmp_path: Path) -> None:
+def test_share_that_is_sparse_counts_its_full_length_and_little_disk_space(tmp_path: Path) -> None:
     disk = RealDisk(str(tmp_path))
     scene = ServiceScene(disk)
     write = TestWrite(tests=[], writes=[(2**40 - 1, b"x")], new_length=None)

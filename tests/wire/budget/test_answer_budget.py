@@ -151,7 +151,7 @@ def test_answer_when_it_shrinks_before_it_is_read_gives_the_rest_back() -> None:
     room.release()
 
 
-def test_answer_while_it_waits_holds_nothing_of_what_was_read_before_the_room_was_gone() -> None:
+def test_answer_while_it_waits_holds_nothing_that_was_read_before() -> None:
     scene = Scene()
     scene.sent(10)
     held: list[weakref.ref[Client]] = []
@@ -211,7 +211,7 @@ def test_answers_of_clients_that_are_gone_make_room_in_the_queue() -> None:
     room.release()
 
 
-def test_client_that_takes_nothing_gives_way_to_who_waits_within_two_seconds_and_a_look() -> None:
+def test_client_that_takes_nothing_gives_way_to_waiting_ones_within_two_seconds() -> None:
     scene = Scene()
     hostile = scene.sent(10)
     room, outcome = scene.ask(5)
@@ -221,7 +221,7 @@ def test_client_that_takes_nothing_gives_way_to_who_waits_within_two_seconds_and
     room.release()
 
 
-def test_client_that_took_nothing_for_long_gives_way_as_soon_as_somebody_waits() -> None:
+def test_client_that_long_took_nothing_gives_way_as_soon_as_somebody_waits() -> None:
     scene = Scene()
     hostile = scene.sent(10)
     scene.advance(20)
@@ -244,7 +244,7 @@ def test_clients_that_take_nothing_give_way_oldest_first_and_no_more_than_are_in
 
 
 @pytest.mark.parametrize("seconds", [5, 25])
-def test_client_that_keeps_the_pace_is_left_alone(seconds: float) -> None:
+def test_client_that_keeps_up_is_left_alone(seconds: float) -> None:
     scene = Scene()
     honest = scene.sent(10, rate=2 * ANSWER_PRESSED_RATE)
     _, outcome = scene.ask(5)
@@ -349,7 +349,7 @@ def test_client_that_trickles_gives_way_while_others_wait() -> None:
     room.release()
 
 
-def test_client_that_holds_its_request_gives_way_to_who_waits_for_requests() -> None:
+def test_client_that_holds_its_request_gives_way_to_waiting_requests() -> None:
     awaited: list[object] = []
     scene = Scene(is_awaited=lambda: bool(awaited))
     holder, other = scene.sent(2), scene.sent(2)

@@ -111,7 +111,7 @@ def test_range_beside_readers_of_one_address_that_take_nothing_waits_for_one_loo
 
 
 @pytest.mark.parametrize("address_count", [1, 800])
-def test_answers_that_come_to_wait_are_not_all_looked_at_again_for_each_of_them(address_count: int) -> None:
+def test_answers_that_start_to_wait_do_not_each_recheck_all_others(address_count: int) -> None:
     scene = Scene()
     holder, _ = scene.ask(10)
     clients = [Watched(f"192.0.2.{i % address_count}") for i in range(800)]

@@ -19,7 +19,7 @@ class Scene:
             self.clock.task_clock.advance(seconds / 100)
 
 
-def test_watch_when_the_server_gives_no_sign_tells_once_and_leaves_no_timer() -> None:
+def test_watch_when_the_server_gives_no_sign_reports_once_and_leaves_no_timer() -> None:
     scene = Scene()
     scene.wait(QUIET_S - 0.05)
     assert not scene.quiet_since
@@ -37,7 +37,7 @@ def test_watch_when_the_connection_is_accepted_gives_the_server_its_time_from_th
     assert len(scene.quiet_since) == 1 and abs(scene.quiet_since[0] - 1) < 0.01
 
 
-def test_watch_when_it_has_ended_tells_nothing_more() -> None:
+def test_watch_when_it_has_ended_reports_nothing_more() -> None:
     scene = Scene()
     scene.watch.end()
     scene.watch.accepted()

@@ -100,7 +100,7 @@ async def test_long_string_when_sent_then_costs_one_encryption_per_chunk() -> No
         await stop_tub(server)
 
 
-def test_layer_when_twisted_changes_then_the_methods_leaned_on_are_still_there() -> None:
+def test_layer_when_twisted_changes_then_the_methods_we_use_are_still_there() -> None:
     for name in (
         "_write",
         "_flushSendBIO",
@@ -113,7 +113,7 @@ def test_layer_when_twisted_changes_then_the_methods_leaned_on_are_still_there()
     assert issubclass(BulkTransport, BufferingTLSTransport)
 
 
-def test_binding_when_pyopenssl_changes_then_what_is_leaned_on_is_still_there() -> None:
+def test_binding_when_pyopenssl_changes_then_the_parts_we_use_are_still_there() -> None:
     from OpenSSL._util import lib
 
     assert callable(lib.SSL_read)

@@ -32,7 +32,7 @@ class Scene:
         return self.memory.requests.try_acquire(REQUESTS_BYTES) and self.memory.calls.has_room
 
 
-def test_connection_with_too_many_calls_is_listened_to_again_when_one_has_ended() -> None:
+def test_connection_with_too_many_calls_is_read_again_when_one_has_ended() -> None:
     scene = Scene()
     load = scene.load(0)
     for call in range(MAX_CALLS_EACH):
@@ -174,7 +174,7 @@ def test_message_of_several_long_strings_is_taken_whole_when_it_outgrows_all_roo
     assert scene.is_whole()
 
 
-def test_message_that_does_not_come_on_ends_its_connection() -> None:
+def test_message_that_stalls_ends_its_connection() -> None:
     scene = Scene()
     slow, steady = scene.loads(2)
     slow.message_holds(MIB, 0)
@@ -215,7 +215,7 @@ def test_message_that_trickles_gives_way_while_another_waits_for_room() -> None:
     assert scene.is_whole()
 
 
-def test_message_that_comes_on_in_a_minute_keeps_its_room_while_another_waits() -> None:
+def test_message_that_completes_in_a_minute_keeps_its_room_while_another_waits() -> None:
     scene = Scene()
     steady, waiting = scene.loads(2)
     steady.message_holds(REQUESTS_BYTES, 0)

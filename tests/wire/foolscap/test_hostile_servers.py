@@ -125,9 +125,7 @@ async def test_client_when_a_packed_slot_answer_makes_no_sense_then_raises_a_pee
             await client.test_and_write(INDEX, SLOT_SECRETS, {number(1): TestWrite()}, [(0, 1)])
 
 
-async def test_packed_slot_answer_without_ranges_names_a_share_that_the_disk_does_not_give_unless_it_was_written() -> (
-    None
-):
+async def test_packed_slot_answer_without_ranges_names_an_unreadable_share_unless_it_was_written() -> None:
     data = b"\0\1\1\0\0"
     async with client_of(RawServer(get_version=BATCHED, grid_read_slot=data, grid_write_slot=b"\1" + data)) as client:
         assert await client.read_slot(INDEX, frozenset(), [(0, 1)]) == {1: []}

@@ -169,7 +169,7 @@ async def test_call_when_the_server_breaks_the_protocol_then_ends_and_the_next_c
 
 
 @pytest.mark.parametrize("lie", SILENT)
-async def test_call_when_no_answer_comes_of_it_then_can_be_given_up_and_others_go_on(lie: str) -> None:
+async def test_call_when_no_answer_comes_then_can_be_given_up_and_others_go_on(lie: str) -> None:
     server = ScriptedServer(shares={number(1): b"share"})
     async with breaking(server) as (remote, client):
         await client.connect()

@@ -91,7 +91,7 @@ def test_body_when_it_trickles_is_cut_off_as_if_it_had_stopped(admits: bool, eve
     assert after_s <= (HTTP_STALL_DEADLINE_S if admits else HTTP_HEAD_DEADLINE_S) + TICK_S + every_s
 
 
-def test_body_when_it_is_slow_but_comes_on_is_read_to_its_end() -> None:
+def test_body_when_it_is_slow_but_keeps_coming_is_read_to_its_end() -> None:
     scene = Scene(admits=True)
     begin(scene)
     per_step = b"x" * (HTTP_BODY_RATE // 4)

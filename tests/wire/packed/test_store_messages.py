@@ -113,6 +113,6 @@ def test_answers_when_there_are_fewer_or_more_than_stores_are_refused(count: int
 @pytest.mark.parametrize(
     "answer", [b"\x02\0\0", b"\x01\0\x01\x05", b"\0\0\x02\x05\x05", b"\0\0\x02\x05", b"\0\0", b"\0\0\0!"]
 )
-def test_answer_when_it_says_what_cannot_be_is_refused(answer: bytes) -> None:
+def test_answer_when_it_says_something_impossible_is_refused(answer: bytes) -> None:
     with pytest.raises(FormatError):
         parse_store_answers(answer, 1)

@@ -98,7 +98,7 @@ def test_question_when_it_asks_for_much_goes_alone() -> None:
     assert rig.counts == [1]
 
 
-def test_question_when_the_server_could_not_look_is_to_be_asked_alone() -> None:
+def test_question_when_the_server_could_not_look_is_asked_alone_later() -> None:
     rig = Rig()
     good, bad = rig.ask(), rig.ask()
     rig.turn()

@@ -172,7 +172,7 @@ async def watched_client(furl: Furl, told: list[float]) -> AsyncIterator[tuple[F
         await stop_tub(tub)
 
 
-async def test_connection_when_the_server_takes_it_and_says_nothing_then_tells_soon_and_goes_on() -> None:
+async def test_connection_when_accepted_by_a_silent_server_then_reports_that_soon_and_goes_on() -> None:
     told: list[float] = []
     async with silent_port() as furl, watched_client(furl, told) as (client, clock):
         attempt = Deferred.fromCoroutine(client.connect())
@@ -183,7 +183,7 @@ async def test_connection_when_the_server_takes_it_and_says_nothing_then_tells_s
         client.close()
 
 
-async def test_connection_when_the_server_speaks_then_tells_of_no_quiet() -> None:
+async def test_connection_when_the_server_speaks_then_reports_no_silence() -> None:
     told: list[float] = []
     async with (
         offering(remote_server(ScriptedServer())) as offered,

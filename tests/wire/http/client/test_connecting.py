@@ -113,7 +113,7 @@ def test_call_when_the_server_has_no_address_that_can_be_used_fails_at_once() ->
     assert client.status.detail == "no HTTP address that can be reached from here"
 
 
-def test_calls_when_nothing_ever_comes_of_connecting_end_at_the_deadline() -> None:
+def test_calls_when_connecting_never_succeeds_end_at_the_deadline() -> None:
     runtime = VirtualRuntime()
     client = server(NoNetwork(None), runtime, "127.0.0.1")
     with pytest.raises(PeerError, match="did not finish connecting"):
@@ -122,7 +122,7 @@ def test_calls_when_nothing_ever_comes_of_connecting_end_at_the_deadline() -> No
     assert not runtime.clock.task_clock.getDelayedCalls()
 
 
-def test_connect_when_nothing_comes_of_it_tells_soon_and_goes_on_to_its_deadline() -> None:
+def test_connect_when_nothing_answers_reports_that_soon_and_goes_on_to_its_deadline() -> None:
     runtime = VirtualRuntime()
     nurls = [Nurl(spki_hash=SPKI, host="127.0.0.1", port=1, swissnum="s")]
     told: list[float] = []
@@ -137,7 +137,7 @@ def test_connect_when_nothing_comes_of_it_tells_soon_and_goes_on_to_its_deadline
     assert told == [0.0] and states == [ConnectionState.CONNECTING, ConnectionState.WAITING]
 
 
-def test_connect_when_it_is_refused_tells_of_no_quiet() -> None:
+def test_connect_when_it_is_refused_reports_no_silence() -> None:
     runtime = VirtualRuntime()
     nurls = [Nurl(spki_hash=SPKI, host="127.0.0.1", port=1, swissnum="s")]
     told: list[float] = []

@@ -62,7 +62,7 @@ async def test_upload_when_begun_again_sends_only_what_is_missing(extensions: bo
 
 
 @pytest.mark.parametrize("secrets", [PLAIN, OTHER])
-async def test_upload_of_somebody_else_is_not_gone_on_with(secrets: LeaseSecrets) -> None:
+async def test_upload_of_somebody_else_is_not_resumed(secrets: LeaseSecrets) -> None:
     async with running(await make_service()) as rig:
         first = (await rig.client.allocate(INDEX, LASTING, NUMBERS, SIZE)).upload
         await first.write(writes(0, 1000))
@@ -73,7 +73,7 @@ async def test_upload_of_somebody_else_is_not_gone_on_with(secrets: LeaseSecrets
         await first.abort()
 
 
-async def test_upload_that_was_given_up_is_begun_anew() -> None:
+async def test_upload_that_was_given_up_starts_over() -> None:
     async with running(await make_service()) as rig:
         first = (await rig.client.allocate(INDEX, LASTING, NUMBERS, SIZE)).upload
         await first.write(writes(0, 600_000))

@@ -62,7 +62,7 @@ def test_bodies_while_there_is_room_wait_for_nobody() -> None:
     assert not any(sender.was_aborted for sender in senders)
 
 
-def test_body_when_there_is_no_room_gets_it_from_those_that_do_not_come_on() -> None:
+def test_body_when_there_is_no_room_gets_it_from_those_that_stall() -> None:
     scene = Scene()
     stalled = [scene.sender(TOTAL // 10) for _ in range(10)]
     honest = scene.sender(TOTAL // 10)
@@ -74,7 +74,7 @@ def test_body_when_there_is_no_room_gets_it_from_those_that_do_not_come_on() -> 
     assert not honest.was_aborted
 
 
-def test_bodies_when_they_trickle_do_not_come_on() -> None:
+def test_bodies_when_they_trickle_count_as_stalled() -> None:
     scene = Scene()
     oldest = scene.sender(TOTAL)
     honest = scene.sender(1000)
@@ -125,7 +125,7 @@ def test_complete_bodies_are_not_hurried() -> None:
     assert waiting.outcomes == [None]
 
 
-def test_senders_that_go_away_while_they_wait_are_told() -> None:
+def test_senders_that_go_away_while_they_wait_get_an_error() -> None:
     scene = Scene()
     oldest = scene.sender(TOTAL)
     gone = scene.sender(10)
@@ -140,7 +140,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["new", "more", "end", "time"]), st.i
 
 
 @given(STEPS)
-def test_room_whatever_happens_is_given_back_and_nobody_waits_for_ever(steps: list[tuple[str, int, int]]) -> None:
+def test_room_whatever_happens_is_given_back_and_nobody_waits_forever(steps: list[tuple[str, int, int]]) -> None:
     scene = Scene()
     senders: list[Sender] = []
     for action, which, size in steps:

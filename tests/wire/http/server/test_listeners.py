@@ -187,7 +187,7 @@ async def test_body_when_nobody_wants_it_gets_no_more_time_by_trickling(monkeypa
         b"x" * 100_000,
     ],
 )
-async def test_request_when_it_is_none_is_refused_and_ends_the_connection(sent: bytes) -> None:
+async def test_request_when_invalid_is_refused_and_ends_the_connection(sent: bytes) -> None:
     async with running(await make_service()) as rig, wired(rig.port, tls=True) as wire:
         wire.transport.write(sent)
         await wire.lost
@@ -313,7 +313,7 @@ async def test_batched_read_when_large_is_read_from_the_store_in_pieces() -> Non
         assert server.largest_call <= 2**20
 
 
-async def test_key_when_another_than_the_nurl_names_is_not_talked_to() -> None:
+async def test_server_when_its_key_is_not_the_one_in_the_nurl_is_not_used() -> None:
     async with running(await make_service()) as rig:
         wrong = Nurl(spki_hash="A" * 43, host="127.0.0.1", port=rig.port, swissnum=SWISSNUM)
         client = HttpServer(make_identity(), [wrong], rig.pool, make_runtime())

@@ -85,7 +85,7 @@ async def test_authorization_when_absent_twice_or_not_ascii_is_refused() -> None
         ("", 406),
     ],
 )
-async def test_accept_when_cbor_is_not_liked_best_is_refused(accept: str | None, status: int) -> None:
+async def test_accept_when_cbor_is_not_preferred_is_refused(accept: str | None, status: int) -> None:
     async with running(await make_service()) as rig:
         await fill(rig)
         headers = [] if accept is None else [("Accept", accept)]

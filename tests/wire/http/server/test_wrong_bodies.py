@@ -14,7 +14,7 @@ BAD_CHUNKS = [b"f" * 17, b"f" * 16, b"-1", b"", b"0x5", b"5;a=\0", b"5;" + b"x" 
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "POST", "PATCH"])
-async def test_body_whose_chunk_has_no_size_that_could_be_is_refused_at_once(method: str) -> None:
+async def test_body_whose_chunk_has_an_impossible_size_is_refused_at_once(method: str) -> None:
     async with running(await make_service()) as rig:
         for size in BAD_CHUNKS:
             async with wired(rig.port, tls=True) as wire:
