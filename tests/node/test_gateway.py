@@ -132,6 +132,8 @@ def _wait_until_closed(url: str) -> None:
             socket.create_connection((where.hostname, where.port), timeout=5).close()
         except ConnectionRefusedError:
             return
+        except ConnectionResetError:
+            pass  # It waited in the queue of a listener that closed just then.
         time.sleep(0.05)
 
 
