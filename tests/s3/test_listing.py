@@ -72,6 +72,19 @@ async def test_a_listing_by_pages_of_any_size_has_each_key_once_in_order(tmp_pat
                     assert await listed(rig, prefix, delimiter, most, version) == expected(prefix, delimiter)
 
 
+async def test_a_prefix_is_encoded_where_clients_decode_it_or_xml_has_no_other_way(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        for query, prefix, said in (
+            ("", "\n", "\n"),
+            ("", "a b", "a b"),
+            ("", "\x01", "%01"),
+            ("&list-type=2", "\n", "%0A"),
+            ("&versions", "\n", "%0A"),
+        ):
+            body = (await rig.ask("GET", f"/bucket?encoding-type=url&prefix={quote(prefix)}{query}")).body
+            assert texts(body, "Prefix") == [said]
+
+
 async def test_an_empty_token_begins_a_listing(tmp_path: Path) -> None:
     async with running_door(tmp_path) as rig:
         await rig.ask("PUT", path("a"), b"1")

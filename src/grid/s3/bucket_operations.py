@@ -19,7 +19,7 @@ from grid.gateway.http.answers import Answer, AnyAnswer
 from grid.s3.accounts import is_bucket_name
 from grid.s3.bucket import Bucket
 from grid.s3.conditions import DeleteConditions
-from grid.s3.documents import MAX_DOCUMENT, XML, Element, document, element, flag, parse_document, text
+from grid.s3.documents import MAX_DOCUMENT, XML, Element, document, element, flag, is_expressible, parse_document, text
 from grid.s3.door import Call
 from grid.s3.faults import S3Fault, not_implemented, s3_fault
 from grid.s3.listing import Entry, Page, Query
@@ -144,12 +144,16 @@ class Encoding:
         """An element that contains a key."""
         return text(name, quote(value, safe="/*-_.~") if self.is_url else value)
 
+    def plain(self, name: str, value: str) -> str:
+        """An element that clients do not decode, encoded only if XML cannot express it."""
+        return text(name, value) if is_expressible(value) else self.text(name, value)
+
 
 async def list_objects(call: Call) -> AnyAnswer:
     """A page of keys in the format of version 1."""
     encoding, marker = Encoding.of(call), call.parameter("marker") or ""
     query, page = await _page(call, marker, bool(marker))
-    said = [encoding.text("Marker", marker)]
+    said = [encoding.plain("Prefix", query.prefix), encoding.text("Marker", marker)]
     if page.next is not None and (query.delimiter or not page.entries or page.entries[-1].key != page.next):
         said.append(encoding.text("NextMarker", page.next))
     return await _listing(call, query, page, said, encoding)
@@ -160,7 +164,7 @@ async def list_objects_2(call: Call) -> AnyAnswer:
     encoding, token = Encoding.of(call), call.parameter("continuation-token")
     start_after = call.parameter("start-after") or ""
     query, page = await _page(call, _after(token) if token else start_after, bool(token))
-    said = [text("KeyCount", len(page.entries))]
+    said = [encoding.text("Prefix", query.prefix), text("KeyCount", len(page.entries))]
     if token is not None:
         said.append(text("ContinuationToken", token))
     if start_after:
@@ -174,7 +178,11 @@ async def list_versions(call: Call) -> AnyAnswer:
     """A page of keys with versions: each key has the single version `null`."""
     encoding, marker = Encoding.of(call), call.parameter("key-marker") or ""
     query, page = await _page(call, marker, bool(marker))
-    said = [encoding.text("KeyMarker", marker), text("VersionIdMarker", call.parameter("version-id-marker") or "")]
+    said = [
+        encoding.text("Prefix", query.prefix),
+        encoding.text("KeyMarker", marker),
+        text("VersionIdMarker", call.parameter("version-id-marker") or ""),
+    ]
     if page.next is not None:
         said += [encoding.text("NextKeyMarker", page.next), text("NextVersionIdMarker", "null")]
     return await _listing(call, query, page, said, encoding, versions=True)
@@ -227,7 +235,6 @@ async def _listing(
     body = document(
         "ListVersionsResult" if versions else "ListBucketResult",
         text("Name", call.bucket_name),
-        encoding.text("Prefix", query.prefix),
         *said,
         text("MaxKeys", call.number("max-keys", MAX_PAGE, 2**31)),
         encoding.text("Delimiter", query.delimiter) if query.delimiter else "",

@@ -24,6 +24,12 @@ MAX_DEPTH = 8
 MAX_ELEMENTS = 100_000
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ufffe\uffff]")
+_INEXPRESSIBLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+
+
+def is_expressible(value: str) -> bool:
+    """Whether parsers of XML accept every character of the text, at least as a reference."""
+    return not _INEXPRESSIBLE.search(value)
 
 
 def text(name: str, value: object) -> str:

@@ -19,11 +19,11 @@ MAX_TAGS_DOCUMENT = 2**16
 
 
 async def get_tagging(call: Call) -> AnyAnswer:
-    """The tags of an object."""
+    """The tags of an object, sorted by their keys."""
     found = await (await call.bucket()).find(call.key)
     if found is None:
         raise S3Fault("NoSuchKey")
-    tags = (element("Tag", text("Key", key), text("Value", value)) for key, value in found.info.tags.items())
+    tags = (element("Tag", text("Key", key), text("Value", value)) for key, value in sorted(found.info.tags.items()))
     return Answer(200, XML, document("Tagging", element("TagSet", *tags)))
 
 
