@@ -1,4 +1,4 @@
-"""What the demonstration says of its steps; `make demo` itself takes real nodes."""
+"""The demonstration's description of its steps; `make demo` itself needs real nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What deploy/ offers: units that systemd takes, commands that exist, a compose file that holds together."""
+"""The files in deploy/: units that systemd accepts, commands that exist, a consistent compose file."""
 
 from __future__ import annotations
 

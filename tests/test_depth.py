@@ -1,4 +1,4 @@
-"""What of a test runs with every change: no value and no pair of values is ever lost, and a little is enough."""
+"""Choosing test rows for every change: they keep every value or pair of values, and they are few."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of one grid or module stay together, and what may run long goes first."""
+"""Tests of one grid or module stay together, and long ones go first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Private names of Twisted, Foolscap and pyOpenSSL that Grid leans on: each is listed in decision 0196, with the test that holds it.
+"""Private names of Twisted, Foolscap and pyOpenSSL that Grid uses: decision 0196 lists each with its test.
 
 Found by looking at the classes: in a class of ours that inherits from one of theirs, every underscored name that
 theirs has too and ours uses or replaces. So a name of ours that collides with one of theirs by chance is found as well.

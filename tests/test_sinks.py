@@ -1,4 +1,4 @@
-"""Consumers that stand before a consumer."""
+"""Consumers in front of other consumers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of CONTRIBUTING.md that no linter knows, checked over every source.
+"""The rules of CONTRIBUTING.md that no linter checks, applied to every source.
 
 An exception is an entry of tests/tidy/allowed.py with its reason; an entry that nothing needs any more is an error.
 """

@@ -1,4 +1,4 @@
-"""A warm program gets what a program started afresh gets, and ends as that one ends."""
+"""A warm program sees the same as one started cold, and ends the same way."""
 
 from __future__ import annotations
 

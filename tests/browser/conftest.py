@@ -1,4 +1,4 @@
-"""A real browser and a gateway for it. What is seen is kept as pictures in the folder that GRID_SCREENSHOTS names."""
+"""A real browser and a gateway for it. Screenshots are kept in the folder that GRID_SCREENSHOTS names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A film that a browser can seek in: its frames drawn and coded by the browser, laid out as WebM here."""
+"""A film that a browser can seek in: the browser draws and encodes its frames, and this module wraps them as WebM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A gateway for a browser, as a process of its own, over servers in memory that can be switched off and on.
+"""A gateway for a browser, as a separate process, over in-memory servers that can be switched off and on.
 
     python -m tests.browser.serving FOLDER
 

@@ -1,4 +1,4 @@
-"""Pages without a mouse, without sight, without scripts; and files that would like to be pages."""
+"""Pages without a mouse, a screen or scripts; and stored files that try to act as pages."""
 
 from __future__ import annotations
 

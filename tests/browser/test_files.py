@@ -1,4 +1,4 @@
-"""Files and directories in a real browser: stored, looked at, renamed, moved, deleted, fetched again."""
+"""Files and directories in a real browser: storing, viewing, renaming, moving, deleting and downloading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The health of what is stored, and what the gateway does, in a real browser."""
+"""The health of stored files, and live operations of the gateway, in a real browser."""
 
 from __future__ import annotations
 

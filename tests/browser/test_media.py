@@ -1,4 +1,4 @@
-"""Films in a real browser: played, and played from anywhere by ranges."""
+"""Films in a real browser: playing, and seeking by ranges."""
 
 from __future__ import annotations
 

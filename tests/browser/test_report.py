@@ -1,4 +1,4 @@
-"""The report of campaigns, opened in a real browser from a file: in both themes, at a desk and on a phone."""
+"""The report of campaigns, opened in a real browser from a file: in both themes, on a desktop and on a phone."""
 
 from __future__ import annotations
 

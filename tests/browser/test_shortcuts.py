@@ -1,4 +1,4 @@
-"""Keys for what is done often, and a directory as one download."""
+"""Keyboard shortcuts, and downloading a directory as one archive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was removed from a directory is put back from its page."""
+"""Restoring removed entries from the page of their directory."""
 
 from __future__ import annotations
 

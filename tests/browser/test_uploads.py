@@ -1,4 +1,4 @@
-"""Uploads that break off, are paused, are left, or are begun again, in a real browser."""
+"""Uploads that break off, pause, are abandoned or start again, in a real browser."""
 
 from __future__ import annotations
 

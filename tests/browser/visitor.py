@@ -1,4 +1,4 @@
-"""Somebody before a browser: what they put into the grid beforehand, and what they see."""
+"""A user at a browser: prepares objects in the grid, and reads what the pages show."""
 
 from __future__ import annotations
 

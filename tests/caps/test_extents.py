@@ -1,4 +1,4 @@
-"""Capabilities of slices and sequences: known answers, and texts that are none. [spec extents 2, 4]"""
+"""Capabilities of slices and sequences: known answers, and malformed texts. [spec extents 2, 4]"""
 
 from __future__ import annotations
 

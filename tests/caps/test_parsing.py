@@ -1,4 +1,4 @@
-"""Capability strings: known answers, strings that are none, and anything at all."""
+"""Capability strings: known answers, malformed strings, and arbitrary input."""
 
 from __future__ import annotations
 

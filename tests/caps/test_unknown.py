@@ -1,4 +1,4 @@
-"""Children of unknown kinds: the table of the specification, and anything at all."""
+"""Children of unknown kinds: the table of the specification, and arbitrary input."""
 
 from __future__ import annotations
 

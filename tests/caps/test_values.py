@@ -1,4 +1,4 @@
-"""Attenuation, and what values never show."""
+"""Attenuation, and secrets that values never show."""
 
 from __future__ import annotations
 

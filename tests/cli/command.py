@@ -1,4 +1,4 @@
-"""Runs the `grid` command as its users do: as a process, which starts warm unless a test is about how it starts."""
+"""Runs the `grid` command as users do: as a process, which starts warm unless a test is about startup."""
 
 from __future__ import annotations
 

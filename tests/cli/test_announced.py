@@ -1,4 +1,4 @@
-"""What storage nodes announce beside their addresses, and what clients make of it, with real processes."""
+"""Certificates and plaintext endpoints that storage nodes announce, and how clients use them, with real processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of Grid a command loads: what one file needs, and nothing else."""
+"""Modules that a command imports: only those that it needs."""
 
 from __future__ import annotations
 

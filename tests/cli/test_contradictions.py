@@ -1,4 +1,4 @@
-"""What cannot be meant is refused in one line, before anything is done."""
+"""Contradictory options are refused in one line, before anything is done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An alias without its colon: nobody finds a local file where the grid was meant."""
+"""Aliases without their colon: no command uses a local file where the user meant the grid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What check, repair, status and put say of a grid that is not whole."""
+"""Messages of check, repair, status and put about a grid with missing servers or shares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every command's help: a group, a line, and examples that are commands."""
+"""Every command's help: its group, a one-line summary, and examples that parse as commands."""
 
 from __future__ import annotations
 

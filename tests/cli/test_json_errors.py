@@ -1,4 +1,4 @@
-"""The object that a failed command writes for programs: one contract for all commands. docs/exit-codes.md has it."""
+"""The error object that a failed command writes for programs: one contract for all commands, in docs/exit-codes.md."""
 
 from __future__ import annotations
 

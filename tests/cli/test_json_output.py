@@ -1,4 +1,4 @@
-"""What every command prints with `--json`: docs/json-output.schema.json has a definition for each, and they keep to it."""
+"""Output of every command with `--json`: docs/json-output.schema.json defines each, and the commands keep to it."""
 
 from __future__ import annotations
 

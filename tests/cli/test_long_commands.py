@@ -1,4 +1,4 @@
-"""Every command that may take long: it shows how far it is unless it is hidden, and says nothing without a terminal."""
+"""Every command that may take long: it shows progress unless that is hidden, and prints none without a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command as a whole: usage, errors, secrets, and what needs no server."""
+"""The command as a whole: usage, errors, secrets, and everything that needs no server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is not there: one line, one exit status, whatever was looked for and by whichever command."""
+"""Things that are not found: one line and one exit code, for any kind of object and any command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads that begin with the servers of the last time."""
+"""Reads that start with remembered servers."""
 
 from __future__ import annotations
 

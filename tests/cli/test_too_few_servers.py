@@ -1,4 +1,4 @@
-"""What commands say when too few servers are there to store something: how many, which are missing, and what helps."""
+"""Messages when too few servers can store something: how many there are, which are missing, and what helps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command line that cannot be understood is answered: what to write instead."""
+"""Hints for command lines that cannot be parsed: what to write instead."""
 
 from __future__ import annotations
 

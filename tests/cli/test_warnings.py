@@ -1,4 +1,4 @@
-"""Warnings of the engines and of gateways, as a command tells them."""
+"""Warnings of the engines and of gateways, as commands print them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client directory of the tests' grid with an alias for a new directory of its own."""
+"""A client directory of the tests' grid with an alias for a new directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks at and makes directories of a grid for tests: python -m tests.cli.tree_tool CLIENT WHAT PATH [MORE], JSON out.
+"""Inspects and creates directories of a grid for tests: python -m tests.cli.tree_tool CLIENT WHAT PATH [MORE], JSON out.
 
 A process of its own, as a reactor runs once; and nothing of the commands under test.
 """

@@ -1,4 +1,4 @@
-"""Base32: known answers, what is refused, and how lax the lax decoder is."""
+"""Base32: known answers, refusals, and what the lax decoder tolerates."""
 
 from __future__ import annotations
 

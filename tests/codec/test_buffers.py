@@ -1,4 +1,4 @@
-"""Room that is not wiped."""
+"""Buffers that are not zeroed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The erasure code: both engines make the blocks of zfec, whatever k, N, sizes and buffers are."""
+"""The erasure code: both engines make zfec's blocks, for any k, N, sizes and buffers."""
 
 from __future__ import annotations
 

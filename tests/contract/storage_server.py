@@ -1,4 +1,4 @@
-"""What every StorageServer does, whatever is behind it.
+"""What every StorageServer does, whatever its implementation.
 
 Derive a test class that overrides the fixture `server`, in a module named test_*. The server may be shared by
 the tests of the class, and may be a real one of Tahoe-LAFS 1.20: each test uses storage indexes of its own.

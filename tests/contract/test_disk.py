@@ -1,4 +1,4 @@
-"""The contract of the Disk port: a directory of the system's, one in memory, and the one that models crashes."""
+"""The contract of the Disk port: a directory of the operating system, one in memory, and one that models crashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of StorageServer, and its faults, where two protocols lead to a server over sockets and one is broken."""
+"""The contract of StorageServer, and its faults, when two protocols reach a server over sockets and one is broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of StorageServer kept over HTTP: with our batched requests, with those of 1.20 only, and in the clear."""
+"""The contract of StorageServer over HTTP: with our batched requests, with only those of 1.20, and in plaintext."""
 
 from __future__ import annotations
 

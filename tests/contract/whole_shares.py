@@ -1,4 +1,4 @@
-"""What every StorageServer does, the storing and finishing of whole shares included. Derive test classes from WholeSharesContract."""
+"""What every StorageServer does, including storing and finishing whole shares. Derive test classes from WholeSharesContract."""
 
 from __future__ import annotations
 

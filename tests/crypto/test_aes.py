@@ -1,4 +1,4 @@
-"""AES in counter mode: known answers, any offset, any way of cutting."""
+"""AES in counter mode: known answers, any offset, any division of the text."""
 
 from __future__ import annotations
 

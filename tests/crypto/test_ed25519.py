@@ -1,4 +1,4 @@
-"""Ed25519: a known answer of RFC 8032, and refusal of what is not signed."""
+"""Ed25519: a known answer of RFC 8032, and refusal of false signatures."""
 
 from __future__ import annotations
 

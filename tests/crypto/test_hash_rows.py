@@ -1,4 +1,4 @@
-"""Buffers cut into rows: the pieces, and their hashes with the library and without it."""
+"""Buffers divided into rows: the pieces, and their hashes with and without the library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The library of multi-buffer hashing: found, proven, passed over; its rows of Merkle trees; and its declarations in C."""
+"""The library for multi-buffer hashing: loading, checking and skipping it; Merkle tree rows; its C declarations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RSA keys: the published test key's bytes and what is derived of them, and signatures."""
+"""RSA keys: the bytes of the published test key and everything derived from it, and signatures."""
 
 from __future__ import annotations
 

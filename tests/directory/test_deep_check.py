@@ -1,4 +1,4 @@
-"""Deep checks and repairs: what is counted and repaired, and that one bad object does not end them."""
+"""Deep checks and repairs: what they count and repair, and that one bad object does not end them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes to directories: the metadata rule, what overwrites what, retries, and edits against a model."""
+"""Changes to directories: the metadata rule, overwriting, retries, and edits against a model."""
 
 from __future__ import annotations
 

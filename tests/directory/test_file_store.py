@@ -1,4 +1,4 @@
-"""One door for every kind of file: what is stored, read, sized, checked and repaired by its cap."""
+"""One interface for every kind of file: storing, reading, sizing, checking and repairing by capability."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that many wait for at once: what becomes of it when some of them, or all, wait no more."""
+"""Work that several callers wait for: what happens when some of them, or all, give up."""
 
 from __future__ import annotations
 

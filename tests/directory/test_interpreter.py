@@ -1,4 +1,4 @@
-"""No single call of the library holds the interpreter for long, whatever a directory or a request is made of.
+"""No single library call holds the interpreter for long, whatever a directory or a request contains.
 
 Threads of the pool do not help there. The processor time of the longest call is measured, on content that took a second
 and more in one call before.

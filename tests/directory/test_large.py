@@ -1,4 +1,4 @@
-"""Large directories: what is frozen is given back, and dictionaries that are dropped empty themselves."""
+"""Large directories: frozen objects are released, and dropped dictionaries empty themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Directories on servers that lie when they are written to: made, changed and read all the same."""
+"""Directories on servers that lie about writes: creating, changing and reading still works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hostile directories of legal size take in memory: the peak of a process that unpacks one."""
+"""Memory that hostile directories of legal size take: the peak of a process that unpacks one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moving links: metadata, what is refused, other clients that move at the same time, clients that die on the way."""
+"""Moving links: metadata, refusals, concurrent moves by other clients, and clients that die midway."""
 
 from __future__ import annotations
 

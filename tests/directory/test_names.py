@@ -1,4 +1,4 @@
-"""Names of directories: the normal form of Unicode, whatever the name, and never more than a little work for it."""
+"""Names of directory entries: the Unicode normal form of any name, at bounded cost."""
 
 from __future__ import annotations
 

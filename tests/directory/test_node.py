@@ -1,4 +1,4 @@
-"""Directories on a grid: what changes cost, other writers, and paths."""
+"""Directories on a grid: the cost of changes, other writers, and paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What JSON says of objects of which little is known or held; the rest is tested where it is served."""
+"""JSON of unknown and verify-only objects; the rest is tested where it is served."""
 
 from __future__ import annotations
 

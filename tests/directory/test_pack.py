@@ -1,4 +1,4 @@
-"""The bytes of directories: the known answers, what is tolerated and what is not, and any bytes at all."""
+"""The bytes of directories: known answers, what is tolerated and what is refused, and arbitrary bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a walk counts: each kind of object, and the buckets of the histogram."""
+"""Counts of a walk: each kind of object, and the buckets of the histogram."""
 
 from __future__ import annotations
 

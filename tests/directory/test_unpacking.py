@@ -1,4 +1,4 @@
-"""Room for directories that are unpacked: never more than there is, in order, and bounded in who waits."""
+"""The memory budget for unpacking directories: never exceeded, served in order, with a bounded queue."""
 
 from __future__ import annotations
 

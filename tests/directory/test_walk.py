@@ -1,4 +1,4 @@
-"""Walks: the order and what is reported once, against a model; reading ahead, failures, giving up."""
+"""Walks: order and uniqueness against a model; read-ahead, failures, cancellation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples of a document: commands in ```console blocks, programs in ```python blocks, and what they print.
+"""Examples in documents: commands in ```console blocks, programs in ```python blocks, and their output.
 
 A line that begins with `$ ` is a command, run in one shell with all others of the page; the lines up to the next are its output.
 What a program prints is in the ```text block behind it, if any. In output, `...` stands for anything within a line, and alone on a line for any number of lines.

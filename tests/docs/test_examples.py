@@ -1,4 +1,4 @@
-"""Every example of the users' pages is run, against a grid of real processes, and prints what the page says."""
+"""Runs every example of the users' pages on a grid of real processes, and compares its output with the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ten lines for three machines, typed as they are at three hosts that have networks of their own."""
+"""The ten lines for three machines, run as written on three hosts with their own networks."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The doors as programs of others find them: real clients, pinned, on a real grid. `make doors`."""
+"""The doors with third-party programs: real clients, pinned, on a real grid. `make doors`."""

@@ -1,4 +1,4 @@
-"""What boto3 does at a door, run by the Python in which boto3 is installed: boto3_program.py SCHEME PORT DOMAIN STYLE BUCKET.
+"""boto3 at a door, run by the Python that has boto3 installed: boto3_program.py SCHEME PORT DOMAIN STYLE BUCKET.
 
 It prints a line for each thing that it did, and fails at the first that the door does not do as boto3 expects.
 """

@@ -1,4 +1,4 @@
-"""Puts as many small objects as the door takes, 24 at a time, until it answers no more: boto3_putting.py URL BUCKET.
+"""Puts small objects, 24 at a time, until the door stops answering: boto3_putting.py URL BUCKET.
 
 Prints the name of each that was answered.
 """

@@ -1,4 +1,4 @@
-"""The files that clients store, and what comes back."""
+"""Files that clients store, and comparison with what they read back."""
 
 from __future__ import annotations
 

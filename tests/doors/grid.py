@@ -1,4 +1,4 @@
-"""A real grid of ten storage nodes whose client has the S3 door open, with a certificate of its own."""
+"""A real grid of ten storage nodes whose client has the S3 door open, with its own certificate."""
 
 from __future__ import annotations
 

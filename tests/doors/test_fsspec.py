@@ -1,4 +1,4 @@
-"""All of fsspec's suite for implementations, pandas, zarr and dask, and reading while seven of ten nodes are dead."""
+"""All of fsspec's suite for implementations, pandas, zarr and dask, and reads while seven of ten nodes are dead."""
 
 from __future__ import annotations
 

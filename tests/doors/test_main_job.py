@@ -1,4 +1,4 @@
-"""The main job of transfers: a folder of a real S3 server, and one of a real SFTP server, onto ten nodes and back, killed twice on each way.
+"""The main use of transfers: a folder from a real S3 server and one from a real SFTP server to ten nodes and back, killed twice each way.
 
 At a fiftieth of its size, unless GRID_MAIN_JOB is `full`, as `make main-job` sets it: 10,000 small files and two of a gigabyte then.
 """

@@ -1,4 +1,4 @@
-"""What goes together in a read."""
+"""Batches of a read."""
 
 from __future__ import annotations
 

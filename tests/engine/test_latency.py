@@ -1,4 +1,4 @@
-"""What answers teach of a server's speed."""
+"""Estimating a server's speed from its answers."""
 
 from __future__ import annotations
 

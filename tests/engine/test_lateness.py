@@ -1,4 +1,4 @@
-"""What is learned of a server's speed, and when an answer is late, a server silent, or all hope gone."""
+"""When an answer is late, overtaken or hopeless, and a server silent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all plans have in common: the first error sticks, and everything is handed out once."""
+"""Rules common to all plans: the first error sticks, and everything is handed out once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which servers are in doubt, from when, for what, and until when."""
+"""Servers in doubt: since when, for which requests, and until when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readers that wait for the same bytes of a pack: whatever becomes of one of them, the others go on."""
+"""Readers that wait for the same bytes of a pack: if one of them fails or gives up, the others continue."""
 
 from __future__ import annotations
 

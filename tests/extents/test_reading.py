@@ -1,4 +1,4 @@
-"""Slices and sequences on a grid in memory: what is read, what it costs, and what damage does. [spec extents]"""
+"""Slices and sequences on an in-memory grid: reading, its cost, and damage. [spec extents]"""
 
 from __future__ import annotations
 

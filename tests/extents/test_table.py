@@ -1,4 +1,4 @@
-"""Tables of sequences: known answers, tables that are none, and anything at all. [spec extents 3]"""
+"""Tables of sequences: known answers, invalid tables, and arbitrary input. [spec extents 3]"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packages of others that tests of the file system drive; a missing one is skipped by name."""
+"""Third-party packages that the file system's tests use; a missing one is skipped by name."""
 
 from __future__ import annotations
 

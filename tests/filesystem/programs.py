@@ -1,4 +1,4 @@
-"""Programs that use the file system, each in a process of its own: there the reactor has a thread, as for its users."""
+"""Programs that use the file system, each in its own process, where the reactor runs in a thread as it does for users."""
 
 from __future__ import annotations
 

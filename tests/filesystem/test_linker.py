@@ -1,4 +1,4 @@
-"""Changes that share a publish: few publishes, an answer for each change, and none that holds up another."""
+"""Changes that share a publish: few publishes, an answer for each change, and no change delays another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths of the file system and the ranges that are read for them, against the plain way to say what they mean."""
+"""Paths of the file system and planned ranges, against a plain definition of both."""
 
 from __future__ import annotations
 

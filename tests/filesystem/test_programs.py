@@ -1,4 +1,4 @@
-"""The file system on a real grid of processes: fsspec's own suite, and the programs that people use it with."""
+"""The file system on a real grid of processes: part of fsspec's own suite, and the programs that people use it with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the file system does on a grid in memory: what it costs, and what hostile directories cannot make it do."""
+"""The file system on an in-memory grid: its cost, and its behavior on hostile directories."""
 
 from __future__ import annotations
 

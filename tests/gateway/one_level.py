@@ -1,4 +1,4 @@
-"""`/uri/$CAP` and `/uri/$DIR/NAME` with nothing but files there: enough of a walk to try what becomes of them."""
+"""`/uri/$CAP` and `/uri/$DIR/NAME` with only files in them: a minimal walk for tests."""
 
 from __future__ import annotations
 

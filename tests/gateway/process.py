@@ -1,4 +1,4 @@
-"""A gateway over servers in memory as a process of its own: what it holds and what it logs can be looked at from outside.
+"""A gateway over in-memory servers as a separate process: tests inspect its memory and log from outside.
 
     python -m tests.gateway.process FOLDER [NAME]
 

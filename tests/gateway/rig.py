@@ -1,4 +1,4 @@
-"""A gateway in this process on a real socket, over a grid in memory; and requests to it, byte by byte."""
+"""A gateway in this process on a real socket, over an in-memory grid; and requests to it, byte by byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tests.gateway.process from outside: started, asked over real sockets, looked at and ended."""
+"""Runs tests.gateway.process: starts it, sends requests over real sockets, inspects and stops it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every way from a request to an object asks the list of what must not be shown. [spec webapi 11]"""
+"""Every path from a request to an object checks the blacklist. [spec webapi 11]"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a name says of a file, and how the name itself is sent."""
+"""The content type of a name, and how the name itself is sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many clients at once, most of them slow: everybody gets what is asked for, and memory has a bound."""
+"""Many clients at once, most of them slow: all are served, in bounded memory."""
 
 from __future__ import annotations
 

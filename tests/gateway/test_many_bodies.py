@@ -1,4 +1,4 @@
-"""Bodies that many clients send at once, over real sockets, while servers are silent: few of them are being stored or parsed."""
+"""Bodies that many clients send at once, over real sockets, while servers are silent: only a few are stored or parsed."""
 
 from __future__ import annotations
 

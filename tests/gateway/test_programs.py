@@ -1,4 +1,4 @@
-"""What programs written for 1.20 send, where the specification leaves room: addresses, pages, JSON labels, old HTTP."""
+"""Requests of programs written for 1.20 where the specification leaves room: addresses, pages, JSON labels, old HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An older version than one that is known, given to users of the gateway: a header, a JSON key, a line on the page."""
+"""Warnings when a gateway serves an older version than one it knows: a header, a JSON key, a line on the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A gateway of files and directories, and of operations over them."""
+"""A gateway of files, directories, and operations over them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every bit that a cap vouches for: flipped in one share, in all shares, found by verifying, fixed by a repair."""
+"""Every bit that a cap vouches for: flipped in one share, in all shares, found by verify, fixed by repair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checking: who holds what, what is damaged, what servers that fail cost."""
+"""Checking: which servers hold which shares, what is damaged, and the cost of failing servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reads and writes cost in messages, bytes and calls on the processor pool."""
+"""Costs of reads and writes in messages, bytes and pool calls."""
 
 from __future__ import annotations
 

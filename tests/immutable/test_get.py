@@ -1,4 +1,4 @@
-"""Reading files that nothing is wrong with: sizes, encodings, ranges, consumers, caps."""
+"""Reading intact files: sizes, encodings, ranges, consumers, caps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a performer tells its servers, also when nobody waits for their answers."""
+"""What a performer sends to its servers, even if nobody waits for their answers."""
 
 from __future__ import annotations
 

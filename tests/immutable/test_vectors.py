@@ -1,4 +1,4 @@
-"""Known answers of others: the files of [spec immutable 17], and published capability vectors."""
+"""Published known answers: the files of [spec immutable 17], and capability vectors."""
 
 from __future__ import annotations
 

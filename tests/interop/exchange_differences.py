@@ -1,4 +1,4 @@
-"""Where our gateway answers otherwise than 1.20's, on purpose: by exchange, what we say, and the row that says why.
+"""Deliberate differences between our gateway's answers and 1.20's: the exchange, our answer, and the row with the reason.
 
 `ours` has the fields that differ, and only these; `...` stands for any value that differs. Sections and rows are of
 [spec webapi]; a row of its section 14 is of what 1.20 was found to do.

@@ -1,4 +1,4 @@
-"""What recorded exchanges are about: objects of every kind, some lost, some that both gateways know, some for each.
+"""Objects for recorded exchanges: every kind, some lost, some known to both gateways, some for each.
 
 All of them are made through 1.20's gateway, so that none of it rests on what is compared.
 """

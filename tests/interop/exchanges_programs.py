@@ -1,4 +1,4 @@
-"""Exchanges that programs written for 1.20 have with a gateway, beside those of the specification's sections, by name.
+"""Exchanges of programs written for 1.20 with a gateway, beyond those of the specification's sections, by name.
 
 Doubled slashes, POST where GET would do, children without capabilities, JSON labelled as a form, HTTP/1.0.
 """

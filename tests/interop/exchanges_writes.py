@@ -1,4 +1,4 @@
-"""Exchanges that change files where they are, by name: [spec webapi 4.7] and [spec webapi 4.8]."""
+"""Exchanges that change files in place, by name: [spec webapi 4.7] and [spec webapi 4.8]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One grid with a web gateway of each program, and exchanges with both."""
+"""One grid with a web gateway of each program, and exchanges sent to both."""
 
 from __future__ import annotations
 

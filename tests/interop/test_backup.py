@@ -1,4 +1,4 @@
-"""Snapshots and copies of either program, used by the other: capabilities, the database, and what comes back."""
+"""Snapshots and copies of either program, used by the other: capabilities, the database, and restored files."""
 
 from __future__ import annotations
 

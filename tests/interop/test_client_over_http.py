@@ -1,4 +1,4 @@
-"""`grid` as the client of 1.20's storage nodes over HTTP, and of a mixture with ours."""
+"""`grid` as a client of 1.20's storage nodes over HTTP, and of a mixture with ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Directories of every kind: made here, listed, changed and checked by 1.20, and back; trees walked by both alike."""
+"""Directories of every kind: made by Grid, then listed, changed and checked by 1.20, and vice versa; both walk the same trees."""
 
 from __future__ import annotations
 

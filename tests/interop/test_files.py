@@ -1,4 +1,4 @@
-"""What one program puts the other gets, bit for bit, over Foolscap, on every mixture of servers."""
+"""Files that one program puts and the other reads, bit for bit, over Foolscap, on every mixture of servers."""
 
 from __future__ import annotations
 

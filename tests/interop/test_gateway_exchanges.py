@@ -1,4 +1,4 @@
-"""Every endpoint of [spec webapi], asked in the same bytes of a 1.20 gateway and of ours: the same fields in the answers.
+"""Every endpoint of [spec webapi]: the same bytes sent to a 1.20 gateway and to ours get the same fields in the answers.
 
 Where they differ on purpose tests.interop.exchange_differences says so, and why; any other difference fails, and so does
 a difference that is no longer there. The exchanges of a group are in order: some rest on what those before them changed.

@@ -1,4 +1,4 @@
-"""Either program finds the other's files healthy, sees the same damage, and repairs it to the other's satisfaction."""
+"""Each program verifies the other's files, sees the same damage, and makes repairs that the other accepts."""
 
 from __future__ import annotations
 

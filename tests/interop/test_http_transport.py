@@ -1,4 +1,4 @@
-"""HTTP with Tahoe-LAFS 1.20: our client keeps the contract with its servers, its client works with our servers."""
+"""HTTP with Tahoe-LAFS 1.20: our client fulfills the contract with its servers, and its client works with ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark harness over real Tahoe-LAFS 1.20 grids of its own."""
+"""The benchmark harness over its own real Tahoe-LAFS 1.20 grids."""
 
 from __future__ import annotations
 

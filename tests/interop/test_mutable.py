@@ -1,4 +1,4 @@
-"""Mutable files of both formats: made here, read, changed and verified there, and back; on every mixture of servers."""
+"""Mutable files of both formats: made by one program, read, changed and verified by the other; on every mixture of servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutable files over HTTP: `grid` with the servers of 1.20, 1.20's client with ours, and both with a mixture."""
+"""Mutable files over HTTP: `grid` with 1.20's servers, 1.20's client with ours, and both with a mixture."""
 
 from __future__ import annotations
 

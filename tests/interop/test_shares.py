@@ -1,4 +1,4 @@
-"""The same plaintext, secret and parameters give the same cap and the same share files from either client.
+"""Both clients make the same cap and the same share files from the same plaintext, secret and parameters.
 
 Share files are compared byte for byte: header, share, and number of leases. Left out are the lease records
 themselves, whose time is that of the upload and whose secrets depend on the server that each share landed on; that

@@ -1,4 +1,4 @@
-"""The same commands of `tahoe` 1.20 and of `grid` on the same tree: the same lines, the same aliases, either's changes."""
+"""The same commands of `tahoe` 1.20 and of `grid` on the same tree: the same output and aliases, and each sees the other's changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls from other threads whose reactor ends, or has ended: an error, never a wait without an end.
+"""Calls from other threads whose reactor ends, or has ended: an error, never an endless wait.
 
 Each program runs in a process of its own, for a process has one reactor.
 """

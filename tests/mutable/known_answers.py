@@ -1,4 +1,4 @@
-"""The known answers of the specification: share 2 of a 1-of-3 file of the published key. [spec mutable 21]"""
+"""Known answers of the specification: share 2 of a 1-of-3 file of the published key. [spec mutable 21]"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One file, opened again and again by processes that remember it."""
+"""One file, opened again and again by processes with a layout cache."""
 
 from __future__ import annotations
 

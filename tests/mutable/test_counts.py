@@ -1,4 +1,4 @@
-"""What operations cost, in round trips and bytes."""
+"""Costs of operations, in round trips and bytes."""
 
 from __future__ import annotations
 

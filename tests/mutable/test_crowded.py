@@ -1,4 +1,4 @@
-"""Shares that crowd on fewer servers than a write must reach: changes and repairs give the others second locations."""
+"""Shares that crowd on fewer servers than a write must reach: changes and repairs store second copies on others."""
 
 from __future__ import annotations
 

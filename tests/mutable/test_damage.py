@@ -1,4 +1,4 @@
-"""Every field of both layouts spoiled: right bytes or a clear error; verify finds it, repair fixes it."""
+"""Damage in every field of both layouts: right bytes or a clear error; verify finds it, repair fixes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slow, silent, dead, forgetful and lying servers, one at a time: no operation stalls or gives what is not right."""
+"""Slow, silent, dead, forgetful and lying servers, one at a time: no operation stalls or returns wrong bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys that are made ahead, and when none are."""
+"""Keys that are generated ahead of time, and when they are not."""
 
 from __future__ import annotations
 

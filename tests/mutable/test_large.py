@@ -1,4 +1,4 @@
-"""Large files, written in pieces: bounded memory, and a whole version to be read at every moment."""
+"""Large files, written in pieces: bounded memory, and a complete readable version at every moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases that the machine of lying servers has found, step by step."""
+"""Cases that the state machine of lying servers has found, step by step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writers, readers, and servers that are slow, die, keep silent, are stale or lie, in any order, against a model.
+"""Writers, readers, and servers that are slow, dead, silent, stale or lying, in any order, against a model.
 
 Never a mix of versions: what is read, some writer has written. Never a lost change that was acknowledged, as long as
 k honest servers that hold a version with it can be reached. And when all is well again, so is the file.

@@ -1,4 +1,4 @@
-"""Files many times larger than what is held of them, counted byte by byte as they are allocated.
+"""Files many times larger than the memory for them, counted byte by byte as it is allocated.
 
 The whole process at a gigabyte is measured in perf/; these are the bounds that make its figure what it is.
 """

@@ -1,4 +1,4 @@
-"""Mutable files on our own storage servers, with real leases and containers, in the memory twin of a disk."""
+"""Mutable files on our own storage servers, with real leases and containers, on the in-memory twin of a disk."""
 
 from __future__ import annotations
 

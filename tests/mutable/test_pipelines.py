@@ -1,4 +1,4 @@
-"""Pieces of a large file on their way: several at a time, and a slow line is no silent server."""
+"""Pieces of a large file in flight: several at a time, and a slow line is not a silent server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes while many servers of a busy grid answer late once: they are asked again before a change fails for lack of servers."""
+"""Changes while many servers of a busy grid answer late once: the change asks them again before it fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two writers and more: test-and-set decides, changes are not lost, and one version can always be read."""
+"""Two or more writers: test-and-set decides, no change is lost, and one version can always be read."""
 
 from __future__ import annotations
 

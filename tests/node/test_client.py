@@ -1,4 +1,4 @@
-"""A client that runs: what it reads of its node directory, and how often."""
+"""A running client: what it reads from its node directory, and how often."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configuration text into settings."""
+"""Parsing configuration text into settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changing one key of a configuration file, and nothing else of it."""
+"""Changing one key of a configuration file, and nothing else in it."""
 
 from __future__ import annotations
 

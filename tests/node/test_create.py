@@ -1,4 +1,4 @@
-"""New node directories."""
+"""Creating node directories."""
 
 from __future__ import annotations
 

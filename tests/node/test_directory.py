@@ -1,4 +1,4 @@
-"""Node directories: those of 1.20, and their secrets."""
+"""Node directories, including those of 1.20, and their secrets."""
 
 from __future__ import annotations
 

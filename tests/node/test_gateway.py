@@ -1,4 +1,4 @@
-"""A node's web gateway: where it listens, what it writes, and how it ends."""
+"""A node's web gateway: where it listens, what it writes, and how it stops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Freed memory goes back to the system while a gateway runs: when there was work, and then only."""
+"""Returning freed memory to the system while a gateway runs: only after work."""
 
 from __future__ import annotations
 

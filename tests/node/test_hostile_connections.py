@@ -1,4 +1,4 @@
-"""Hundreds of connections that give nothing in return, against real processes with few descriptors.
+"""Hundreds of useless connections to real processes with few descriptors.
 
 Every kind comes from the honest client's address, takes more connections than there are, and is kept up meanwhile. The honest client
 opens a new connection for each attempt and gets an answer within a few of them: on an idle machine within those of one second. A busy

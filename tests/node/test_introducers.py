@@ -1,4 +1,4 @@
-"""Which introducers a node has."""
+"""The introducers of a node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client remembers of its servers from one process to the next."""
+"""The memory of servers that a client passes from one process to the next."""
 
 from __future__ import annotations
 

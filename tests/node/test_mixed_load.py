@@ -1,4 +1,4 @@
-"""All kinds of hostile load on one storage node at once, over both protocols: it stays below 200 MiB, and serves on.
+"""All kinds of hostile load on one storage node at once, over both protocols: it stays below 200 MiB and keeps serving.
 
 A real node, real sockets.
 """

@@ -1,4 +1,4 @@
-"""Servers in doubt asked in the background."""
+"""Probing servers in doubt in the background."""
 
 from __future__ import annotations
 

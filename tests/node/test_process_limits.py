@@ -1,4 +1,4 @@
-"""How many descriptors a node may have, and that it leaves no core files."""
+"""The number of descriptors of a node, and that it leaves no core files."""
 
 from __future__ import annotations
 

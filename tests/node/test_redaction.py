@@ -1,4 +1,4 @@
-"""Secrets taken out of texts."""
+"""Removing secrets from texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file that says which process runs a node."""
+"""The file that identifies the process of a running node."""
 
 from __future__ import annotations
 

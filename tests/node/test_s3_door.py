@@ -1,4 +1,4 @@
-"""The S3 door of a node: TLS as clients of S3 speak it."""
+"""The S3 door of a node: TLS as S3 clients speak it."""
 
 from __future__ import annotations
 

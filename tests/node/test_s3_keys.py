@@ -1,4 +1,4 @@
-"""The file of access keys: its owner's alone, and followed by a running door."""
+"""The file of access keys: private to its owner, and a running door follows its changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SFTP door of a node: its configuration as 1.20 has it, its host key, and accounts that change while it runs."""
+"""The SFTP door of a node: 1.20's configuration, the host key, and accounts that change while it runs."""
 
 from __future__ import annotations
 

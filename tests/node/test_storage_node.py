@@ -1,4 +1,4 @@
-"""What a node's configuration makes of its store."""
+"""Applying a node's configuration to its store."""
 
 from __future__ import annotations
 

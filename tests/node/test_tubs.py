@@ -1,4 +1,4 @@
-"""Connections that must not be made are not."""
+"""Connections that must not be made."""
 
 from __future__ import annotations
 

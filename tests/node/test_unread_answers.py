@@ -1,4 +1,4 @@
-"""What a storage node's process holds for clients that ask and never read: under 200 MiB, whatever they ask.
+"""Memory of a storage node whose clients never read their answers: under 200 MiB, whatever they request.
 
 A real node, real sockets, and every kind of request of both protocols.
 """

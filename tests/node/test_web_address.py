@@ -1,4 +1,4 @@
-"""Where a web gateway listens, what it may be called, and the URL that it has."""
+"""Where a web gateway listens, its host names, and its URL."""
 
 from __future__ import annotations
 

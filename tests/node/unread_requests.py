@@ -1,4 +1,4 @@
-"""One request of each kind whose answer is as large as that kind's can be, for clients that never read it.
+"""One request of each kind with the largest possible answer, for clients that never read it.
 
 By endpoint and by remote method, so that a test can compare the tables with what a storage node offers.
 """

@@ -1,4 +1,4 @@
-"""An older commit beside this one in a campaign, in an environment of its own."""
+"""An older commit beside this one in a campaign, in its own environment."""
 
 from __future__ import annotations
 

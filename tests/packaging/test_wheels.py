@@ -1,4 +1,4 @@
-"""What is built and installed: distributions, with a compiler and without one, and a tree that stays as it was."""
+"""Building and installing: distributions, with and without a compiler, and an unchanged source tree."""
 
 from __future__ import annotations
 

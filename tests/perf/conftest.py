@@ -1,4 +1,4 @@
-"""Samples and nodes of the harness's own tests, whose numbers nobody reads."""
+"""Samples and nodes for the harness's own tests, whose numbers nobody reads."""
 
 from __future__ import annotations
 

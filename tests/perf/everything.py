@@ -1,4 +1,4 @@
-"""The whole harness over a grid of real processes, as small as can be: everything that campaigns ask, once."""
+"""The whole harness over a minimal grid of real processes: everything that campaigns ask for, once."""
 
 from __future__ import annotations
 

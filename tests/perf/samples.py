@@ -1,4 +1,4 @@
-"""Samples made up for tests."""
+"""Synthetic samples for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What campaigns switch off in the engine of a warm client is off there, and nowhere is a copy left that is on."""
+"""Engine features that campaigns switch off in a warm client: no copy of a number keeps them on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An S3 door over a server in memory as a process of its own: `python -m tests.s3.process FOLDER`."""
+"""An S3 door over an in-memory server as a separate process: `python -m tests.s3.process FOLDER`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An S3 door in this process on a real socket, over a grid in memory; and requests to it, signed and byte by byte."""
+"""An S3 door in this process on a real socket, over an in-memory grid; and requests to it, signed and byte by byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""XML of clients: what it may not be."""
+"""XML from clients, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many changes at once: few publishes, an answer for each, and nothing lost, by one gateway or two."""
+"""Many changes at once, by one gateway or two: few publishes, an answer for each, and nothing lost."""
 
 from __future__ import annotations
 

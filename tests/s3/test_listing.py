@@ -1,4 +1,4 @@
-"""Listings: the order of S3, pages that leave nothing out, and trees that lead back to themselves."""
+"""Listings: S3's order, complete pages, and trees with loops."""
 
 from __future__ import annotations
 

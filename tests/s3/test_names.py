@@ -1,4 +1,4 @@
-"""Keys as paths: one for one, and none that a directory could not hold."""
+"""Keys as paths: a one-to-one mapping that fits any directory."""
 
 from __future__ import annotations
 

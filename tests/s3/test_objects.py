@@ -1,4 +1,4 @@
-"""Objects through the door: what is put is what is got, under any key, with all that was said of it."""
+"""Objects through the door: a get returns what was put, under any key, with all its attributes."""
 
 from __future__ import annotations
 

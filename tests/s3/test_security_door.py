@@ -1,4 +1,4 @@
-"""The door attacked: by those without a key, with somebody else's, with one that only reads, and with bytes that lie."""
+"""Attacks on the door: without a key, with somebody else's, with a read-only key, and with bytes that lie."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uploads in parts: the object is all of them in order, none of their bytes moves, and no order of requests breaks one."""
+"""Multipart uploads: the object has all parts in order, no bytes move, and no order of requests breaks one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packages are installed by uv where it works, and by pip where it does not."""
+"""Installing packages with uv if it works, and with pip if it does not."""
 
 from __future__ import annotations
 

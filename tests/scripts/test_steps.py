@@ -1,4 +1,4 @@
-"""Steps of the set-up scripts that fail: tried again, and reported with their reason."""
+"""Failing steps of the setup scripts: retried, and reported with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An SFTP door over servers in memory, and a gateway on the same grid, as a process of its own.
+"""An SFTP door over in-memory servers, and a gateway on the same grid, as a separate process.
 
     python -m tests.sftp.process FOLDER
 

@@ -1,4 +1,4 @@
-"""The accounts file: what 1.20 takes is taken, and what is refused is named by its line, never quoted."""
+"""The accounts file: everything that 1.20 accepts is accepted, and refused lines are named, never quoted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attributes: what metadata keep comes back, and what others wrote there does no harm."""
+"""Attributes: those stored in metadata come back, and hostile metadata does no harm."""
 
 from __future__ import annotations
 

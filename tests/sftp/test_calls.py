@@ -1,4 +1,4 @@
-"""The requests of a session that are under way: how many directories are listed, and what ends with the connection."""
+"""Requests of a session in progress: how many directories are listed, and what ends with the connection."""
 
 from __future__ import annotations
 

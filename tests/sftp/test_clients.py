@@ -1,4 +1,4 @@
-"""The door as OpenSSH's sftp and scp see it, and asyncssh's client: what they store others read, and the other way."""
+"""The door with OpenSSH's sftp and scp, and asyncssh's client: others read what they store, and vice versa."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of requests on the same paths: changes wait for all before them, others for changes alone."""
+"""The order of requests on the same paths: changes wait for everything before them, others only for changes."""
 
 from __future__ import annotations
 

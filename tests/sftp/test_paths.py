@@ -1,4 +1,4 @@
-"""Paths: dots are resolved, nothing leads above the root, and what is no path is refused."""
+"""Paths: dots are resolved, nothing leads above the root, and invalid paths are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading ahead: the right bytes whatever the order, few fetches in order, and no more memory than there is."""
+"""Reading ahead: the right bytes in any order, few fetches in order, and bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contents that are being written: whatever is written in whatever order, they are what a file would have."""
+"""Contents being written, in any order: the same as those of an ordinary file."""
 
 from __future__ import annotations
 

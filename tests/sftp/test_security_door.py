@@ -1,4 +1,4 @@
-"""The door attacked: keys that are none, old algorithms, attempts without an end, packets that are no requests."""
+"""Attacks on the door: invalid keys, old algorithms, endless login attempts, packets that are not requests."""
 
 from __future__ import annotations
 

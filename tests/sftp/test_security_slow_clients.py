@@ -1,4 +1,4 @@
-"""The door with clients that take nothing, send nothing, or begin and never end: what all of them cost is bounded."""
+"""The door with clients that read nothing, send nothing, or never finish: their total cost is bounded."""
 
 from __future__ import annotations
 

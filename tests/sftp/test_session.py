@@ -1,4 +1,4 @@
-"""What is open in a session while its path is removed or renamed: stored where it belongs, or with an error, never nowhere in silence."""
+"""Open files of a session whose path is removed or renamed: stored where they belong, or with an error, never lost silently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client whose system time jumps by days at every look: what it sends, when, and what comes of it are the same."""
+"""A client whose system time jumps by days whenever it is read: it sends the same, at the same times, with the same results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads against any combination of scripted faults, with what must come of them derived from a model."""
+"""Reads against any combination of scripted faults, with expected results from a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kill -9 of a `grid put` while its shares are on their way: the servers forget them, and a second put succeeds."""
+"""kill -9 of a `grid put` while it sends its shares: the servers drop them, and a second put succeeds."""
 
 from __future__ import annotations
 

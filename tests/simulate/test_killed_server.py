@@ -1,4 +1,4 @@
-"""kill -9 of a storage node's process at each step of a put and of a get: nothing is lost, nothing is half there."""
+"""kill -9 of a storage node's process at each step of a put and of a get: nothing is lost or half stored."""
 
 from __future__ import annotations
 

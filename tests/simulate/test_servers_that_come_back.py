@@ -1,4 +1,4 @@
-"""Servers that were away and are back: the first operation that needs them succeeds, and nobody knocks too often."""
+"""Servers that come back: the first operation that needs them succeeds, and nobody tries them too often."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every change a server makes, with the machine stopped, the power lost or a system call failed at every step of it.
+"""Every change of a server, with the machine stopped, the power cut or a system call failed at every step.
 
 An acknowledged change is there whole afterwards; one that was under way is there whole, share by share, or not
 at all; leases are never lost; nothing else is left behind; and the change can be made again.

@@ -1,4 +1,4 @@
-"""A disk that is mounted read-only under a running server: it serves what it has, refuses the rest, and goes on afterwards."""
+"""A disk that becomes read-only under a running server: it serves what it has, refuses the rest, and recovers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a storage server refuses, and that files it did not write spoil only themselves."""
+"""What a storage server refuses, and that files it did not write affect only themselves."""
 
 from __future__ import annotations
 

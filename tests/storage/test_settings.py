@@ -1,4 +1,4 @@
-"""Settings that contradict themselves."""
+"""Settings that contradict each other."""
 
 from __future__ import annotations
 

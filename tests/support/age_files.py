@@ -1,4 +1,4 @@
-"""Files in age's format with a passphrase that is cheap to try, for tests: pyrage makes them as costly as the machine is fast at that moment.
+"""age files with a passphrase that is cheap to try, for tests: pyrage chooses the cost by the machine's current speed.
 
 Written from the specification at age-encryption.org/v1.
 """

@@ -1,4 +1,4 @@
-"""Certificates of servers, made for one test."""
+"""Server certificates, made for one test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Holds answers of a gateway to its own OpenAPI document: whatever test asks for something, the answer must be documented.
+"""Checks a gateway's answers against its OpenAPI document: whatever a test requests, the answer must be documented.
 
 The document is not asked of the gateway: it is that of this tree.
 """

@@ -1,4 +1,4 @@
-"""What each test costs: its processor seconds and those of the processes that it ended.
+"""The cost of each test: its processor time and that of its child processes.
 
 With GRID_TEST_COSTS=FOLDER each pytest process writes FOLDER/PID.jsonl, a line a test: its name, its own processor seconds, those of
 its children, and the seconds on the clock. The first test of a module pays for the module's fixtures.

@@ -1,4 +1,4 @@
-"""A disk that loses with the power what was not synced: a model, harsher than any file system.
+"""A disk that loses everything unsynced when the power fails: a model, harsher than any file system.
 
 Every name and every sector of a file that was changed since the last sync is lost or kept on its own.
 """

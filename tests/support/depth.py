@@ -1,4 +1,4 @@
-"""How much of the tests runs with every change, and what only `make test-deep` runs (decision 347).
+"""Which tests run with every change, and which only in `make test-deep` (decision 347).
 
 A test whose rows hold one claim again and again carries one of three marks; pytest then leaves out the rows that add nothing new:
 

@@ -1,4 +1,4 @@
-"""Storage services in memory behind connections as a client has them: two ways to each, sessions, backoff; virtual time.
+"""In-memory storage services behind connections as a client has them: two ways to each, sessions, backoff; virtual time.
 
 A server can be down (connections are refused), or hung (nothing comes of them), and come back.
 """

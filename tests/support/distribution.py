@@ -1,4 +1,4 @@
-"""Which tests go to which process of pytest-xdist, and in which order.
+"""Assigns tests to the processes of pytest-xdist, and orders them.
 
 Whatever may run long starts first, so that no process is left alone with it in the end.
 """

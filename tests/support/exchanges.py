@@ -1,4 +1,4 @@
-"""One request to a web gateway as it is on the wire, what comes back, and how two answers compare field by field.
+"""One request to a web gateway as bytes, its answer, and a field-by-field comparison of two answers.
 
 Two gateways on one grid are sent the same bytes, but for the capabilities of objects that each has of its own. What
 may differ between equal answers (capabilities of those, times, storage indexes, server ids' order) is made alike first.

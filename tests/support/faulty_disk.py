@@ -1,4 +1,4 @@
-"""A disk whose n-th call fails, or at whose n-th call the machine stops."""
+"""A disk whose n-th call fails, or stops the machine."""
 
 from __future__ import annotations
 

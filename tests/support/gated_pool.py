@@ -1,4 +1,4 @@
-"""A pool whose calls wait until a test lets them run."""
+"""A pool whose calls wait until a test releases them."""
 
 from __future__ import annotations
 

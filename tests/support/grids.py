@@ -1,4 +1,4 @@
-"""A Grid value for tests: what they do not choose is some value that works."""
+"""A Grid value for tests, with working defaults for everything that they do not choose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which versions of a mutable file servers in memory hold, by the headers of their shares."""
+"""Versions of a mutable file on in-memory servers, by the headers of their shares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that take connections and give nothing in return, over blocking sockets; each kind is one function.
+"""Clients that open connections and are of no use, over blocking sockets; one function for each kind.
 
 They need no answer and expect to be cut off; what counts is whether somebody else is served meanwhile.
 """

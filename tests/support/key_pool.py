@@ -1,4 +1,4 @@
-"""Private keys for files that tests make: a pool of them, given out in turn.
+"""A pool of private keys for files that tests make, handed out in turn.
 
 Finding the primes of a key takes longer than most tests; two primes make a key, and a few make hundreds, which is why no key of
 the pool protects anything. A file needs a key that no other file of its grid has; a test that makes more than POOL_SIZE files

@@ -1,4 +1,4 @@
-"""Sources and sinks of files that are longer than what anybody holds of them."""
+"""Sources and sinks of files that are larger than memory."""
 
 from __future__ import annotations
 

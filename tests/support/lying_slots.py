@@ -1,4 +1,4 @@
-"""A storage server in memory that lies about mutable slots: each lie that servers can tell without a write capability.
+"""An in-memory storage server that lies about mutable slots: every lie that is possible without a write capability.
 
 Unless it lies about writes too, it keeps what it is sent to write, so that its lies are as good as they can be. A lie that
 changed an answer is counted in `fired`.

@@ -1,4 +1,4 @@
-"""A storage server in memory that lies when it is written to: it keeps nothing, and says something else."""
+"""An in-memory storage server that lies about writes: it stores nothing, and claims otherwise."""
 
 from __future__ import annotations
 

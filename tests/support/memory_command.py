@@ -1,4 +1,4 @@
-"""The `grid` command in this process, on a grid in memory and in virtual time.
+"""The `grid` command in this process, on an in-memory grid and in virtual time.
 
 Only the servers are not real: commands, their engines and the client directory's files are. A command that would make
 connections is given a client whose servers are those of a TreeGrid.

@@ -1,4 +1,4 @@
-"""A view of a server whose process is killed at a chosen moment of what a client does with it."""
+"""A view of a server whose process is killed at a chosen point of a client's work."""
 
 from __future__ import annotations
 

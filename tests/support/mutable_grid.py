@@ -1,4 +1,4 @@
-"""A virtual grid of slot servers, and one client of it: what most tests of mutable files start from."""
+"""A virtual grid of slot servers with one client: the base of most tests of mutable files."""
 
 from __future__ import annotations
 

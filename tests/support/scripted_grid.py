@@ -1,4 +1,4 @@
-"""A grid of scripted servers in memory under virtual time, and what a user does with it."""
+"""A grid of scripted in-memory servers under virtual time, and user operations on it."""
 
 from __future__ import annotations
 

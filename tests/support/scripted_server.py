@@ -1,4 +1,4 @@
-"""A storage server in memory whose behaviour a test scripts: slow, dead, silent, full, lying, forgetful.
+"""An in-memory storage server whose behavior a test scripts: slow, dead, silent, full, lying, forgetful.
 
 It keeps immutable shares only. Every scripted fault that occurs is counted in `fired`.
 """

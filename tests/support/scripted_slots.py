@@ -1,4 +1,4 @@
-"""A storage server in memory for mutable slots, whose behaviour a test scripts: slow, dead, silent, stale, lying.
+"""An in-memory storage server for mutable slots whose behavior a test scripts: slow, dead, silent, stale, lying.
 
 Every scripted fault that occurs is counted in `fired`; every call and every byte is counted too.
 """

@@ -1,4 +1,4 @@
-"""What all scripted servers have in common: how answers are late, lost or wrong, and what is counted of them.
+"""The common part of all scripted servers: late, lost and wrong answers, and counts.
 
 A server in memory with two faces: tests.support.scripted_server keeps immutable shares, tests.support.scripted_slots keeps
 slots. Either refuses what the other one does.

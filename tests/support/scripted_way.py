@@ -1,4 +1,4 @@
-"""A way to a server in memory, whose connection a test breaks: refused, late, cut before or after a call is carried out."""
+"""A way to an in-memory server whose connection a test breaks: refused, late, cut before or after a call runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rig as a process of its own: it prints its port, logs to stderr, and ends when its stdin does."""
+"""A rig as a separate process: it prints its port, logs to stderr, and ends when its stdin closes."""
 
 from __future__ import annotations
 

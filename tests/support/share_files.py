@@ -1,4 +1,4 @@
-"""Share files on a storage node's disk, taken apart. [spec storage-server 2, 3]"""
+"""Parses share files on a storage node's disk. [spec storage-server 2, 3]"""
 
 from __future__ import annotations
 

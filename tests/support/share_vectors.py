@@ -1,4 +1,4 @@
-"""The committed share sets, sound and damaged, and a verifier of single shares that is nothing but obvious."""
+"""The committed share sets, sound and damaged, and a deliberately simple verifier of single shares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole files as their shares, made and read back in memory with nothing but the pure modules."""
+"""Whole files as their shares, encoded and decoded in memory with only the pure modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A storage server in memory whose every call waits until a test answers it, fails it, or loses the answer.
+"""An in-memory storage server whose every call waits until a test answers it, fails it, or loses the answer.
 
 It is a ScriptedServer, with more that can go wrong while a call is under way. What the server has said to be so is
 kept in ledgers, to be compared with what a client makes of it.

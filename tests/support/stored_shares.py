@@ -1,4 +1,4 @@
-"""What is on a storage server's disk, for tests that compare it."""
+"""Reads shares from a storage server's disk, for comparison."""
 
 from __future__ import annotations
 

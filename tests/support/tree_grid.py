@@ -1,4 +1,4 @@
-"""A grid of real storage services in memory and virtual time, and a store on it: where tests of directories live."""
+"""A grid of real storage services in memory and virtual time, with a store: the base of directory tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much the reactor's thread does without a break: calls counted per turn, and the longest calls of the library."""
+"""Measures how long the reactor's thread runs without a break: calls per turn, and the longest library calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a warm program is until its run has ended: it hands all that it was given to the server, and ends as the run ends.
+"""Stands for a warm program until it ends: passes everything that it was given to the server, and ends as the program ends.
 
 Its text, with a call of `main` behind it, is the program. It imports as little as can be, as it is started for every run.
 """

@@ -1,4 +1,4 @@
-"""Nodes that start warm: real processes, children of this one, made from one that has imported what nodes need.
+"""Nodes that start warm: real child processes, forked from one that has imported what nodes need.
 
     with warm_nodes(), ProcessGrid(...) as grid:
         ...

@@ -1,4 +1,4 @@
-"""A program that tells how it was started, and ends as it is asked to: python -m tests.support.warm_probe HOW [MORE]."""
+"""A program that reports how it was started, and ends as requested: python -m tests.support.warm_probe HOW [MORE]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python programs that start warm: a program is a process of its own, made from one that has imported what it needs.
+"""Python programs that start warm: each is a separate process, forked from one that has imported what it needs.
 
 Most of the time of a short `grid` command goes into imports. A server process does them once; for each run it forks a
 child with the caller's arguments, environment, working directory and standard streams. `warm_program` gives the path of an

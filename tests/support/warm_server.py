@@ -1,4 +1,4 @@
-"""The server of warm programs: warm_server.py SOCKET PROGRAM, until its stdin ends; PROGRAM: `grid`, or a script of another.
+"""The server of warm programs: warm_server.py SOCKET PROGRAM, until its stdin closes; PROGRAM is `grid`, or another script.
 
 It imports what the programs will, has no thread and a reactor that has never run, and forks for each run. It never runs a
 program itself. A node that somebody wants as a child of their own is forked twice, so that it becomes that.

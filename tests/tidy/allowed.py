@@ -1,4 +1,4 @@
-"""What breaks a rule and is right so."""
+"""Exceptions to the rules, each with its reason."""
 
 from __future__ import annotations
 

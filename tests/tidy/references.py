@@ -1,4 +1,4 @@
-"""What names something else, and must name it rightly: references to the specification, the import contracts, keys."""
+"""References that must be valid: to the specification, in import contracts, and to keys."""
 
 from __future__ import annotations
 

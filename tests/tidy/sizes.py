@@ -1,4 +1,4 @@
-"""Sizes: of modules, functions, and of what a class has to keep in order."""
+"""Sizes: of modules, functions, and class attributes."""
 
 from __future__ import annotations
 

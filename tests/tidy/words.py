@@ -1,4 +1,4 @@
-"""Words: one for each thing, the field's own, and plain English around them. The specifications in docs/spec keep theirs."""
+"""Words: one for each thing, the field's own, in plain English. The specifications in docs/spec keep theirs."""
 
 from __future__ import annotations
 

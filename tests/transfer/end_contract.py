@@ -1,4 +1,4 @@
-"""What every end does alike: the contract of sources and targets, on an event loop of asyncio."""
+"""The contract that every end fulfills as a source and a target, on an asyncio event loop."""
 
 from __future__ import annotations
 

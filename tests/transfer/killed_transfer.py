@@ -1,4 +1,4 @@
-"""Run as a process: transfers that are killed at the n-th step of their journal, each in a child that is forked warm.
+"""Runs as a process: transfers that are killed at the n-th step of their journal, each in a child that is forked warm.
 
     {"source": END, "target": END, "client": DIRECTORY, "journal": FILE, "fatal": STEP}
 

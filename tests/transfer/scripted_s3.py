@@ -1,4 +1,4 @@
-"""A small S3 server in memory, whose answers a test can spoil: statuses, lost connections, short bodies, wrong tags.
+"""A small in-memory S3 server whose answers a test can spoil: statuses, lost connections, short bodies, wrong tags.
 
 It knows what the client of a transfer asks for: listing, HEAD, GET with ranges, PUT whole and in parts, DELETE.
 """

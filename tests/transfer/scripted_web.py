@@ -1,4 +1,4 @@
-"""A web server that answers by a script: errors, lies about lengths, lost connections; and counts what it was asked."""
+"""A web server that follows a script: errors, false lengths, lost connections; and counts its requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a transfer takes, compares, cuts into ranges, and tries again."""
+"""What a transfer selects, compares, divides into ranges, and retries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that a library gives up in the middle of a transfer: no file has a hole, and nothing waits forever."""
+"""Requests that a library drops in the middle of a transfer: no file has a hole, and nothing waits forever."""
 
 from __future__ import annotations
 

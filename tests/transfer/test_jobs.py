@@ -1,4 +1,4 @@
-"""How many files to copy at once, found by a virtual clock over made rates."""
+"""Choosing how many files to copy at once, by a virtual clock over made-up rates."""
 
 from __future__ import annotations
 

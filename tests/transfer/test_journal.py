@@ -1,4 +1,4 @@
-"""The journal of a transfer: what it keeps, who may use it, and what it says when it cannot keep anything."""
+"""The journal of a transfer: what it keeps, who may use it, and its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disks that are full, files that change while they are read, and what is no regular file."""
+"""Full disks, files that change while they are read, and special files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accounts of object stores: what the environment and the files of the aws tools say."""
+"""Accounts of object stores, from the environment and from files of the AWS tools."""
 
 from __future__ import annotations
 

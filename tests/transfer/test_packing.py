@@ -1,4 +1,4 @@
-"""Small files of a transfer in packs: when they are stored, and what becomes of them when that fails."""
+"""Small files of a transfer in packs: when packs are stored, and what happens if that fails."""
 
 from __future__ import annotations
 

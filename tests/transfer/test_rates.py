@@ -1,4 +1,4 @@
-"""Limits of a transfer: schedules by the time of day, bytes a second, and bytes in memory."""
+"""Limits of a transfer: schedules by time of day, bytes per second, and bytes in memory."""
 
 from __future__ import annotations
 

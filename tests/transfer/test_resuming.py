@@ -1,4 +1,4 @@
-"""Large files that a transfer was killed in the middle of: where the next one goes on."""
+"""Large files whose transfer was killed midway: where the next one continues."""
 
 from __future__ import annotations
 

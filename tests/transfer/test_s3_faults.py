@@ -1,4 +1,4 @@
-"""What object stores do wrong: what may pass is asked for again, what will not is one clear error, and no wrong byte arrives."""
+"""Faults of object stores: temporary ones are retried, permanent ones are one clear error, and no wrong byte arrives."""
 
 from __future__ import annotations
 

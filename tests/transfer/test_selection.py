@@ -1,4 +1,4 @@
-"""Which paths the patterns of --include, --exclude and .gridignore mean."""
+"""The paths that patterns of --include, --exclude and .gridignore match."""
 
 from __future__ import annotations
 

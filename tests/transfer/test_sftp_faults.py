@@ -1,4 +1,4 @@
-"""What SFTP servers do wrong: they run out of space."""
+"""Faults of SFTP servers: they run out of space."""
 
 from __future__ import annotations
 

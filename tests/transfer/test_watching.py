@@ -1,4 +1,4 @@
-"""A watch from pass to pass: what it takes, what ends it and what does not, and what it checks."""
+"""A watch from pass to pass: what it stores, what ends it, and what it verifies."""
 
 from __future__ import annotations
 

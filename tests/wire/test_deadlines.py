@@ -1,4 +1,4 @@
-"""What clients of both protocols see when a server has no room for them for too long; real sockets, virtual time."""
+"""What clients of both protocols see when a server has no memory for them for too long; real sockets, virtual time."""
 
 from __future__ import annotations
 

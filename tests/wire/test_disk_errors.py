@@ -1,4 +1,4 @@
-"""A disk that gives an error, seen from a client: the error is passed on, and no share is said to be missing or empty."""
+"""A disk error as a client sees it: the error is passed on, and no share counts as missing or empty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FURLs and NURLs from anywhere. [spec wire 1, 12]"""
+"""FURLs and NURLs from untrusted sources. [spec wire 1, 12]"""
 
 from __future__ import annotations
 

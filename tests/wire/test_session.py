@@ -1,4 +1,4 @@
-"""One server's session: short tries while its backoff runs, and its state in words."""
+"""One server's session: short attempts during its backoff, and its state in words."""
 
 from __future__ import annotations
 

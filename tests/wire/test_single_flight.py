@@ -1,4 +1,4 @@
-"""Attempts that all who want one share: in whatever order things happen, nobody waits forever."""
+"""Attempts shared by all callers: in whatever order things happen, nobody waits forever."""
 
 from __future__ import annotations
 

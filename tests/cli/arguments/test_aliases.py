@@ -1,4 +1,4 @@
-"""The alias file: what 1.20 writes is read, what is written 1.20 reads, and nothing in it is lost."""
+"""The alias file: compatible with 1.20 both ways, and no edit loses anything in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file that keeps aliases: what comes back of it, and what is refused."""
+"""Recovery files of aliases: what they restore, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is replaced, when it is not, and the way back."""
+"""When commands replace existing files, when they do not, and how to undo it."""
 
 from __future__ import annotations
 

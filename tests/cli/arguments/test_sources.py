@@ -1,4 +1,4 @@
-"""What a put reads."""
+"""Sources that `put` reads."""
 
 from __future__ import annotations
 

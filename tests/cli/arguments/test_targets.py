@@ -1,4 +1,4 @@
-"""Where a get writes."""
+"""Targets that `get` writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`grid alias export` and `import`, with the encryption that they use."""
+"""`grid alias export` and `import`, with their encryption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`grid cp` with patterns and --dry-run, `grid mv` of several, and `grid ls -a`."""
+"""`grid cp` with patterns and --dry-run, `grid mv` of several entries, and `grid ls -a`."""
 
 from __future__ import annotations
 

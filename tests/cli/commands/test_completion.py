@@ -1,4 +1,4 @@
-"""Completion: what a shell is offered, in a real bash too."""
+"""Completion: the candidates that a shell gets, also in a real bash."""
 
 from __future__ import annotations
 

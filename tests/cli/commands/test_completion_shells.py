@@ -1,4 +1,4 @@
-"""Completion in real zsh and fish: the code that `grid completion` prints, run by the shell that it is for."""
+"""Completion in real zsh and fish: each shell runs the code that `grid completion` prints for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`grid config`: settings shown and changed one by one."""
+"""`grid config`: showing and changing single settings."""
 
 from __future__ import annotations
 

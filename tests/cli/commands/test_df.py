@@ -1,4 +1,4 @@
-"""`grid df`: the space of real servers on one machine, which share its disk."""
+"""`grid df`: the space of real servers on one machine that share its disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries that somebody else chose: nothing of them reaches the terminal as it is."""
+"""Hostile directory entries: no control character in them reaches the terminal."""
 
 from __future__ import annotations
 

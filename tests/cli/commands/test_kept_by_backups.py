@@ -1,4 +1,4 @@
-"""What a backup keeps of a file beside its contents, what it leaves out, and who may run it."""
+"""Links, attributes and owners in backups, what backups leave out, and concurrent backups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`grid mv` of directories, on a real grid: what would take the last way to a directory is refused."""
+"""`grid mv` of directories, on a real grid: a move that would cut off a directory is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packs on the command line: cp and backup with --pack, and `grid pack`, `unpack` and `repack`; on a grid in memory."""
+"""Packs on the command line: cp and backup with --pack, and `grid pack`, `unpack` and `repack`; on an in-memory grid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nodes say when they start, and when they cannot: real processes."""
+"""Messages of nodes that start, or fail to start: real processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`grid tree`: every entry below a directory once, on a grid in memory."""
+"""`grid tree`: every entry below a directory once, on an in-memory grid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands on a tree, on a real grid: what they do, what they print, and how they end when they cannot."""
+"""Commands on a tree, on a real grid: their effects, output, and exit codes on failure."""
 
 from __future__ import annotations
 

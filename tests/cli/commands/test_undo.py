@@ -1,4 +1,4 @@
-"""`grid undo`: what each command did is taken back, and nothing that others did meanwhile."""
+"""`grid undo`: reverts what each command did, and nothing that others did meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`grid web`: the address of what is to be seen, in no list of processes."""
+"""`grid web`: the page's address appears in no process list."""
 
 from __future__ import annotations
 

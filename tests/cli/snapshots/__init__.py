@@ -1,1 +1,1 @@
-"""Tests of what finds, keeps and compares snapshots."""
+"""Tests of code that finds, keeps and compares snapshots."""

@@ -1,4 +1,4 @@
-"""Choosing a snapshot by what a user types."""
+"""Finding the snapshot that a user names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which error ends a command with which status."""
+"""The exit code for each error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a failing command says."""
+"""Error messages of failing commands."""
 
 from __future__ import annotations
 

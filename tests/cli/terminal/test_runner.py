@@ -1,4 +1,4 @@
-"""Running one coroutine on the reactor, in processes of their own: it can be done once in each."""
+"""Running one coroutine on the reactor; in separate processes, since each can do it only once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a walk over a tree shows of itself."""
+"""Progress of a walk over a tree."""
 
 from __future__ import annotations
 

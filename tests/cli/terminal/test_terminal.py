@@ -1,4 +1,4 @@
-"""Commands on a terminal: what they ask, and what they print there and nowhere else. Real processes, and a gateway."""
+"""Commands on a terminal: what they ask, and what they print only there. Real processes, and a gateway."""
 
 from __future__ import annotations
 

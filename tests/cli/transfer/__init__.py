@@ -1,1 +1,1 @@
-"""Tests of the machinery of cp, backup and restore."""
+"""Tests of the code under cp, backup and restore."""

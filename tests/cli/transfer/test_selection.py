@@ -1,4 +1,4 @@
-"""A tree without what --include and --exclude leave out."""
+"""Trees filtered by --include and --exclude."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--bwlimit` of copies and backups, in virtual time: how long contents take, and what costs nothing."""
+"""`--bwlimit` of copies and backups, in virtual time: how long contents take, and what is free."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copying to and from a grid in memory: what it costs, and what goes wrong in one place only."""
+"""Copying to and from an in-memory grid: its cost, and failures that affect only one file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal: what survives a kill, what goes when it is full, and what is refused."""
+"""The journal: what survives a kill, what is dropped when it is full, and what is refused."""
 
 from __future__ import annotations
 

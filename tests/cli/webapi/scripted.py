@@ -1,4 +1,4 @@
-"""A gateway that follows a script: it notes what it is asked, and answers whatever bytes a test wants."""
+"""A gateway that follows a script: it records requests, and answers with whatever bytes a test wants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A gateway's URL, and the certificates that vouch for it."""
+"""A gateway's URL, and the certificates to trust for it."""
 
 from __future__ import annotations
 

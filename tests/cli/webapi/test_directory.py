@@ -1,4 +1,4 @@
-"""Directories behind a gateway: what is asked for, and answers that cannot be right."""
+"""Directories behind a gateway: the requests sent, and answers that cannot be right."""
 
 from __future__ import annotations
 

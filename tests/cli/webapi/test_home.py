@@ -1,4 +1,4 @@
-"""Which way a command goes, as the command line and the environment say."""
+"""Direct access or a gateway, as the command line and the environment choose."""
 
 from __future__ import annotations
 

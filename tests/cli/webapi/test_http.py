@@ -1,4 +1,4 @@
-"""Requests to gateways that answer as none should."""
+"""Requests to gateways with invalid answers."""
 
 from __future__ import annotations
 

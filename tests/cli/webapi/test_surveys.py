@@ -1,4 +1,4 @@
-"""Streams over trees: every line taken, and what happens where they break off."""
+"""Streams over trees: every line is used, and broken streams are continued."""
 
 from __future__ import annotations
 

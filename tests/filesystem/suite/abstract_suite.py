@@ -1,4 +1,4 @@
-"""The suite that fsspec has for implementations, `fsspec.tests.abstract`, on a grid that the environment names.
+"""fsspec's suite for implementations, `fsspec.tests.abstract`, on a grid that the environment names.
 
 It runs in a process of its own, in which the reactor is free to run: see tests/filesystem/programs.py.
 """

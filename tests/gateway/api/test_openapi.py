@@ -1,4 +1,4 @@
-"""The OpenAPI document against what the gateway answers."""
+"""The OpenAPI document compared with the gateway's answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every operation of the OpenAPI document, by path, method and `t`, is asked for once, and answered as the document says.
+"""Every operation of the OpenAPI document, by path, method and `t`, is requested once and answered as documented.
 
 What an answer has to be is in `tests.support.conformance`, which every request goes through.
 """

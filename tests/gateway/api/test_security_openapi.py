@@ -1,4 +1,4 @@
-"""Requests made from the gateway's own OpenAPI document, right and wrong ones: no 5xx, no traceback, nothing undocumented."""
+"""Valid and invalid requests made from the gateway's OpenAPI document: no 5xx, no traceback, nothing undocumented."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uploads whose client goes away after the whole body has arrived: nothing is linked that was not being linked already."""
+"""Uploads whose client goes away after sending the whole body: no new link is made."""
 
 from __future__ import annotations
 

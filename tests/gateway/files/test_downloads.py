@@ -1,4 +1,4 @@
-"""GET and HEAD of files: bytes, headers, ranges, tags, and what is said when they cannot be read."""
+"""GET and HEAD of files: bytes, headers, ranges, tags, and errors."""
 
 from __future__ import annotations
 

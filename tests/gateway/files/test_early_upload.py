@@ -1,4 +1,4 @@
-"""A small file is stored while the path to its place is being read; what the path leads to decides what becomes of it."""
+"""Small files stored while the gateway reads their path; the path's target decides what happens to them."""
 
 from __future__ import annotations
 

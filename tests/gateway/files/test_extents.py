@@ -1,4 +1,4 @@
-"""Slices and sequences at the gateway: bytes, ranges, tags, JSON, pages and checks, as of every immutable file."""
+"""Slices and sequences at the gateway: bytes, ranges, tags, JSON, pages and checks, as for any immutable file."""
 
 from __future__ import annotations
 

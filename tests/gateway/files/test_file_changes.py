@@ -1,4 +1,4 @@
-"""PUT, POST and DELETE of what is there, or is to be: in place or by a new link, and what is refused before anything is read."""
+"""PUT, POST and DELETE of files: in place or by a new link, and requests refused before the body is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that nothing links to: stored, found by their capability, downloaded under a name."""
+"""Unlinked files: storing, reading by capability, and downloading under a name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storing the body of a request: convergent keys made while it arrives, turns, and bodies that pass through."""
+"""Storing request bodies: convergent keys computed on arrival, limits on parallel stores, and bodies that pass straight through."""
 
 from __future__ import annotations
 

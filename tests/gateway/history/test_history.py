@@ -1,4 +1,4 @@
-"""The operations of a gateway as they are shown and kept."""
+"""The gateway's operations, as it shows and keeps them."""
 
 from __future__ import annotations
 

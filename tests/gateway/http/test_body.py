@@ -1,4 +1,4 @@
-"""Bodies that arrive and wait for their handlers: what they hold together has a bound, and is given back."""
+"""Bodies that arrive and wait for their handlers: their memory is bounded and released."""
 
 from __future__ import annotations
 

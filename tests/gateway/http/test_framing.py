@@ -1,4 +1,4 @@
-"""Heads and bodies by which two programs could disagree on where a request ends, as bytes on a real socket."""
+"""Heads and bodies whose end two programs could disagree about, as bytes on a real socket."""
 
 from __future__ import annotations
 

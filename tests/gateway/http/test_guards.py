@@ -1,4 +1,4 @@
-"""Which requests are taken at all."""
+"""Which requests are accepted at all."""
 
 from __future__ import annotations
 

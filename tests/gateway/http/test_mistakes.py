@@ -1,4 +1,4 @@
-"""Requests that are refused: people get a page with what they typed, programs the line that they know."""
+"""Refused requests: people get a page with what they typed, programs the line that they know."""
 
 from __future__ import annotations
 

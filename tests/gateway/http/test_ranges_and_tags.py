@@ -1,4 +1,4 @@
-"""Range headers, and entity tags that a client has already."""
+"""Range headers, and entity tags that a client already has."""
 
 from __future__ import annotations
 

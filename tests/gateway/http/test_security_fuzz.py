@@ -1,4 +1,4 @@
-"""Requests of every wrong shape over a real socket: no 5xx, no traceback, no secret revealed, nothing held on to."""
+"""Malformed requests of every kind over a real socket: no 5xx, no traceback, no leaked secret or memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every endpoint, with every kind of credential and from every kind of page: who is answered and who is not."""
+"""Every endpoint, with every kind of credential and from every kind of page: who gets an answer and who does not."""
 
 from __future__ import annotations
 

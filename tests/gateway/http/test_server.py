@@ -1,4 +1,4 @@
-"""Requests over real sockets: bodies that stream in, answers that stream out, and what strangers try."""
+"""Requests over real sockets: bodies that stream in, answers that stream out, and attacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server refuses before a handler has it: foreign hosts and origins, heads and bodies that dribble or swell."""
+"""Requests that the server refuses before a handler sees them: foreign hosts and origins, slow or oversized heads and bodies."""
 
 from __future__ import annotations
 

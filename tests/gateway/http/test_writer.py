@@ -1,4 +1,4 @@
-"""Answers into sockets: copied in pieces that are small where there are many."""
+"""Writing answers to sockets: the pieces are small if there are many answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Prometheus gets of a gateway that is really used."""
+"""Metrics that Prometheus scrapes from a gateway in use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What monitors ask of a running gateway: status, statistics, events, the log."""
+"""Requests of monitors to a running gateway: status, statistics, events, the log."""
 
 from __future__ import annotations
 

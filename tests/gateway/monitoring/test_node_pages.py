@@ -1,4 +1,4 @@
-"""The pages that belong to no object, over HTTP."""
+"""Pages that belong to no object, over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of strangers that would be markup, scripts or addresses, were they not escaped; and what must not come of them."""
+"""Hostile texts that would be markup, scripts or addresses if not escaped, and what must not appear in pages."""
 
 from __future__ import annotations
 

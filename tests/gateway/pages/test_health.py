@@ -1,4 +1,4 @@
-"""The picture of an object's health."""
+"""The map of an object's health."""
 
 from __future__ import annotations
 

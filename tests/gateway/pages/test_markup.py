@@ -1,4 +1,4 @@
-"""HTML, figures and addresses on pages."""
+"""HTML, numbers and addresses on pages."""
 
 from __future__ import annotations
 

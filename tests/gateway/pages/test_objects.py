@@ -1,4 +1,4 @@
-"""Pages of directories and files: everything that can be done is there, and nothing that a stranger wrote runs."""
+"""Pages of directories and files: they offer every action, and run nothing that a stranger wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages that belong to no object, in all their states."""
+"""Pages that belong to no object, in all their states."""
 
 from __future__ import annotations
 

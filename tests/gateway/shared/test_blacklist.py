@@ -1,4 +1,4 @@
-"""The list of objects that must not be shown."""
+"""The blacklist of objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chunks: large for those who take them at once, one segment for those who do not."""
+"""Chunks of a read: large for fast clients, one segment for slow ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns: never more holders than their count, or their bytes, first come, first served."""
+"""Limits on parallel stores: never more than their count or their bytes, first come, first served."""
 
 from __future__ import annotations
 

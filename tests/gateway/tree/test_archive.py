@@ -1,4 +1,4 @@
-"""A directory as a ZIP archive: what is in it, what is not, and what it costs. [spec webapi 5.2]"""
+"""A directory as a ZIP archive: its contents, omissions and cost. [spec webapi 5.2]"""
 
 from __future__ import annotations
 

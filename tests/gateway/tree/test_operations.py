@@ -1,4 +1,4 @@
-"""Operations over trees: their results, and how long and how many handles are kept. [spec webapi 7, 7.1]"""
+"""Operations over trees: their results, and how many handles are kept and for how long. [spec webapi 7, 7.1]"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms of the pages: nothing is replaced before their sender agrees, and what goes can be linked again."""
+"""Forms on pages: nothing is replaced before the sender agrees, and removed entries can be linked again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams over a tree: a line for each object, whatever is lost of it. [spec webapi 7.3]"""
+"""Streams over a tree: a line for each object, even a lost one. [spec webapi 7.3]"""
 
 from __future__ import annotations
 

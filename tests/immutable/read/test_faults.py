@@ -1,4 +1,4 @@
-"""Reading from servers that fail, lie, forget or fall silent: right bytes or a clear error, and never a hang."""
+"""Reading from servers that fail, lie, forget or fall silent: right bytes or a clear error, never a hang."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What silent servers cost operations on immutable files: the first that meets them a little, the next hardly anything.
+"""The cost of silent servers for operations on immutable files: a little for the first that meets them, hardly anything afterward.
 
 All times are virtual; each server answers after 10 ms unless it is silent.
 """

@@ -1,4 +1,4 @@
-"""Which shares are read next."""
+"""Choosing the next shares to read."""
 
 from __future__ import annotations
 

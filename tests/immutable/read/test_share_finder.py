@@ -1,4 +1,4 @@
-"""Finding shares: which servers to ask, what to believe, what to ask for again."""
+"""Finding shares: which servers to ask, what to trust, what to request again."""
 
 from __future__ import annotations
 

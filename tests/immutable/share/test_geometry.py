@@ -1,4 +1,4 @@
-"""How files are cut into segments and blocks."""
+"""How files are divided into segments and blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening a run: right blocks give the text, false ones are named, contradictions are the uploader's."""
+"""Decoding a run: right blocks give the text, false ones are named, contradictions are the uploader's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The extension block: its bytes, and what is refused."""
+"""The extension block: its bytes, and refusals."""
 
 from __future__ import annotations
 

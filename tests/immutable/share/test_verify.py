@@ -1,4 +1,4 @@
-"""What is proven of a file: accepted only as a whole, kept within bounds, never overwritten."""
+"""Proofs of a file: accepted only as a whole, kept within bounds, never overwritten."""
 
 from __future__ import annotations
 

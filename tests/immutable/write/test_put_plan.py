@@ -1,4 +1,4 @@
-"""One put, step by step: every answer, failure, silence and second is a step of its own, in any order.
+"""One put, step by step: every answer, failure, silence and second is a separate step, in any order.
 
 The store, select and put plans are run as every put runs them, against servers that do nothing by themselves. After every
 step: no more under way than the windows allow, and nothing waited for without an alarm. In the end, and always

@@ -1,4 +1,4 @@
-"""Placing shares past the first 2N servers: any number of dead, full and silent servers stops no put."""
+"""Placing shares past the first 2N servers: no number of dead, full and silent servers stops a put."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small files put whole: one message to each server in the plain case, the usual way whenever anything is odd."""
+"""Small files stored whole: one message per server in the usual case, the normal way if anything is unusual."""
 
 from __future__ import annotations
 

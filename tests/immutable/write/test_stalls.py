@@ -1,4 +1,4 @@
-"""Telling a slow write from a stalled one, and cutting writes into messages."""
+"""Distinguishing slow writes from stalled ones, and splitting writes into messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs of others that tests here run, and small grids of Grid's nodes for them, one for each module.
+"""Third-party programs that these tests run, and small grids of Grid's nodes for them, one per module.
 
 GRID_PROGRAMS names the folder that scripts/make_programs.py filled. A program that it could not install is skipped by name.
 """

@@ -1,4 +1,4 @@
-"""duplicity keeps its backups on the grid through its backend for Tahoe-LAFS, with `grid` in the place of `tahoe`."""
+"""duplicity keeps its backups on the grid through its backend for Tahoe-LAFS, with `grid` instead of `tahoe`."""
 
 from __future__ import annotations
 

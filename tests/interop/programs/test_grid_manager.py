@@ -1,4 +1,4 @@
-"""1.20's grid-manager certifies some of Grid's storage nodes, and clients of both programs store on these alone."""
+"""1.20's grid-manager certifies some of Grid's storage nodes, and clients of both programs store only on these."""
 
 from __future__ import annotations
 

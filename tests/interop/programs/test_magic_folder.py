@@ -1,4 +1,4 @@
-"""magic-folder 24.3.0 keeps folders of three participants alike: two on Grid's gateway, one on a client node of 1.20.
+"""magic-folder 24.3.0 syncs folders of three participants: two on Grid's gateway, one on a client node of 1.20.
 
 They meet by invites, through a mailbox server of their own. What is waited for is what anybody would see in the folders.
 """

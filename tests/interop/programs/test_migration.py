@@ -1,4 +1,4 @@
-"""A grid of five nodes of 1.20 is stopped and run by Grid from the same directories, and then by 1.20 again."""
+"""A grid of five 1.20 nodes is stopped, run by Grid from the same directories, and then by 1.20 again."""
 
 from __future__ import annotations
 

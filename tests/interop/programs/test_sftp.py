@@ -1,4 +1,4 @@
-"""1.20's SFTP server on Grid's storage servers, with OpenSSH's client: what it stores Grid reads, and the other way."""
+"""1.20's SFTP server on Grid's storage servers, with OpenSSH's client: Grid reads what it stores, and vice versa."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked for early: it saves a round trip where the memory is right, and nothing but bytes are lost where not."""
+"""Prefetching: it saves a round trip if the memory is right, and costs only bytes if not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers that lie about mutable files: what they cannot prove decides nothing, and what they prove is not all there is."""
+"""Servers that lie about mutable files: unproven claims decide nothing, and proven ones are not the whole truth."""
 
 from __future__ import annotations
 

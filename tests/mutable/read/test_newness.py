@@ -1,4 +1,4 @@
-"""What is newest: who is waited for, what is remembered, and what warns the user. See decision 0150."""
+"""The newest version: which servers to wait for, what to remember, and when to warn the user. See decision 0150."""
 
 from __future__ import annotations
 

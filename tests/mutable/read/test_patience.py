@@ -1,4 +1,4 @@
-"""Servers that keep silent, on every kind of message: the first operation that meets them may pay, the next ones know.
+"""Servers that are silent on every kind of message: the first operation that meets them may pay, the next ones know.
 
 Virtual time; the bounds are promises, each over what the same operation takes without a fault.
 """

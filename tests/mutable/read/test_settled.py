@@ -1,4 +1,4 @@
-"""Reads return once the answers at hand settle what the newest version is; what the other servers hold is heard behind them."""
+"""Reads return once the answers so far settle which version is newest; the map continues in the background."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was asked for early is not what is there, or is not right: that costs bytes, and nothing else."""
+"""Prefetched data that is missing, outdated or false: it costs bytes, and nothing else."""
 
 from __future__ import annotations
 

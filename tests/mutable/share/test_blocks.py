@@ -1,4 +1,4 @@
-"""Encoded runs in room that holds other bytes before."""
+"""Encoding runs into buffers that held other bytes before."""
 
 from __future__ import annotations
 

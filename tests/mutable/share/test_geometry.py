@@ -1,4 +1,4 @@
-"""Sizes: of what is written, and the bounds on what is read."""
+"""Sizes of written files, and bounds on sizes that are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leaves that change together: the same roots as of whole trees, from few nodes."""
+"""Leaves that change together: the same roots as those of whole trees, from few nodes."""
 
 from __future__ import annotations
 

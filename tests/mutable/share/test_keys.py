@@ -1,4 +1,4 @@
-"""The derivations, against the known answers; what a cap permits."""
+"""Key derivations, against known answers; and what each cap permits."""
 
 from __future__ import annotations
 

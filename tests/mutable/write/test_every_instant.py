@@ -1,4 +1,4 @@
-"""At every instant of an overwrite one version has k shares, whatever the encoding, and however few servers there are."""
+"""At every instant of an overwrite, one version has k shares, whatever the encoding and however few servers there are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers that lie when they are written to: what they cannot prove decides nothing, and the write is done on the others."""
+"""Servers that lie about writes: unproven claims decide nothing, and the write finishes on the others."""
 
 from __future__ import annotations
 

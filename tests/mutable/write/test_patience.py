@@ -1,4 +1,4 @@
-"""How long writes wait for silent servers: from the second meeting on, hardly at all; and below `happy` not either."""
+"""How long writes wait for silent servers: hardly at all from the second time on, and no longer below `happy`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repairs find room: where a server is full, refuses, keeps silent or lies, others take its shares."""
+"""Repairs find space: if a server is full, refuses, is silent or lies, others take its shares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A write that is safe, and late servers that could together hold a rival version: the plan alone, in virtual time.
+"""A safe write, and late servers that could together hold a rival version: the plan alone, in virtual time.
 
 [docs/decisions/0235-writers-meet-on-every-server.md]
 """

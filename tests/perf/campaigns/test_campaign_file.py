@@ -1,4 +1,4 @@
-"""Campaigns as files: what they say, and what they may not."""
+"""Campaign files: what they contain, and what is refused."""
 
 from __future__ import annotations
 

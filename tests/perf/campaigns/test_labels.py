@@ -1,4 +1,4 @@
-"""Names of systems taken apart."""
+"""Parsing the names of systems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a test of a network needs of the machine; without it the test is skipped, and says what is missing."""
+"""Requirements of network tests; without them a test is skipped, and says what is missing."""
 
 from __future__ import annotations
 

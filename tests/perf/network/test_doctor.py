@@ -1,4 +1,4 @@
-"""What the machine can do, and how two rates come from arrivals."""
+"""Capabilities of the machine, and computing two rates from arrivals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slow processors and media: what is in force inside a run, and what is left after it."""
+"""Slow processors and media: in force during a run, and removed after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A grid of processes whose nodes are on hosts of their own."""
+"""A grid of processes whose nodes run on separate hosts."""
 
 from __future__ import annotations
 

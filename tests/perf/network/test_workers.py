@@ -1,4 +1,4 @@
-"""Machines of a cluster: embedded, and as real processes in namespaces of their own."""
+"""Machines of a cluster: embedded, and as real processes in separate namespaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Peers that are started once for all tests of a module; one whose program is missing is skipped by its name and the reason."""
+"""Peers that are started once for all tests of a module; if a program is missing, its tests are skipped with the reason."""
 
 from __future__ import annotations
 

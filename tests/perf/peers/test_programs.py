@@ -1,4 +1,4 @@
-"""The index of installed peers, and what becomes of a peer that is not in it."""
+"""The index of installed peers, and peers that are not in it."""
 
 from __future__ import annotations
 

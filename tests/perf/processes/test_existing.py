@@ -1,4 +1,4 @@
-"""A grid that exists already, used as a guest."""
+"""An existing grid, used as a guest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Environments that are alike, and keys of cells."""
+"""Comparing environments, and keys of cells."""
 
 from __future__ import annotations
 

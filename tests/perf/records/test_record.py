@@ -1,4 +1,4 @@
-"""Records come back from the disk as they were written, and nothing else passes for one."""
+"""Records: written and read back unchanged, and anything else is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences, with a verdict each, and campaigns that disagree."""
+"""Findings with their verdicts, and campaigns that disagree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes on which axes; drawing itself needs matplotlib and is left to it."""
+"""The axes of plots; drawing itself is matplotlib's job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report that goes with the project, made from records by one command."""
+"""The project's published report, made from records by one command."""
 
 from __future__ import annotations
 

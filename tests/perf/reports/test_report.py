@@ -1,4 +1,4 @@
-"""What a report says of samples whose answer is known."""
+"""Reports on samples with known answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a row is met, from samples whose answer is known."""
+"""Verdicts on targets, from samples with known answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Only the system that is measured runs: by counts of processor time."""
+"""Only the measured system runs: checked by processor time."""
 
 from __future__ import annotations
 

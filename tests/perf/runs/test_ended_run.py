@@ -1,4 +1,4 @@
-"""A run of real processes that is interrupted or killed: no node is left, no network, and `resume` goes on."""
+"""A run of real processes that is interrupted or killed: no node or network remains, and `resume` continues it."""
 
 from __future__ import annotations
 

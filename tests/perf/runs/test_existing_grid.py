@@ -1,4 +1,4 @@
-"""A campaign on a grid that exists, through the node directory that its user names."""
+"""A campaign on an existing grid, through its user's node directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimates of the end."""
+"""Estimates of the remaining time."""
 
 from __future__ import annotations
 

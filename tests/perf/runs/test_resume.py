@@ -1,4 +1,4 @@
-"""A campaign that is interrupted, and goes on."""
+"""Resuming an interrupted campaign."""
 
 from __future__ import annotations
 

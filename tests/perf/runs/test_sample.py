@@ -1,4 +1,4 @@
-"""What happens before a sample."""
+"""Preparations before a sample."""
 
 from __future__ import annotations
 

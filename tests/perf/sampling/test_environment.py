@@ -1,4 +1,4 @@
-"""Whose code a campaign would measure."""
+"""Finding out whose code a campaign would measure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The primitives, measured for an instant."""
+"""The primitives, measured briefly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that are frozen: nothing of them runs, and their connections live on."""
+"""Frozen processes: none of their code runs, and their connections survive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts as growth."""
+"""What counts as growth of memory."""
 
 from __future__ import annotations
 

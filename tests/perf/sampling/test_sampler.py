@@ -1,4 +1,4 @@
-"""What processes did during an operation."""
+"""Sampling processes during an operation."""
 
 from __future__ import annotations
 

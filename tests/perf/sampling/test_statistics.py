@@ -1,4 +1,4 @@
-"""Statistics against values worked out by hand or published."""
+"""Statistics against values computed by hand or published."""
 
 from __future__ import annotations
 

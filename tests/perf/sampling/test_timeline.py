@@ -1,4 +1,4 @@
-"""What is kept of events, and of which operations."""
+"""Which events are kept, and of which operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernel counts of connections."""
+"""The kernel's counts for connections."""
 
 from __future__ import annotations
 

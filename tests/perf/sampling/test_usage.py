@@ -1,4 +1,4 @@
-"""What a command and a process cost, as far as it can be known without looking at a clock."""
+"""The cost of a command and a process, as far as it can be known without a clock."""
 
 from __future__ import annotations
 

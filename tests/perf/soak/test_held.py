@@ -1,4 +1,4 @@
-"""What a soak says of the memory and the descriptors of its processes."""
+"""Verdicts of a soak on the memory and the descriptors of its processes."""
 
 from __future__ import annotations
 

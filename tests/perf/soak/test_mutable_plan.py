@@ -1,4 +1,4 @@
-"""What a soak does with mutable objects, and what it takes for right, without a grid to do it to."""
+"""What a soak does with mutable objects, and which results it accepts, without a real grid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a soak does, without a grid to do it to."""
+"""What a soak does, without a real grid."""
 
 from __future__ import annotations
 

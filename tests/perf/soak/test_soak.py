@@ -1,4 +1,4 @@
-"""A short soak of a real grid; and that a soak sees what is wrong."""
+"""A short soak of a real grid; and that a soak notices faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Syncs of directories: each serves all who came before it began."""
+"""Syncs of directories: each serves all callers that arrived before it began."""
 
 from __future__ import annotations
 

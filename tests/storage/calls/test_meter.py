@@ -1,4 +1,4 @@
-"""What a server counts and measures of itself."""
+"""Counts and latencies of a server's operations."""
 
 from __future__ import annotations
 

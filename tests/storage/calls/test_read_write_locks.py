@@ -1,4 +1,4 @@
-"""ReadWriteLocks on a key: readers together, writers alone, in the order of arrival."""
+"""Read-write locks on a key: readers together, writers alone, in order of arrival."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of a storage server that only its disk shows: leases, space, bad files, and what it costs."""
+"""Rules of a storage server that show only on its disk: leases, space, bad files, and costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that outlives the one who waits for it."""
+"""Work that outlives its waiter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uploads in progress: time, connections lost, shutdown, limits, and what it costs to close."""
+"""Uploads in progress: timeouts, lost connections, shutdown, limits, and the cost of closing."""
 
 from __future__ import annotations
 

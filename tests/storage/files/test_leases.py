@@ -1,4 +1,4 @@
-"""Lease records and the rule by which a lease is found, against the published values."""
+"""Lease records and how a lease is found, against the published values."""
 
 from __future__ import annotations
 

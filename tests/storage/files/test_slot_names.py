@@ -1,4 +1,4 @@
-"""Which names are synced, and how often."""
+"""Which directory entries are synced, and how often."""
 
 from __future__ import annotations
 

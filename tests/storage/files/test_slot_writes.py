@@ -1,4 +1,4 @@
-"""Mutable shares written anew and in place: the same share either way, the cheaper way chosen."""
+"""Mutable shares rewritten and changed in place: the same share either way, and the cheaper way is chosen."""
 
 from __future__ import annotations
 

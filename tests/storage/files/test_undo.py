@@ -1,4 +1,4 @@
-"""The undo log by itself: what it can and cannot take back, and what it makes of logs that are not whole."""
+"""The undo log by itself: what it can and cannot undo, and what it does with incomplete logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole shares stored at once: what it costs, what is refused, and what a store may meet."""
+"""Whole shares stored at once: costs, refusals, and conflicts."""
 
 from __future__ import annotations
 

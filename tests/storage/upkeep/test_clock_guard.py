@@ -1,4 +1,4 @@
-"""When the clock may be believed, and what a false one must not delete."""
+"""When to trust the clock, and what a wrong one must not delete."""
 
 from __future__ import annotations
 

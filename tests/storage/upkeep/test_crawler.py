@@ -1,4 +1,4 @@
-"""The walk over storage indexes: its order, its rate, and how it goes on after a restart."""
+"""The walk over storage indexes: its order, its rate, and how it continues after a restart."""
 
 from __future__ import annotations
 

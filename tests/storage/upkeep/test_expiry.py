@@ -1,4 +1,4 @@
-"""When leases end, and what a report adds up."""
+"""When leases end, and the totals of a report."""
 
 from __future__ import annotations
 

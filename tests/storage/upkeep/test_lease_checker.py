@@ -1,4 +1,4 @@
-"""Leases that end, and shares that go with their last one."""
+"""Expired leases, and shares removed with their last one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory of answers, in virtual time: who waits, who is refused, and who gives way."""
+"""The memory budget for answers, in virtual time: who waits, who is refused, and who gives way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of those who wait."""
+"""The order of waiting requests."""
 
 from __future__ import annotations
 

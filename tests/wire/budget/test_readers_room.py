@@ -1,4 +1,4 @@
-"""Room of large answers that is kept for addresses whose clients read, and what it costs that many wait."""
+"""Memory for large answers that is reserved for addresses whose clients read, and the cost of many waiting requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a client has been waited for."""
+"""How long a node has waited for a client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attempts to connect of which nothing comes."""
+"""Connection attempts that get no answer."""
 
 from __future__ import annotations
 

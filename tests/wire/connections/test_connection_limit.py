@@ -1,4 +1,4 @@
-"""Who keeps a permit when more connections come than are served."""
+"""Which connections keep a permit when there are more than the limit."""
 
 from __future__ import annotations
 

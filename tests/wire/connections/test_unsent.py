@@ -1,4 +1,4 @@
-"""What a lost connection has not sent, which Twisted keeps as long as anything refers to it."""
+"""Unsent data of a lost connection, which Twisted keeps as long as anything refers to it."""
 
 from __future__ import annotations
 

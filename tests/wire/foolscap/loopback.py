@@ -1,4 +1,4 @@
-"""Foolscap over real sockets on loopback, and a server whose every answer a test decides."""
+"""Foolscap over real sockets on loopback, and a server whose every answer a test chooses."""
 
 from __future__ import annotations
 

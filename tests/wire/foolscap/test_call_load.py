@@ -1,4 +1,4 @@
-"""What the calls of a connection hold, in virtual time."""
+"""Memory that the calls of a connection hold, in virtual time."""
 
 from __future__ import annotations
 

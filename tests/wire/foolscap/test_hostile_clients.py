@@ -1,4 +1,4 @@
-"""Clients that send what nobody should: refused, or disconnected, and nothing reaches the storage server.
+"""Clients that send invalid messages: refused or disconnected, and nothing reaches the storage server.
 
 A raw client (no schema on its side) calls our server.
 """

@@ -1,4 +1,4 @@
-"""Servers that send what nobody should: every call of our client ends, with a PeerError or another way to ask."""
+"""Servers that send invalid messages: every call of our client ends, with a PeerError or another request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers that break Foolscap's own protocol in the middle of a call: the call ends, nothing swells, others serve the file."""
+"""Servers that violate Foolscap's own protocol during a call: the call ends, memory stays bounded, others serve the file."""
 
 from __future__ import annotations
 

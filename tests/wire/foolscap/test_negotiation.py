@@ -1,4 +1,4 @@
-"""Incoming connections that have not said who they are."""
+"""Incoming connections that have not identified themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages that are longer than all room for requests, on real connections: one of them is held at a time."""
+"""Messages longer than the whole budget for requests, on real connections: only one of them is held at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The receive buffer against Foolscap's own, which it stands in for."""
+"""The receive buffer compared with Foolscap's own, which it replaces."""
 
 from __future__ import annotations
 

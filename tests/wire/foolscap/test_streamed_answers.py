@@ -1,4 +1,4 @@
-"""Answers too long to be held: read and sent a part at a time, to clients that know nothing of it."""
+"""Answers too long to hold: read and sent in parts, to clients that do not notice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every endpoint with a request that it grants, and a server that has something to ask about."""
+"""Every endpoint with a valid request, and a server with shares to ask for."""
 
 from __future__ import annotations
 

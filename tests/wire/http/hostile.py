@@ -1,4 +1,4 @@
-"""A server that says what a test tells it to, byte for byte, over TLS with the right key."""
+"""A server that sends what a test tells it to, byte for byte, over TLS with the right key."""
 
 from __future__ import annotations
 

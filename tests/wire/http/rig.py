@@ -1,4 +1,4 @@
-"""An HTTP storage server and a client of it in one process, over a storage service in memory."""
+"""An HTTP storage server and its client in one process, over an in-memory storage service."""
 
 from __future__ import annotations
 

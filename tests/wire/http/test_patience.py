@@ -1,4 +1,4 @@
-"""How long a client may take for what it sends: virtual time, and a connection that never trickles its way to more."""
+"""How long a client may take to send: in virtual time, and trickling gains a connection no extra time."""
 
 from __future__ import annotations
 

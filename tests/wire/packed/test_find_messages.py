@@ -1,4 +1,4 @@
-"""The packed form of questions about several files: what is packed comes back, and nothing else is taken."""
+"""The packed form of queries about several files: round trips, and everything else is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The packed form of slot calls: what is packed comes back, and nothing else is taken."""
+"""The packed form of slot calls: round trips, and everything else is refused."""
 
 from __future__ import annotations
 

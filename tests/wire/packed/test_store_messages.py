@@ -1,4 +1,4 @@
-"""The packed form of stores: what is packed comes back, and nothing else is taken."""
+"""The packed form of stores: round trips, and everything else is refused."""
 
 from __future__ import annotations
 

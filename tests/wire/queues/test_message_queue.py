@@ -1,4 +1,4 @@
-"""Messages that several share: how many go out, in what company, and what becomes of them when one fails."""
+"""Calls that share messages: how many messages go out, with which calls, and what happens when one fails."""
 
 from __future__ import annotations
 

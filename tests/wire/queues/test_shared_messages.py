@@ -1,4 +1,4 @@
-"""Stores and questions that share messages."""
+"""Stores and queries that share messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server that two protocols lead to over sockets, and a relay that cuts one of them."""
+"""A server reached by two protocols over sockets, and a relay that cuts one of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server in memory with two ways to it, whose connections a test breaks, and calls to make."""
+"""An in-memory server with two ways to it, whose connections a test breaks, and calls to make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server that two ways lead to: which one is taken, and when."""
+"""A server with two ways to it: which one is used, and when."""
 
 from __future__ import annotations
 

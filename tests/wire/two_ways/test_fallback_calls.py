@@ -1,4 +1,4 @@
-"""A server that two ways lead to: which calls are repeated, and which must not be."""
+"""A server with two ways to it: which calls are repeated, and which must not be."""
 
 from __future__ import annotations
 

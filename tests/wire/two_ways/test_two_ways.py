@@ -1,4 +1,4 @@
-"""Files stored and read while the HTTP of some of their servers is dead, dies on the way, or comes back."""
+"""Files stored and read while the HTTP of some servers is dead, dies midway, or comes back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every storage call through real sockets: what arrives is what was asked, and what comes back is the answer."""
+"""Every storage call through real sockets: requests and answers arrive unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections that are made lazily, shared, given up in time and made again."""
+"""Connections that are made lazily, shared, abandoned in time and made again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections of HTTP clients that cannot be made: every failure is an error of our tree, for everybody, and in time."""
+"""Connections that HTTP clients cannot make: every caller gets an error of our tree, in time."""
 
 from __future__ import annotations
 

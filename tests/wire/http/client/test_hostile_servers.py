@@ -1,4 +1,4 @@
-"""What the client makes of servers that answer wrongly, late, too much, too little, or not at all."""
+"""The client with servers that answer wrongly, late, too much, too little, or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uploads over HTTP that a later process goes on with, where the one that began them was stopped."""
+"""Uploads over HTTP that a later process resumes after the first one was stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which connection a request gets."""
+"""Choosing a connection for a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading ahead from a server without batches: what is asked for, what it costs, and what happens when it breaks."""
+"""Reading ahead from a server without batches: the requests, their cost, and broken streams."""
 
 from __future__ import annotations
 

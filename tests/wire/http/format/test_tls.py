@@ -1,4 +1,4 @@
-"""The TLS layer: from how many bytes on the socket wakes it, and that nothing is waited for which may not come."""
+"""The TLS layer: how many bytes on the socket wake it, and that it never waits for bytes that may not come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that nobody in his right mind would make: never the server's fault, never its defect."""
+"""Nonsensical requests: never a server error."""
 
 from __future__ import annotations
 

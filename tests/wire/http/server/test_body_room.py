@@ -1,4 +1,4 @@
-"""Room for long bodies: who waits, who goes on, and who loses it."""
+"""Memory for long bodies: who waits, who continues, and who is disconnected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shared port, the limits of connections, and what unread answers and trickling requests may cost."""
+"""The shared port, the limits of connections, and the cost of unread answers and trickling requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies too long to be taken as they come: one at a time, none of it before there is room for all."""
+"""Bodies too long to take as they arrive: one at a time, and only once there is memory for all of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server answers to requests that are right, wrong, or made by the wrong people. [spec wire 14-17]"""
+"""The server's answers to valid, invalid and unauthorized requests. [spec wire 14-17]"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long bodies that stop on the way, over real sockets: those of others get through."""
+"""Long bodies that stop midway, over real sockets: those of others get through."""
 
 from __future__ import annotations
 

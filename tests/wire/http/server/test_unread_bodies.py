@@ -1,4 +1,4 @@
-"""Bodies that come faster than storage takes them: all that wait for their handlers, on however many connections, is bounded."""
+"""Bodies that arrive faster than storage takes them: their memory is bounded over all connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies in chunks whose sizes cannot be, or are as small as can be."""
+"""Chunked bodies with impossible or minimal chunk sizes."""
 
 from __future__ import annotations
 
