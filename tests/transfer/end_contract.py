@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import secrets
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
 from grid.ports import Buffer
-from grid.transfer.ends import Body, Entry, KeptParts, NoParts, NotThereError, SourceChangedError, SourceEnd, TargetEnd
+from grid.transfer.ends import (
+    Body,
+    Entry,
+    KeptPart,
+    KeptParts,
+    NoParts,
+    NotThereError,
+    SourceChangedError,
+    SourceEnd,
+    TargetEnd,
+)
 
 SIZES = (0, 1, 55, 56, 4096, 2**20 - 1, 2**20 + 1, 9 * 2**20 + 7)
 MTIME_NS = 1_700_000_000 * 10**9
@@ -23,6 +35,8 @@ class BytesBody:
         """changes: whether the source changed while it was read."""
         self._data, self.size, self._ranges = data, len(data) if size is None else size, ranges
         self._changes = changes
+        self.scratch = secrets.token_hex(8)
+        self.resumed: list[KeptPart] = []
         self.parts: KeptParts = NoParts()
 
     def ranges(self) -> Sequence[tuple[int, int]]:
@@ -39,6 +53,13 @@ class BytesBody:
             yield piece
         if offset < end:
             raise SourceChangedError("the source is shorter than it said")
+
+    def resume(self, part: KeptPart) -> None:
+        self.resumed.append(part)
+
+    def digests(self, offset: int, length: int) -> bytes:
+        data = self._data[offset : offset + length]
+        return b"".join(hashlib.sha256(data[at : at + 2**20]).digest() for at in range(0, len(data), 2**20))
 
     async def require_unchanged(self) -> None:
         if self._changes:

@@ -2,8 +2,9 @@
 
     {"source": END, "target": END, "client": DIRECTORY, "journal": FILE, "fatal": STEP}
 
-comes on stdin, one a line. An end is a path, a URL, or CAPABILITY:PATH. fatal: 0 for a transfer that is not killed. For each line one
-goes out: {"killed": true}, or what the transfer did.
+comes on stdin, one a line. An end is a path, a URL, or CAPABILITY:PATH. fatal: 0 for a transfer that is not killed. part_size: of files
+that can resume, and from which size on they do; 0 for what the product has. For each line one goes out: {"killed": true}, or what the
+transfer did, and in how many steps.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from grid.caps import has_cap_prefix, parse_cap, require_usable
 from grid.node.directory import open_directory
+from grid.transfer import engine, partial_files, s3_uploads
 from grid.transfer.ends import TargetEnd
 from grid.transfer.engine import Observer, Outcome, Plan, Transfer
 from grid.transfer.grid_end import GridEnd
@@ -41,13 +43,13 @@ class Killable:
 
     def transfer(
         self, source: str | Path, target: str | Path, journal: Path, *, client: Path | None = None, fatal: int = 0,
-        packs: bool = False,
+        packs: bool = False, part_size: int = 0,
     ) -> dict[str, Any]:  # fmt: skip
         """What the transfer did, or that it was killed."""
         order = {"source": str(source), "target": str(target), "journal": str(journal), "client": str(client or "")}
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
-        stdin.write(json.dumps({**order, "fatal": fatal, "packs": packs}) + "\n")
+        stdin.write(json.dumps({**order, "fatal": fatal, "packs": packs, "part_size": part_size}) + "\n")
         stdin.flush()
         line = stdout.readline()
         assert line, "the process of the transfers ended"
@@ -57,7 +59,7 @@ class Killable:
 
 
 @contextmanager
-def killable_transfers(environment: dict[str, str]) -> Iterator[Killable]:
+def killable_transfers(environment: Mapping[str, str]) -> Iterator[Killable]:
     """A process that runs transfers as often as it is asked to. environment: changes to ours."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.transfer.killed_transfer"], cwd=ROOT, env={**os.environ, **environment},
@@ -87,16 +89,20 @@ def main() -> None:
 def _run(order: dict[str, Any], answer: int) -> None:
     """In the child: one transfer."""
     try:
-        outcome = asyncio.run(_transfer(order))
+        if order["part_size"]:
+            engine.RESUMED_SIZE = partial_files.PART_SIZE = s3_uploads.PART_SIZE = order["part_size"]
+        engine.SETTLE_S = 1e6  # Otherwise a slow machine would settle files in more steps.
+        outcome, steps = asyncio.run(_transfer(order))
         failures = [f"{name}: {error}" for name, error in outcome.failures]
         done = {"copied": outcome.copied, "unchanged": outcome.unchanged, "failures": failures, "killed": False}
+        done["steps"] = steps
     except BaseException:
         done = {"error": traceback.format_exc()}
     os.write(answer, json.dumps(done).encode())
     os._exit(0)
 
 
-async def _transfer(order: dict[str, Any]) -> Outcome:
+async def _transfer(order: dict[str, Any]) -> tuple[Outcome, int]:
     left = [order["fatal"]]
 
     def step() -> None:
@@ -125,7 +131,7 @@ async def _transfer(order: dict[str, Any]) -> Outcome:
         await end.close()
     for session in sessions:
         await session.close()
-    return outcome
+    return outcome, order["fatal"] - left[0]
 
 
 if __name__ == "__main__":

@@ -91,6 +91,8 @@ class _Request(BaseHTTPRequestHandler):
             else:
                 state.objects.pop(key, None)
             self._answer(204)
+        elif self.command in ("PUT", "POST") and query.get("uploadId", [""])[0] not in {"", *state.uploads}:
+            self._answer(404, _xml("Error", Code="NoSuchUpload", Message="scripted"))
         elif self.command == "PUT" and "uploadId" in query:
             state.uploads[query["uploadId"][0]][int(query["partNumber"][0])] = data
             self._answer(200, ETag=state.tag_of(data))

@@ -24,6 +24,7 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedS3]:
     """A running server with a small and a large object below `in`; retries do not wait."""
     require("obstore")
     monkeypatch.setattr("grid.transfer.engine.pause_before", lambda attempt, draw: 0.0)
+    monkeypatch.setattr("grid.transfer.s3_uploads.PAUSE_S", 0)
     state = ScriptedS3(objects={"in/small": b"small", "in/deep/large": os.urandom(LARGE)})
     with scripted_s3(state) as environment:
         for name, value in environment.items():

@@ -17,10 +17,11 @@ from attrs import frozen
 
 from grid.ports import Buffer
 from grid.transfer.choices import Mode, choose_chunk_size, choose_ranges
-from grid.transfer.ends import KeptParts, NoParts, OpenedSource, SourceChangedError, cancelled_as_error
+from grid.transfer.ends import KeptPart, KeptParts, NoParts, OpenedSource, SourceChangedError, cancelled_as_error
 
 BLOCK = 2**20
 """Bytes hashed separately, so ranges may arrive in any order."""
+DIGEST_SIZE = 32
 
 
 class ContentDigest:
@@ -31,6 +32,7 @@ class ContentDigest:
 
     def __init__(self) -> None:
         self._blocks: dict[int, hashlib._Hash] = {}
+        self._known: dict[int, bytes] = {}
 
     def add(self, offset: int, data: Buffer) -> None:
         """Add bytes; those of one block arrive in order. If a block starts again, it is hashed again."""
@@ -40,15 +42,29 @@ class ContentDigest:
             piece = view[: BLOCK - inside]
             if not inside:
                 self._blocks[index] = hashlib.sha256()
+                self._known.pop(index, None)
             self._blocks[index].update(piece)
             view, offset = view[len(piece) :], offset + len(piece)
+
+    def take(self, offset: int, digests: bytes) -> None:
+        """Add a range by the digests of its blocks."""
+        for begin in range(0, len(digests), DIGEST_SIZE):
+            index = offset // BLOCK + begin // DIGEST_SIZE
+            self._known[index] = digests[begin : begin + DIGEST_SIZE]
+
+    def of_range(self, offset: int, length: int) -> bytes:
+        """The digests of a range's blocks, one after the other."""
+        return b"".join(map(self._of_block, range(offset // BLOCK, -(-(offset + length) // BLOCK))))
 
     def hexdigest(self) -> str:
         """The digest of the whole contents, once everything has arrived."""
         whole = hashlib.sha256()
-        for index in sorted(self._blocks):
-            whole.update(self._blocks[index].digest())
+        for index in sorted({*self._blocks, *self._known}):
+            whole.update(self._of_block(index))
         return whole.hexdigest()
+
+    def _of_block(self, index: int) -> bytes:
+        return self._known[index] if index in self._known else self._blocks[index].digest()
 
 
 @frozen(kw_only=True)
@@ -73,10 +89,13 @@ class Flow:
 class FileBody:
     """The contents of an opened source."""
 
-    def __init__(self, opened: OpenedSource, size: int, flow: Flow, parts: KeptParts | None = None) -> None:
-        """parts: records the file's parts; None for a file that is read but not sent."""
-        self._opened, self._flow, self.size = opened, flow, size
+    def __init__(
+        self, opened: OpenedSource, size: int, flow: Flow, parts: KeptParts | None = None, scratch: str = ""
+    ) -> None:
+        """parts: records the file's parts; None for a file that is small, or read but not sent. scratch: as in Body."""
+        self._opened, self._flow, self.size, self.scratch = opened, flow, size, scratch
         self.parts: KeptParts = parts or NoParts()
+        self.resumed = 0
         self._slots = asyncio.Semaphore(flow.streams)
         self.digest = ContentDigest()
         self.counted = 0
@@ -115,6 +134,16 @@ class FileBody:
             for task in waiting:
                 task.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)
+
+    def resume(self, part: KeptPart) -> None:
+        """Count a range as sent by an earlier attempt; `part.digest` is what `digests` returned for it."""
+        self.digest.take(part.offset, part.digest)
+        self.resumed += part.length
+        self._flow.advance(part.length)
+
+    def digests(self, offset: int, length: int) -> bytes:
+        """The digests of a range's blocks, all of which have been read."""
+        return self.digest.of_range(offset, length)
 
     async def require_unchanged(self) -> None:
         """Raise SourceChangedError if the source has changed since it was read."""

@@ -7,7 +7,7 @@ contract suite in tests/transfer/end_contract.py. Ends run on an asyncio event l
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -136,7 +136,10 @@ class KeptParts(Protocol):
     """The recorded parts of one file, for the next attempt; they apply only while the file is unchanged."""
 
     def load(self) -> Sequence[KeptPart]:
-        """The parts of earlier attempts."""
+        """The parts of earlier attempts, by offset. JournalError."""
+
+    def outdated(self) -> Sequence[str]:
+        """The tokens of parts of other versions of the file. JournalError."""
 
     def keep(self, part: KeptPart) -> None:
         """Record a part, durably even if this process is killed immediately. JournalError."""
@@ -150,6 +153,10 @@ class NoParts:
 
     def load(self) -> Sequence[KeptPart]:
         """Return no parts."""
+        return []
+
+    def outdated(self) -> Sequence[str]:
+        """Return no tokens."""
         return []
 
     def keep(self, part: KeptPart) -> None:
@@ -169,6 +176,16 @@ class Body(Protocol):
     @property
     def parts(self) -> KeptParts:
         """The recorded parts of the file."""
+
+    @property
+    def scratch(self) -> str:
+        """A name for incomplete contents at the target: secret, and the same in every attempt of one journal."""
+
+    def resume(self, part: KeptPart) -> None:
+        """Count a range as sent by an earlier attempt; `part.digest` is what `digests` returned for it."""
+
+    def digests(self, offset: int, length: int) -> bytes:
+        """The digests of a range's blocks of a MiB, once it has been read. Ranges begin at block boundaries."""
 
     def stream(self, offset: int = 0) -> AsyncIterator[Buffer]:
         """Yield all bytes from the offset to the end, in order, or raise."""
@@ -209,6 +226,9 @@ PENDING = "pending"
 
 class TargetEnd(SourceEnd, Protocol):
     """Where files go. Stored files can be read from it again."""
+
+    def spare(self, tokens: Set[str]) -> None:
+        """Keep incomplete contents with these tokens, which the transfer can resume; others of its own may go."""
 
     def refuse(self, name: str) -> str | None:
         """Why it cannot hold a file of this name; None if it can."""

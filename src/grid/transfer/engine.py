@@ -66,10 +66,7 @@ class Plan:
 
 @define
 class Outcome:
-    """The result of a transfer. failures, left_out: names, and reasons. planned: what a dry run would send or remove.
-
-    found: files of the sources, wanted or not.
-    """
+    """The result. failures, left_out: names, and reasons. planned: of a dry run. found: files of all sources."""
 
     found: int = 0
     is_dry_run: bool = False
@@ -156,13 +153,16 @@ class Transfer:
         except BaseExceptionGroup as errors:
             raise first_error(errors) from None
         await self._settle(is_last=True)
-        if self._plan.delete and complete and self.outcome.found and not self.outcome.failures:
-            await self._remove_unwanted()
+        if complete and self.outcome.found:
+            self._journal.forget_unwanted_parts()
+            if self._plan.delete and not self.outcome.failures:
+                await self._remove_unwanted()
         return self.outcome
 
     async def _note_target(self) -> None:
         """Record the target's files in the journal's temporary table; a missing target has none."""
         entries: list[Entry] = []
+        self._target.spare(self._journal.part_tokens())
         try:
             async for found in self._target.entries():
                 if isinstance(found, Entry):
@@ -295,10 +295,10 @@ class Transfer:
             stored = _Stored(source, listed, entry, token, "")
         else:
             parts = self._journal.parts_of(source.label, entry) if entry.size >= RESUMED_SIZE else None
-            body = FileBody(opened, entry.size, self._flow, parts)
+            body = FileBody(opened, entry.size, self._flow, parts, self._journal.scratch_name(source.label, entry.name))
             token = await self._target.store(entry, body)
             self.outcome.copied += 1
-            self.outcome.sent_bytes += entry.size
+            self.outcome.sent_bytes += entry.size - body.resumed
             stored = _Stored(source, listed, entry, token, body.digest.hexdigest())
         if token == PENDING:
             self._pending.append(stored)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from contextlib import suppress
 
 from attrs import evolve
@@ -90,6 +90,9 @@ class GridEnd:
 
     async def close(self) -> None:
         """Do nothing: the session belongs to the transfer."""
+
+    def spare(self, tokens: Set[str]) -> None:
+        """Do nothing: servers keep the shares of an interrupted file, and free their room, by themselves."""
 
     def refuse(self, name: str) -> str | None:
         """Names of the grid are UTF-8 text without slashes."""

@@ -38,10 +38,12 @@ CREATE TABLE IF NOT EXISTS parts (
     source TEXT NOT NULL, name BLOB NOT NULL, facts TEXT NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL,
     token TEXT NOT NULL, digest BLOB NOT NULL, PRIMARY KEY (source, name, offset)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS secret (value BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS under_way (name BLOB PRIMARY KEY, size INTEGER, began_at REAL) WITHOUT ROWID;
 """
 _TEMPORARY = """
 DELETE FROM under_way;
+INSERT INTO secret SELECT randomblob(16) WHERE NOT EXISTS (SELECT * FROM secret);
 CREATE TEMP TABLE there (name BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, tag TEXT) WITHOUT ROWID;
 CREATE TEMP TABLE wanted (name BLOB PRIMARY KEY, source TEXT) WITHOUT ROWID;
 """
@@ -141,6 +143,12 @@ class Journal:
             for offset, length, token, digest in found
         ]
 
+    def outdated_tokens(self, source: str, entry: Entry) -> list[str]:
+        """The tokens of parts of other versions of the file. JournalError."""
+        key = (_text(source), _key(entry.name), repr(entry.facts))
+        found = self._all("SELECT DISTINCT token FROM parts WHERE source = ? AND name = ? AND facts != ?", key)
+        return [str(row[0]) for row in found]
+
     def note_part(self, source: str, entry: Entry, part: KeptPart) -> None:
         """Record a part. JournalError."""
         facts = repr(entry.facts)
@@ -152,6 +160,16 @@ class Journal:
     def forget_parts(self, source: str, entry: Entry) -> None:
         """Drop the parts of a file. JournalError."""
         self._many("DELETE FROM parts WHERE source = ? AND name = ?", [(_text(source), _key(entry.name))])
+
+    def forget_unwanted_parts(self) -> None:
+        """Drop the parts of files that no source has any more. JournalError."""
+        self._many("DELETE FROM parts WHERE name NOT IN (SELECT name FROM wanted)", [()])
+
+    def scratch_name(self, source: str, name: str) -> str:
+        """A name for a file's incomplete contents at the target, which nobody can guess. JournalError."""
+        found = self._one("SELECT value FROM secret", ())
+        secret = b"" if found is None else bytes(found[0])
+        return hashlib.sha256(b"\0".join([secret, _text(source).encode(), _key(name)])).hexdigest()[:24]
 
     def part_tokens(self) -> set[str]:
         """The tokens of all parts of all files. JournalError."""
@@ -271,6 +289,10 @@ class _Parts:
     def load(self) -> Sequence[KeptPart]:
         """The parts of earlier attempts."""
         return self._journal.load_parts(self._source, self._entry)
+
+    def outdated(self) -> Sequence[str]:
+        """The tokens of other versions."""
+        return self._journal.outdated_tokens(self._source, self._entry)
 
     def keep(self, part: KeptPart) -> None:
         """Record a part."""

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import hashlib
 import itertools
 import os
-import secrets
 import stat
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 
 from grid.errors import GridError
 from grid.ports import Buffer
+from grid.transfer.body import BLOCK
 from grid.transfer.ends import (
     PIECE_SIZE,
     Body,
     EndError,
     Entry,
+    KeptPart,
     LeftOut,
     NotThereError,
     OpenedSource,
@@ -28,6 +31,7 @@ from grid.transfer.ends import (
     as_end_errors,
     refuse_name,
 )
+from grid.transfer.partial_files import can_resume, fill, held_parts
 
 LISTED_AT_ONCE = 500
 """Entries of a directory examined in one call on a thread."""
@@ -49,6 +53,7 @@ class LocalEnd:
         self._path = os.path.abspath(os.path.expanduser(path))
         self._is_settled = is_settled or _always
         self._is_target = is_target
+        self._spared: Set[str] = frozenset()
         self.label = path
 
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:
@@ -59,7 +64,7 @@ class LocalEnd:
             name = os.path.basename(self._path)
             yield _entry(name, status) if stat.S_ISREG(status.st_mode) else LeftOut(name, "not a regular file")
             return
-        walk = _walk(self._path, self._is_settled, sweep=self._is_target)
+        walk = _walk(self._path, self._is_settled, self._spared if self._is_target else None)
         while batch := await asyncio.to_thread(lambda: list(itertools.islice(walk, LISTED_AT_ONCE))):
             for found in batch:
                 yield found
@@ -82,6 +87,10 @@ class LocalEnd:
     async def close(self) -> None:
         """Do nothing: nothing is held open."""
 
+    def spare(self, tokens: Set[str]) -> None:
+        """Keep these in the next listing."""
+        self._spared = frozenset(tokens)
+
     def refuse(self, name: str) -> str | None:
         """Names that no file system accepts, or that would lead out of the directory."""
         return refuse_name(name)
@@ -93,17 +102,19 @@ class LocalEnd:
     async def store(self, entry: Entry, body: Body) -> str:
         """Write to a temporary file, sync, and rename."""
         path = os.path.join(self._path, entry.name)
-        partial = await asyncio.to_thread(_begin, path)
+        partial = await asyncio.to_thread(_begin, path, body.scratch, resumes=bool(body.parts.load()))
         try:
             try:
-                await _fill(partial.descriptor, body)
+                await fill(partial, body, await held_parts(partial, body))
                 await body.require_unchanged()
                 await asyncio.to_thread(partial.finish, entry, body.size)
             finally:
                 os.close(partial.descriptor)
             await asyncio.to_thread(os.replace, partial.path, path)
-        except BaseException:
-            os.unlink(partial.path)
+        except BaseException as error:
+            if not can_resume(body, error):
+                os.unlink(partial.path)
+                body.parts.forget()
             raise
         return ""
 
@@ -150,10 +161,20 @@ class _OpenedFile:
 
 
 class _Partial:
-    """A file being written."""
+    """A file being written. What an earlier attempt wrote is read and compared before it counts."""
 
-    def __init__(self, path: str, descriptor: int) -> None:
-        self.path, self.descriptor = path, descriptor
+    def __init__(self, path: str, scratch: str, descriptor: int, *, is_new: bool) -> None:
+        self.path, self.scratch, self.descriptor, self.is_new = path, scratch, descriptor, is_new
+
+    async def holds(self, part: KeptPart) -> bool:
+        return await asyncio.to_thread(_digests, self.descriptor, part.offset, part.length) == part.digest
+
+    async def write(self, offset: int, piece: Buffer) -> None:
+        await asyncio.to_thread(_write_at, self.descriptor, offset, piece, may_skip=self.is_new)
+
+    async def sync(self) -> bool:
+        """Nothing: a kill loses nothing that was written, and `holds` finds what a crash of the machine lost."""
+        return True
 
     def finish(self, entry: Entry, size: int) -> None:
         """Set its length, mode and time, and make it durable."""
@@ -165,43 +186,50 @@ class _Partial:
         os.fsync(self.descriptor)
 
 
-def _begin(path: str) -> _Partial:
+def _begin(path: str, scratch: str, *, resumes: bool) -> _Partial:
+    """Open the incomplete file of an earlier attempt, or make a new one."""
     folder = os.path.dirname(path)
     os.makedirs(folder, exist_ok=True)
     if os.path.isdir(path):
         raise EndError(f"{path} is a directory")
-    partial = os.path.join(folder, f"{PARTIAL}{secrets.token_hex(8)}")
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    partial = os.path.join(folder, f"{PARTIAL}{scratch}")
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    if resumes:
+        with suppress(OSError):
+            descriptor = os.open(partial, flags)
+            if _is_own(descriptor):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                return _Partial(partial, scratch, descriptor, is_new=False)
+            os.close(descriptor)
+    # A killed process made it: only one process at a time knows this name.
+    with suppress(FileNotFoundError):
+        os.unlink(partial)
     mask = os.umask(0)
     os.umask(mask)
-    descriptor = os.open(partial, flags, 0o666 & ~mask)
+    descriptor = os.open(partial, flags | os.O_CREAT | os.O_EXCL, 0o666 & ~mask)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
-    return _Partial(partial, descriptor)
+    return _Partial(partial, scratch, descriptor, is_new=True)
 
 
-async def _fill(descriptor: int, body: Body) -> None:
-    ranges = body.ranges()
-    if not ranges:
-        offset = 0
-        async for piece in body.stream():
-            await asyncio.to_thread(_write_at, descriptor, offset, piece)
-            offset += len(piece)
-        return
-
-    async def fill_range(offset: int, length: int) -> None:
-        async for piece in body.fetch(offset, length):
-            await asyncio.to_thread(_write_at, descriptor, offset, piece)
-            offset += len(piece)
-
-    async with asyncio.TaskGroup() as group:
-        for offset, length in ranges:
-            group.create_task(fill_range(offset, length))
+def _is_own(descriptor: int) -> bool:
+    """Whether nobody else can have put the file there."""
+    status = os.fstat(descriptor)
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink == 1
 
 
-def _write_at(descriptor: int, offset: int, piece: Buffer) -> None:
-    """Write a piece; leave a hole for one that is all zeros."""
+def _digests(descriptor: int, offset: int, length: int) -> bytes:
+    """The digests of a range's blocks, as a body computes them."""
+    end = offset + length
+    return b"".join(
+        hashlib.sha256(os.pread(descriptor, min(BLOCK, end - begin), begin)).digest()
+        for begin in range(offset, end, BLOCK)
+    )
+
+
+def _write_at(descriptor: int, offset: int, piece: Buffer, *, may_skip: bool) -> None:
+    """Write a piece. may_skip: leave a hole for one that is all zeros."""
     data = bytes(piece)
-    if data.count(0) == len(data):
+    if may_skip and data.count(0) == len(data):
         return
     view = memoryview(data)
     while view:
@@ -223,8 +251,13 @@ def _remove(path: str, root: str) -> None:
         folder = os.path.dirname(folder)
 
 
-def _walk(root: str, is_settled: Callable[[str, os.stat_result], bool], *, sweep: bool) -> Iterator[Entry | LeftOut]:
-    """Yield every file below a directory, keeping the names of one directory at a time."""
+def _walk(
+    root: str, is_settled: Callable[[str, os.stat_result], bool], spared: Set[str] | None
+) -> Iterator[Entry | LeftOut]:
+    """Yield every file below a directory, keeping the names of one directory at a time.
+
+    spared: incomplete files to keep; None to keep all.
+    """
     waiting, gaps = [""], list[LeftOut]()
     while waiting:
         below = waiting.pop()
@@ -240,7 +273,7 @@ def _walk(root: str, is_settled: Callable[[str, os.stat_result], bool], *, sweep
             for found in scan:
                 name = f"{below}/{found.name}" if below else found.name
                 if found.name.startswith(PARTIAL):
-                    if sweep:
+                    if spared is not None and found.name.removeprefix(PARTIAL) not in spared:
                         _remove_abandoned(found.path)
                     continue
                 if found.is_dir(follow_symlinks=False):

@@ -8,8 +8,7 @@ which reveals changes in between.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from grid.errors import GridError
@@ -21,29 +20,23 @@ from grid.transfer.ends import (
     Entry,
     LeftOut,
     MissingExtraError,
+    NoParts,
     NotThereError,
     OpenedSource,
-    PassingError,
     SourceChangedError,
 )
 from grid.transfer.object_accounts import store_arguments
+from grid.transfer.object_errors import as_end_errors
+from grid.transfer.s3_uploads import PART_SIZE, S3Uploads, open_uploads, part_size_of, upload_in_parts
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 LISTED_AT_ONCE = 1000
-PART_SIZE = 8 * 2**20
 PARTS_AT_ONCE = 4
-MAX_PARTS = 10_000
-"""Parts of an S3 upload."""
-
 MAX_KEY_BYTES = 1024
 
-_KEY_PROBLEM = re.compile("InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|InvalidToken|TokenRefreshRequired")
-_STATUS = re.compile(r"status code: ([0-9]{3})")
-_PASSING = (408, 425, 429)
-"""Statuses after which retrying may help."""
-
+_HEADER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 _HEADERS = ("Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition", "Cache-Control")
 
 
@@ -62,13 +55,24 @@ def open_object_end(url: str, *, is_target: bool = False) -> ObjectEnd:
         raise EndError(f"{url}: name a bucket, as in {scheme}://BUCKET/PREFIX")
     make: Any = {"s3": stores.S3Store, "gs": stores.GCSStore, "az": stores.AzureStore}[scheme]
     arguments = store_arguments(scheme)
-    return ObjectEnd(make(bucket, **arguments), prefix.strip("/"), url, is_target=is_target)
+    uploads = open_uploads(bucket, arguments) if scheme == "s3" and is_target else None
+    return ObjectEnd(make(bucket, **arguments), prefix.strip("/"), url, is_target=is_target, uploads=uploads)
 
 
 class ObjectEnd:
     """The objects below a prefix of a bucket, or a single object."""
 
-    def __init__(self, store: ObjectStore, prefix: str, label: str, *, is_target: bool = False) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        prefix: str,
+        label: str,
+        *,
+        is_target: bool = False,
+        uploads: S3Uploads | None = None,
+    ) -> None:
+        """uploads: sends large objects so that a later process can resume; None if this store cannot."""
+        self._uploads = uploads
         self._store, self._prefix, self.label, self._is_target = store, prefix, label, is_target
         self._is_single = False
 
@@ -79,14 +83,14 @@ class ObjectEnd:
         import obstore
 
         count = 0
-        with _as_end_errors(self.label):
+        with as_end_errors(self.label):
             stream = obstore.list(self._store, self._prefix or None, chunk_size=LISTED_AT_ONCE)
             async for batch in stream:
                 for meta in batch:
                     count += 1
                     yield self._listed(meta)
         if not count and self._prefix and not self._is_target:
-            with _as_end_errors(self.label):
+            with as_end_errors(self.label):
                 meta = await obstore.head_async(self._store, self._prefix)
             self._is_single = True
             yield _entry(self._prefix.rpartition("/")[2], meta)
@@ -96,14 +100,19 @@ class ObjectEnd:
         import obstore
 
         key, shown = self._key(entry.name), f"{self.label.rstrip('/')}/{entry.name}"
-        with _as_end_errors(shown):
+        with as_end_errors(shown):
             # If it changed since it was listed, send its current version; further ranges require this answer's tag.
             result = await obstore.get_async(self._store, key)
             found = _entry(entry.name, result.meta)
         return _OpenedObject(self._store, key, _with_attributes(found, result.attributes), shown, result)
 
     async def close(self) -> None:
-        """Do nothing: connections end with the store."""
+        """Close idle connections; those of obstore end with the store."""
+        if self._uploads is not None:
+            self._uploads.close()
+
+    def spare(self, tokens: Set[str]) -> None:
+        """Do nothing: uploads go on or are aborted with their files."""
 
     def refuse(self, name: str) -> str | None:
         """Keys are UTF-8 of limited length, and tools interpret '..' and empty names as paths."""
@@ -126,13 +135,16 @@ class ObjectEnd:
         import obstore
 
         key, attributes = self._key(entry.name), _attributes(entry)
-        with _as_end_errors(f"{self.label.rstrip('/')}/{entry.name}"):
+        if self._uploads is not None and not isinstance(body.parts, NoParts):
+            await upload_in_parts(self._uploads, key, _headers(attributes), body)
+            return ""
+        with as_end_errors(f"{self.label.rstrip('/')}/{entry.name}"):
             if body.size <= PART_SIZE:
                 data = b"".join([bytes(piece) async for piece in body.stream()])
                 await body.require_unchanged()
                 await obstore.put_async(self._store, key, data, attributes=attributes, use_multipart=False)
             else:
-                size = max(PART_SIZE, -(-body.size // MAX_PARTS))
+                size = part_size_of(body.size)
                 async with obstore.open_writer_async(
                     self._store, key, attributes=attributes, buffer_size=size, max_concurrency=PARTS_AT_ONCE
                 ) as writer:
@@ -154,7 +166,7 @@ class ObjectEnd:
         import obstore
 
         try:
-            with _as_end_errors(name):
+            with as_end_errors(name):
                 await obstore.delete_async(self._store, self._key(name))
         except NotThereError:
             return
@@ -187,7 +199,7 @@ class _OpenedObject:
         first, self._first = self._first, None
         if length <= 0:
             return
-        with _as_end_errors(self._shown):
+        with as_end_errors(self._shown):
             if offset == 0 and first is not None and length >= (self.entry.size or 0):
                 result = first
             else:
@@ -208,55 +220,13 @@ class _OpenedObject:
             return
         import obstore
 
-        with _as_end_errors(self._shown):
+        with as_end_errors(self._shown):
             meta = await obstore.head_async(self._store, self._key)
         if _entry(self.entry.name, meta).size != self.entry.size:
             raise SourceChangedError(f"{self._shown} changed while it was read")
 
     async def close(self) -> None:
         self._first = None
-
-
-@contextmanager
-def _as_end_errors(shown: str) -> Iterator[None]:
-    """Translate obstore's errors; its own messages are long and quote whole requests."""
-    from obstore import exceptions
-
-    try:
-        yield
-    except (FileNotFoundError, exceptions.NotFoundError):
-        raise NotThereError(f"{shown}: there is no such object, or no such bucket") from None
-    except (exceptions.PreconditionError, exceptions.NotModifiedError):
-        raise SourceChangedError(f"{shown} changed since it was listed") from None
-    except exceptions.UnauthenticatedError:
-        raise EndError(f"{shown}: the server does not accept these credentials, or they have expired") from None
-    except exceptions.PermissionDeniedError as error:
-        if _KEY_PROBLEM.search(str(error)):
-            raise _of_generic(shown, str(error)) from None
-        raise EndError(f"{shown}: these credentials do not permit it") from None
-    except exceptions.GenericError as error:
-        raise _of_generic(shown, str(error)) from None
-    except exceptions.BaseError as error:
-        raise EndError(f"{shown}: {_short(str(error))}") from None
-
-
-def _of_generic(shown: str, text: str) -> EndError:
-    """Classify the client's generic errors: statuses, lost connections, and malformed answers."""
-    if problem := _KEY_PROBLEM.search(text):
-        return EndError(f"{shown}: the server does not accept these credentials ({problem[0]})")
-    found = _STATUS.search(text)
-    status = int(found[1]) if found else 0
-    if 300 <= status < 400 or "redirect without LOCATION" in text:
-        return EndError(f"{shown}: the server redirects; set the region or the endpoint of the bucket")
-    if 400 <= status < 500 and status not in _PASSING:
-        return EndError(f"{shown}: the server refused: {_short(text)}")
-    return PassingError(f"{shown}: {_short(text)}")
-
-
-def _short(text: str) -> str:
-    """The reason alone, without the quoted request and internal values."""
-    text = text.partition("Debug source:")[0]
-    return " ".join((text.partition(" - ")[2] or text).split())[:200]
 
 
 def _entry(name: str, meta: Any) -> Entry:  # noqa: ANN401 - a TypedDict of obstore
@@ -290,3 +260,12 @@ def _attributes(entry: Entry) -> Any:  # noqa: ANN401 - obstore's union of names
     if entry.mode is not None:
         kept["mode"] = f"{entry.mode:o}"
     return kept
+
+
+def _headers(attributes: Mapping[str, str]) -> dict[str, str]:
+    """The same as headers of S3, as far as HTTP can carry them."""
+    return {
+        name.lower() if name in _HEADERS else f"x-amz-meta-{name.lower()}": value
+        for name, value in attributes.items()
+        if _HEADER_NAME.fullmatch(name) and value.isascii() and value.isprintable()
+    }

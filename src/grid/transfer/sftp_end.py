@@ -7,9 +7,8 @@ under its name complete, with its time and mode, or not at all.
 from __future__ import annotations
 
 import asyncio
-import secrets
 import stat
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -28,10 +27,11 @@ from grid.transfer.ends import (
     PassingError,
     SourceChangedError,
     cancelled_as_error,
-    first_error,
     refuse_name,
 )
 from grid.transfer.local_end import MODES, PARTIAL
+from grid.transfer.partial_files import can_resume, fill, held_parts
+from grid.transfer.sftp_partial import Answer, open_partial
 
 if TYPE_CHECKING:
     import asyncssh
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 CONNECT_S = 30
 SILENCE_S = 60.0
 """Seconds that a server may take to answer one request."""
-
-Answer = Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]
-"""Awaits the answer to one request; TimeoutError."""
 
 
 def open_sftp_end(url: str) -> SftpEnd:
@@ -121,6 +118,9 @@ class SftpEnd:
             with suppress(OSError, TimeoutError):
                 await asyncio.wait_for(connection.wait_closed(), CONNECT_S)
 
+    def spare(self, tokens: Set[str]) -> None:
+        """Do nothing: a listing removes nothing, for nobody can tell who writes."""
+
     def refuse(self, name: str) -> str | None:
         """Names that no file system accepts, or that would lead out of the directory."""
         return refuse_name(name)
@@ -133,26 +133,25 @@ class SftpEnd:
         """Write to a temporary file, and rename."""
         client, path, shown = await self._sftp(), self._place(entry.name), self._shown(entry.name)
         folder = path.rpartition("/")[0] or ("/" if path.startswith("/") else ".")
-        partial = f"{folder}/{PARTIAL}{secrets.token_hex(8)}"
-        with _as_end_errors(shown):
-            await self._answer(client.makedirs(folder, exist_ok=True))
-            file = await self._answer(client.open(partial, "xb"))
-            try:
+        partial = f"{folder}/{PARTIAL}{body.scratch}"
+        try:
+            with _as_end_errors(shown):
+                await self._answer(client.makedirs(folder, exist_ok=True))
+                file = await open_partial(client, partial, body, self._answer)
                 try:
-                    await _fill(file, body, self._answer)
+                    await fill(file, body, await held_parts(file, body))
                     await body.require_unchanged()
-                    with suppress(_unsupported()):
-                        await self._answer(file.fsync())
-                    await self._answer(file.close())
+                    await file.finish()
                 except BaseException:
-                    with suppress(*_ssh_errors()):
-                        await self._answer(file.close())
+                    await file.abandon()
                     raise
                 await self._finish(client, partial, path, entry)
-            except BaseException:
+        except BaseException as error:
+            if not can_resume(body, error):
                 with suppress(*_ssh_errors()):
                     await self._answer(client.remove(partial))
-                raise
+                body.parts.forget()
+            raise
         return ""
 
     async def _finish(self, client: Any, partial: str, path: str, entry: Entry) -> None:  # noqa: ANN401
@@ -254,24 +253,6 @@ class _OpenedRemote:
             await self._answer(self._file.close())
 
 
-async def _fill(file: Any, body: Body, answer: Answer) -> None:  # noqa: ANN401
-    async def fill(offset: int, pieces: AsyncIterator[Buffer]) -> None:
-        async for piece in pieces:
-            await answer(file.write(bytes(piece), offset))
-            offset += len(piece)
-
-    ranges = body.ranges()
-    if not ranges:
-        await fill(0, body.stream())
-        return
-    try:
-        async with asyncio.TaskGroup() as group:
-            for offset, length in ranges:
-                group.create_task(fill(offset, body.fetch(offset, length)))
-    except BaseExceptionGroup as errors:
-        raise first_error(errors) from None
-
-
 def _ssh_errors() -> tuple[type[BaseException], ...]:
     import asyncssh
 
@@ -289,13 +270,6 @@ def _say_nothing_of_lost_requests() -> None:
     loop = asyncio.get_running_loop()
     if loop.get_exception_handler() is None:
         loop.set_exception_handler(handle)
-
-
-def _unsupported() -> type[BaseException]:
-    import asyncssh
-
-    kind: type[BaseException] = asyncssh.SFTPOpUnsupported
-    return kind
 
 
 @contextmanager

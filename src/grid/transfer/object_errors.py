@@ -1,0 +1,65 @@
+"""Translates the errors of object stores to those of ends; stores' own messages are long and quote whole requests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from grid.transfer.ends import EndError, NotThereError, PassingError, SourceChangedError
+
+_KEY_PROBLEM = re.compile("InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|InvalidToken|TokenRefreshRequired")
+_STATUS = re.compile(r"status code: ([0-9]{3})")
+_PASSING = (408, 425, 429)
+"""Statuses after which retrying may help."""
+
+
+@contextmanager
+def as_end_errors(shown: str) -> Iterator[None]:
+    """Translate obstore's errors."""
+    from obstore import exceptions
+
+    try:
+        yield
+    except (FileNotFoundError, exceptions.NotFoundError):
+        raise NotThereError(f"{shown}: there is no such object, or no such bucket") from None
+    except (exceptions.PreconditionError, exceptions.NotModifiedError):
+        raise SourceChangedError(f"{shown} changed since it was listed") from None
+    except exceptions.UnauthenticatedError:
+        raise EndError(f"{shown}: the server does not accept these credentials, or they have expired") from None
+    except exceptions.PermissionDeniedError as error:
+        if _KEY_PROBLEM.search(str(error)):
+            raise of_generic(shown, str(error)) from None
+        raise EndError(f"{shown}: these credentials do not permit it") from None
+    except exceptions.GenericError as error:
+        raise of_generic(shown, str(error)) from None
+    except exceptions.BaseError as error:
+        raise EndError(f"{shown}: {_short(str(error))}") from None
+
+
+def of_generic(shown: str, text: str) -> EndError:
+    """Classify the client's generic errors: statuses, lost connections, and malformed answers."""
+    if problem := _KEY_PROBLEM.search(text):
+        return EndError(f"{shown}: the server does not accept these credentials ({problem[0]})")
+    found = _STATUS.search(text)
+    status = int(found[1]) if found else 0
+    if 300 <= status < 400 or "redirect without LOCATION" in text:
+        return EndError(f"{shown}: the server redirects; set the region or the endpoint of the bucket")
+    if 400 <= status < 500 and status not in _PASSING:
+        return EndError(f"{shown}: the server refused: {_short(text)}")
+    return PassingError(f"{shown}: {_short(text)}")
+
+
+def _short(text: str) -> str:
+    """The reason alone, without the quoted request and internal values."""
+    text = text.partition("Debug source:")[0]
+    return " ".join((text.partition(" - ")[2] or text).split())[:200]
+
+
+def of_answer(shown: str, status: int, text: str) -> EndError:
+    """The error of an answer to a request of our own. text: its body."""
+    code, message = (re.search(f"<{name}>([^<>]*)</{name}>", text) for name in ("Code", "Message"))
+    if status in (401, 403) and not _KEY_PROBLEM.search(text):
+        return EndError(f"{shown}: these credentials do not permit it")
+    reason = ": ".join(found[1] for found in (code, message) if found is not None)
+    return of_generic(shown, f"status code: {status} - {reason or status}")

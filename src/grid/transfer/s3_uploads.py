@@ -1,0 +1,301 @@
+"""Multipart uploads to S3 that a later process resumes by their parts. [decision 356]
+
+obstore does not tell the ID of an upload, so an upload of obstore ends with its process. It owns the five requests of
+such an upload, signed with the same credentials, and what is recorded of it. Requests run on threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import re
+import urllib.request
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+from xml.sax.saxutils import escape, unescape
+
+from attrs import field, frozen
+
+from grid.errors import GridError
+from grid.s3.signature import ALGORITHM, Pairs, RequestHead, Scope, encode, request_text, sign, signing_key
+from grid.transfer.body import BLOCK
+from grid.transfer.ends import Body, KeptPart, NotThereError, PassingError, SourceChangedError, first_error
+from grid.transfer.object_errors import of_answer
+from grid.transfer.partial_files import can_resume, of_resumed
+
+if TYPE_CHECKING:
+    import urllib3
+
+PART_SIZE = 8 * 2**20
+PARTS_AT_ONCE = 4
+MAX_PARTS = 10_000
+"""Parts of an S3 upload."""
+
+SILENCE_S = 60.0
+TRIES = 3
+PAUSE_S = 0.5
+MAX_ANSWER = 64 * 1024
+
+_OTHER_WAYS = re.compile(
+    "AWS_(SERVER_SIDE_|SSE_|VIRTUAL_HOSTED_|S3_EXPRESS|SKIP_SIGNATURE|UNSIGNED_|REQUEST_PAYER|CHECKSUM_|CONDITIONAL_)"
+)
+"""Variables for which obstore sends other requests than those here."""
+
+
+@frozen(kw_only=True)
+class Account:
+    """The server and the keys of requests. endpoint: scheme, host, and perhaps a path."""
+
+    endpoint: str
+    region: str
+    access_key: str
+    secret_key: str = field(repr=False)
+    session_token: str = field(default="", repr=False)
+
+
+def part_size_of(size: int) -> int:
+    """Bytes of each part but the last of an object; whole MiBs."""
+    return max(PART_SIZE, -(-size // (MAX_PARTS * BLOCK)) * BLOCK)
+
+
+def open_uploads(bucket: str, arguments: Mapping[str, Any]) -> S3Uploads | None:
+    """The uploads of a bucket; None if keys, proxies or options are such that only obstore can send.
+
+    arguments: those for obstore.
+    """
+    keys: Mapping[str, str] = os.environ
+    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+    if "access_key_id" in arguments:
+        keys, names = arguments, ("access_key_id", "secret_access_key", "session_token")
+    access_key, secret_key, session_token = (keys.get(name, "") for name in names)
+    endpoint = str(arguments.get("endpoint") or f"https://s3.{arguments['region']}.amazonaws.com")
+    parts = urlsplit(endpoint)
+    is_proxied = parts.scheme in urllib.request.getproxies() and not urllib.request.proxy_bypass(parts.hostname or "")
+    if not (access_key and secret_key and parts.hostname) or is_proxied or any(map(_OTHER_WAYS.match, os.environ)):
+        return None
+    account = Account(
+        endpoint=endpoint.rstrip("/"),
+        region=str(arguments["region"]),
+        access_key=access_key,
+        secret_key=secret_key,
+        session_token=session_token,
+    )
+    return S3Uploads(account, bucket)
+
+
+class S3Uploads:
+    """The requests of multipart uploads."""
+
+    def __init__(self, account: Account, bucket: str) -> None:
+        self._account, self._bucket = account, bucket
+        self._connections: urllib3.PoolManager | None = None
+
+    def close(self) -> None:
+        """Close idle connections."""
+        if self._connections is not None:
+            self._connections.clear()
+
+    async def begin(self, key: str, headers: Mapping[str, str]) -> str:
+        """Begin an upload; return its ID. Like all of these: NotThereError, PassingError, EndError."""
+        found = re.search(
+            "<UploadId>([^<>]{1,2000})</UploadId>", await self._try("POST", key, [("uploads", "")], headers)
+        )
+        if found is None:
+            raise PassingError(f"{self._shown(key)}: the server began no upload")
+        return unescape(found[1])
+
+    async def put_part(self, key: str, upload: str, number: int, data: bytes) -> str:
+        """Send a part, counted from 1; return its entity tag."""
+        query = [("partNumber", str(number)), ("uploadId", upload)]
+        return await self._try("PUT", key, query, {}, data, wants_tag=True)
+
+    async def complete(self, key: str, upload: str, tags: Sequence[str]) -> None:
+        """Make one object of all parts. tags: theirs, in order."""
+        listed = "".join(
+            f"<Part><PartNumber>{number}</PartNumber><ETag>{escape(tag)}</ETag></Part>"
+            for number, tag in enumerate(tags, start=1)
+        )
+        document = f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>".encode()
+        text = await self._try("POST", key, [("uploadId", upload)], {}, document)
+        if "<CompleteMultipartUploadResult" not in text:  # Errors can follow after the status was sent.
+            raise PassingError(f"{self._shown(key)}: the server did not complete the upload")
+
+    async def abort(self, key: str, upload: str) -> None:
+        """Drop an upload and its parts, if it is still there."""
+        with suppress(NotThereError):
+            await self._try("DELETE", key, [("uploadId", upload)], {})
+
+    def _shown(self, key: str) -> str:
+        return f"s3://{self._bucket}/{key}"
+
+    async def _try(
+        self,
+        method: str,
+        key: str,
+        query: Pairs,
+        headers: Mapping[str, str],
+        body: bytes = b"",
+        *,
+        wants_tag: bool = False,
+    ) -> str:
+        for attempt in range(TRIES - 1):
+            with suppress(PassingError):
+                return await asyncio.to_thread(self._ask, method, key, query, headers, body, wants_tag=wants_tag)
+            await asyncio.sleep(PAUSE_S * 2**attempt)
+        return await asyncio.to_thread(self._ask, method, key, query, headers, body, wants_tag=wants_tag)
+
+    def _ask(
+        self, method: str, key: str, query: Pairs, headers: Mapping[str, str], body: bytes, *, wants_tag: bool
+    ) -> str:
+        """Send one request; return the body of its answer, or its entity tag."""
+        import urllib3
+
+        if self._connections is None:
+            timeout = urllib3.Timeout(connect=SILENCE_S, read=SILENCE_S)
+            self._connections = urllib3.PoolManager(maxsize=4 * PARTS_AT_ONCE, timeout=timeout, retries=False)
+        url, signed = self._signed(method, key, query, headers, body)
+        try:
+            answer = self._connections.request(
+                method, url, body=body, headers=signed, preload_content=False, decode_content=False, redirect=False
+            )
+            try:
+                data = answer.read(MAX_ANSWER)
+                if len(data) == MAX_ANSWER:
+                    answer.close()
+            finally:
+                answer.release_conn()
+        except urllib3.exceptions.HTTPError as error:
+            raise PassingError(f"{self._shown(key)}: {type(error).__name__}") from None
+        text, tag = data.decode("utf-8", "replace"), answer.headers.get("ETag", "")
+        if answer.status == 404:
+            raise NotThereError(f"{self._shown(key)}: there is no such upload, or no such bucket")
+        if not 200 <= answer.status < 300:
+            raise of_answer(self._shown(key), answer.status, text)
+        if wants_tag and not (tag and tag.isascii() and tag.isprintable()):
+            raise PassingError(f"{self._shown(key)}: the server sent no entity tag")
+        return tag if wants_tag else text
+
+    def _signed(
+        self, method: str, key: str, query: Pairs, headers: Mapping[str, str], body: bytes
+    ) -> tuple[str, dict[str, str]]:
+        """The URL and the headers of a request, with its signature."""
+        account, moment = self._account, f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+        endpoint = urlsplit(account.endpoint)
+        path = quote(f"{endpoint.path}/{self._bucket}/{key}", safe="/-_.~")
+        digest = hashlib.sha256(body).hexdigest()
+        sent = {**headers, "host": endpoint.netloc, "x-amz-date": moment, "x-amz-content-sha256": digest}
+        if account.session_token:
+            sent["x-amz-security-token"] = account.session_token
+        scope = Scope(day=moment[:8], region=account.region)
+        head = RequestHead(method=method, path=path, query=query, headers=list(sent.items()))
+        text = request_text(head, moment, scope, sent, digest)
+        sent["authorization"] = (
+            f"{ALGORITHM} Credential={account.access_key}/{scope}, SignedHeaders={';'.join(sorted(sent))}, "
+            f"Signature={sign(signing_key(account.secret_key, scope), text)}"
+        )
+        pairs = "&".join(f"{encode(name)}={encode(value)}" if value else encode(name) for name, value in query)
+        return f"{endpoint.scheme}://{endpoint.netloc}{path}?{pairs}", sent
+
+
+@frozen(kw_only=True)
+class _Upload:
+    """An upload, as it is recorded: its ID and the size of its parts, and the tags of parts by their offset."""
+
+    id: str
+    part_size: int
+    tags: dict[int, str] = field(factory=dict)
+
+    def token(self, tag: str) -> str:
+        """The token of a part."""
+        return f"{self.id} {self.part_size} {tag}"
+
+
+async def upload_in_parts(uploads: S3Uploads, key: str, headers: Mapping[str, str], body: Body) -> None:
+    """Upload the object; what an earlier attempt sent of it is not sent again. Raises the errors of reading and sending."""
+    for token in {_id_of(token) for token in body.parts.outdated()}:
+        with suppress(GridError):
+            await uploads.abort(key, token)
+    upload = _recorded(body)
+    if upload is None:
+        upload = _Upload(id=await uploads.begin(key, headers), part_size=part_size_of(body.size))
+        body.parts.forget()
+        body.parts.keep(KeptPart(offset=body.size, length=0, token=upload.token(""), digest=b""))
+    try:
+        await _finish(uploads, key, upload, body)
+    except BaseException as error:
+        if not can_resume(body, error):
+            with suppress(GridError):
+                await uploads.abort(key, upload.id)
+            body.parts.forget()
+        raise
+
+
+async def _finish(uploads: S3Uploads, key: str, upload: _Upload, body: Body) -> None:
+    try:
+        await _send(uploads, key, upload, body)
+        await body.require_unchanged()
+        await uploads.complete(key, upload.id, [upload.tags[offset] for offset in sorted(upload.tags)])
+    except NotThereError as error:  # The server has dropped the upload.
+        raise SourceChangedError(f"{error}; starting over") from None
+
+
+async def _send(uploads: S3Uploads, key: str, upload: _Upload, body: Body) -> None:
+    """Send what is missing, in order, a few parts at once."""
+    size, position = upload.part_size, 0
+    for part in body.parts.load():
+        if part.offset == position and part.length:
+            body.resume(part)
+            position += part.length
+    slots = asyncio.Semaphore(PARTS_AT_ONCE)
+
+    async def put(offset: int, data: bytes) -> None:
+        try:
+            if offset not in upload.tags:
+                tag = await uploads.put_part(key, upload.id, offset // size + 1, data)
+                digest = body.digests(offset, len(data))
+                body.parts.keep(KeptPart(offset=offset, length=len(data), token=upload.token(tag), digest=digest))
+                upload.tags[offset] = tag
+        finally:
+            slots.release()
+
+    waiting = bytearray()
+    failure: GridError | OSError | None = None
+    try:
+        async with asyncio.TaskGroup() as group:
+            try:
+                async for piece in body.stream(position):
+                    waiting += piece
+                    while len(waiting) >= size or (waiting and position + len(waiting) == body.size):
+                        await slots.acquire()
+                        data = bytes(memoryview(waiting)[:size])
+                        del waiting[:size]
+                        group.create_task(put(position, data))
+                        position += len(data)
+            except (GridError, OSError) as error:  # Of the source: the parts in transit still arrive.
+                failure = of_resumed(error, upload.tags)
+    except BaseExceptionGroup as errors:
+        raise first_error(errors) from None
+    if failure is not None:
+        raise failure
+
+
+def _recorded(body: Body) -> _Upload | None:
+    """The upload of an earlier attempt, with the parts that are recorded."""
+    found: _Upload | None = None
+    for part in body.parts.load():
+        id_, _, rest = part.token.partition(" ")
+        size, _, tag = rest.partition(" ")
+        if not size.isdigit() or (found is not None and (found.id, found.part_size) != (id_, int(size))):
+            return None
+        found = found or _Upload(id=id_, part_size=int(size))
+        if part.length:
+            found.tags[part.offset] = tag
+    return found
+
+
+def _id_of(token: str) -> str:
+    return token.partition(" ")[0]

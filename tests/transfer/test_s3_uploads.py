@@ -1,0 +1,173 @@
+"""Large objects whose upload was interrupted: which parts are sent again, and what stays at the server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from grid.transfer.ends import EndError, PassingError
+from grid.transfer.engine import Outcome, Plan
+from grid.transfer.object_end import open_object_end
+from grid.transfer.s3_uploads import MAX_PARTS, PART_SIZE, open_uploads, part_size_of
+from tests.transfer.conftest import require
+from tests.transfer.scripted_s3 import BUCKET, Fault, ScriptedS3, scripted_s3
+from tests.transfer.test_engine import send
+from tests.transfer.test_partial_files import InterruptedEnd
+
+MIB = 2**20
+SIZE = 6 * MIB + 5
+PLAN = Plan(mode="stream", retries=0, verify=True)
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedS3]:
+    """A running server, to which files of two MiB and more go in parts of one."""
+    require("obstore")
+    require("urllib3")
+    monkeypatch.setattr("grid.transfer.engine.pause_before", lambda attempt, draw: 0.0)
+    monkeypatch.setattr("grid.transfer.engine.RESUMED_SIZE", 2 * MIB)
+    monkeypatch.setattr("grid.transfer.s3_uploads.PAUSE_S", 0)
+    monkeypatch.setattr("grid.transfer.s3_uploads.PART_SIZE", MIB)
+    state = ScriptedS3()
+    with scripted_s3(state) as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        yield state
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A folder with one file of several parts."""
+    folder = tmp_path / "source"
+    folder.mkdir()
+    (folder / "large").write_bytes(os.urandom(SIZE))
+    return folder
+
+
+def upload(source: InterruptedEnd, state: Path, plan: Plan = PLAN) -> Outcome:
+    return send(source, open_object_end(f"s3://{BUCKET}/out", is_target=True), state, plan)
+
+
+def parts_sent(state: ScriptedS3) -> int:
+    """How many parts were asked to be taken."""
+    return sum(each.startswith("PUT") and "partNumber" in each for each in state.asked)
+
+
+def test_upload_when_interrupted_goes_on_with_the_parts_that_the_server_has(
+    s3: ScriptedS3, source: Path, tmp_path: Path
+) -> None:
+    assert len(upload(InterruptedEnd(source, 4 * MIB), tmp_path).failures) == 1
+    assert len(s3.uploads) == 1 and not s3.objects
+    sent = parts_sent(s3)
+
+    second = InterruptedEnd(source)
+    outcome = upload(second, tmp_path)
+
+    assert (outcome.copied, outcome.failures) == (1, [])
+    assert outcome.sent_bytes == second.count <= SIZE - 3 * MIB
+    assert parts_sent(s3) == 7 and sent == 4
+    assert (s3.objects, s3.uploads) == ({"out/large": (source / "large").read_bytes()}, {})
+
+
+def test_upload_when_the_server_has_dropped_it_begins_anew(s3: ScriptedS3, source: Path, tmp_path: Path) -> None:
+    upload(InterruptedEnd(source, 4 * MIB), tmp_path)
+    s3.uploads.clear()
+
+    assert upload(InterruptedEnd(source), tmp_path, evolve(PLAN, retries=1)).failures == []
+
+    assert (s3.objects, s3.uploads) == ({"out/large": (source / "large").read_bytes()}, {})
+
+
+def test_upload_when_its_source_changed_is_aborted_and_begins_anew(
+    s3: ScriptedS3, source: Path, tmp_path: Path
+) -> None:
+    upload(InterruptedEnd(source, 4 * MIB), tmp_path)
+    (source / "large").write_bytes(os.urandom(SIZE))
+
+    second = InterruptedEnd(source)
+    assert upload(second, tmp_path).failures == []
+
+    assert second.count == SIZE
+    assert (s3.objects, s3.uploads) == ({"out/large": (source / "large").read_bytes()}, {})
+
+
+def test_upload_that_cannot_go_on_leaves_no_parts(s3: ScriptedS3, source: Path, tmp_path: Path) -> None:
+    upload(InterruptedEnd(source, 4 * MIB, EndError("refused")), tmp_path)
+    assert not s3.uploads
+    s3.faults = [Fault("PUT", 403, "AccessDenied")]
+    ((_, error),) = upload(InterruptedEnd(source), tmp_path).failures
+    assert "do not permit" in str(error) and "secret" not in str(error)
+    assert not s3.uploads and not s3.objects
+
+
+def test_source_that_is_only_read_from_its_start_is_uploaded_from_there(
+    s3: ScriptedS3, source: Path, tmp_path: Path
+) -> None:
+    upload(InterruptedEnd(source, 4 * MIB), tmp_path)
+    second = InterruptedEnd(source)
+    second.only_from_start = True
+
+    assert upload(second, tmp_path, evolve(PLAN, retries=1)).failures == []
+
+    assert (s3.objects, s3.uploads) == ({"out/large": (source / "large").read_bytes()}, {})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda state: state.faults.append(Fault("POST", 200)), "began no upload"),
+        (lambda state: state.faults.extend(Fault("PUT", 200, is_for=_is_first) for _ in range(3)), "no entity tag"),
+        (lambda state: state.faults.append(Fault("POST", 200, is_for=_is_last)), "did not complete"),
+        (lambda state: state.faults.extend(Fault("PUT", 0, is_for=_is_first) for _ in range(3)), "s3://bucket/out"),
+        (lambda state: state.faults.append(Fault("POST", 301)), "region"),
+    ],
+)
+def test_upload_when_answers_are_not_what_they_should_be_fails_and_says_why(
+    s3: ScriptedS3, source: Path, tmp_path: Path, spoil: Callable[[ScriptedS3], None], says: str
+) -> None:
+    spoil(s3)
+    ((_, error),) = upload(InterruptedEnd(source), tmp_path).failures
+    assert says in str(error)
+    assert not s3.faults and not s3.objects
+
+
+def _is_first(path: str) -> bool:
+    return "partNumber=1&" in path
+
+
+def _is_last(path: str) -> bool:
+    return "uploadId" in path
+
+
+def test_upload_when_only_obstore_can_send_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    require("urllib3")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    account = {"region": "us-east-1", "access_key_id": "key", "secret_access_key": "secret"}
+    made = open_uploads("bucket", account)
+    assert made is not None and "secret" not in repr(made._account)
+    assert open_uploads("bucket", {"region": "us-east-1"}) is None
+    for name, value in (("AWS_SERVER_SIDE_ENCRYPTION", "aws:kms"), ("https_proxy", "http://127.0.0.1:1")):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, value)
+            assert open_uploads("bucket", account) is None
+
+
+@pytest.mark.parametrize("size", [1, PART_SIZE * MAX_PARTS, PART_SIZE * MAX_PARTS + 1, 5 * 10**12])
+def test_parts_are_whole_mebibytes_and_not_too_many(size: int) -> None:
+    part = part_size_of(size)
+    assert part % MIB == 0 and part >= PART_SIZE
+    assert -(-size // part) <= MAX_PARTS
+
+
+def test_passing_errors_are_those_that_leave_parts(s3: ScriptedS3, source: Path, tmp_path: Path) -> None:
+    s3.faults = [Fault("PUT", 503, "SlowDown", is_for=lambda path: "partNumber=3" in path) for _ in range(3)]
+    ((_, error),) = upload(InterruptedEnd(source), tmp_path).failures
+    assert isinstance(error, PassingError)
+    assert len(s3.uploads) == 1
+    assert upload(InterruptedEnd(source), tmp_path).failures == []
+    assert (s3.objects, s3.uploads) == ({"out/large": (source / "large").read_bytes()}, {})
