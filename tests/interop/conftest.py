@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from attrs import define, field
 
+from grid.engine.lateness import WriteLateness
+from grid.ports import ServerId
 from perf.processes.clients import GridClient, GridGateway, TahoeClient
 from perf.processes.node_directory import Kind
 from perf.processes.process_grid import ClientSecrets, ClientSettings, ProcessGrid
@@ -55,6 +57,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if here in item.path.parents:
                 item.add_marker(pytest.mark.skip(reason="GRID_TAHOE does not name a tahoe 1.20"))
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for every server that is written to: tests look at every share, and on a busy machine servers are late."""
+
+    def late_at(lateness: WriteLateness, server_id: ServerId, kind: str, size: int, sent_at: float) -> float:
+        return lateness.hopeless_at(size, sent_at)
+
+    monkeypatch.setattr(WriteLateness, "late_at", late_at)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
