@@ -51,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Pass over the files of which `-m` leaves nothing: importing them takes longer than some stages.
+    """Skip files without any test that `-m` selects: importing them takes longer than some stages.
 
     With `-m NAME` those that can have no test marked so, with `-m "not NAME"` those of which every test is. Terms may be joined by `and`.
     """
@@ -88,7 +88,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put every asynchronous test under its deadline, those that Hypothesis drives included; order what is shared out."""
+    """Put every asynchronous test under its deadline, including those that Hypothesis drives; order the tests for workers."""
     if hasattr(config, "workerinput"):
         long_first(items)
     for item in items:
@@ -104,7 +104,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Look for no garbage while tests are collected: there is none, and it takes a quarter of that time."""
+    """Turn off garbage collection while tests are collected: there is no garbage, and looking for it takes a quarter of that time."""
     gc.disable()
     try:
         return (yield)
@@ -113,7 +113,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_finish() -> None:
-    """Spare the garbage collector what collecting made: it stays to the end, and looking through it is a tenth of all work."""
+    """Freeze the objects that collection made: they stay to the end, and scanning them takes a tenth of all work."""
     gc.collect()
     gc.freeze()
 
@@ -138,7 +138,7 @@ def keys_of_a_pool() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_state_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep what commands note below $XDG_STATE_HOME apart from that of the person who runs the tests."""
+    """Keep commands' records below $XDG_STATE_HOME separate from those of the user who runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
@@ -146,7 +146,7 @@ def own_state_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 @pytest.fixture(scope="module", autouse=True)
 def memory_given_back() -> Iterator[None]:
-    """Give back what the tests of a module have freed: the C library keeps large arrays of several threads for long."""
+    """Return memory that the tests of a module have freed: otherwise the C library keeps large arrays of several threads for long."""
     yield
     gc.collect()
     gc.freeze()  # What is left stays: looking through it once more after each module would take as long as all tests.
@@ -156,7 +156,7 @@ def memory_given_back() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a test that leaves a timer running, or a failed Deferred that nobody looked at."""
+    """Fail a test that leaves a timer running, or a failed Deferred that nobody handled."""
     from twisted.internet import reactor
 
     unhandled: list[str] = []

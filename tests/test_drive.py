@@ -26,7 +26,7 @@ class Ask(Request):
 
 
 class ScriptedPlan:
-    """Asks for what the test queued, and notes in which turn it heard what."""
+    """Requests what the test queued, and records the turn of each answer."""
 
     def __init__(self, *first: Ask, answers_wanted: int = 1) -> None:
         self.to_send: deque[Ask] = deque(first)

@@ -26,7 +26,7 @@ def warm() -> list[str]:
 
 
 def run(command: Sequence[str], folder: Path) -> tuple[int, str, str]:
-    """How it ends and what it writes, but for the line numbers of a traceback."""
+    """Its exit status and output, except for line numbers in tracebacks."""
     done = subprocess.run(
         command,
         input="given \u00fc".encode(),

@@ -50,7 +50,7 @@ class Switched:
     held: list[Deferred[None]] | None = None
 
     def release(self) -> None:
-        """Let go on what is held, and hold nothing more."""
+        """Release held requests, and hold no more."""
         waiting, self.held = self.held or [], None
         for each in waiting:
             each.callback(None)

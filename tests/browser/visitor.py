@@ -35,7 +35,7 @@ class Visitor:
         self.page.goto(self.address + path)
 
     def picture(self, name: str) -> None:
-        """Keep what is seen now."""
+        """Save a screenshot of the current view."""
         self.page.screenshot(path=self._pictures / f"{self._name}-{name}.png", full_page=True)
 
     def ask(self, method: str, path: str, body: bytes = b"", kind: str = "application/octet-stream") -> bytes:

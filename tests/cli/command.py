@@ -13,7 +13,7 @@ from tests.support.warm_programs import warm_program
 
 @frozen
 class Outcome:
-    """How a command ended, and what it wrote."""
+    """How a command ended, and its output."""
 
     code: int
     out: bytes
@@ -26,7 +26,7 @@ class Outcome:
 
 
 def environment(**added: str) -> dict[str, str]:
-    """Ours, without what would change how grid behaves."""
+    """Our environment, without variables that change how grid behaves."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GRID_", "COV_"))}
     return {**kept, **added}
 

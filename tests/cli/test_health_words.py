@@ -22,7 +22,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 def lose(command: MemoryCommand, count: int) -> None:
-    """Take the servers away that come last, with all that they hold."""
+    """Take away the last servers, with everything that they hold."""
     del command.grid.servers[len(command.grid.servers) - count :]
 
 

@@ -287,7 +287,7 @@ class StorageServerContract:
         await server.advise_corrupt("immutable", fresh_index(), ShareNumber(3), "never seen")
 
     async def test_slot_when_it_grows_by_large_pieces_holds_them_all(self, server: StorageServer) -> None:
-        """As a large file comes: each piece behind the last, tests at the front, at last the front and the length."""
+        """As a large file arrives: each piece behind the last, tests at the front, finally the front and the length."""
         index, expected = fresh_index(), b"\xff" + bytes(40)
         await server.test_and_write(index, slot_secrets(), {ShareNumber(3): vector((0, expected))})
         for number in range(6):

@@ -51,7 +51,7 @@ def lose(grid: TreeGrid, cap: KnownCap, count: int) -> None:
 def check(
     grid: TreeGrid, cap: KnownCap, *, verify: bool = False, add_lease: bool = False, repair: bool = False
 ) -> tuple[list[Checked], CheckCounters]:
-    """All results, and what they add up to."""
+    """All results, and their totals."""
     counters = CheckCounters()
     results = grid.gather(
         deep_check(grid.client(), as_directory(cap), verify=verify, add_lease=add_lease, repair=repair)

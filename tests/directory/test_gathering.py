@@ -10,7 +10,7 @@ from grid.runtime import Tasks
 
 
 class Work:
-    """Batches that end when the test says so. begun: a Deferred for each; cancelled: how many were given up."""
+    """Batches that end when the test says so. begun: a Deferred for each; cancelled: how many were abandoned."""
 
     def __init__(self, *, reads_only: bool) -> None:
         self.begun: list[Deferred[str]] = []
@@ -27,7 +27,7 @@ class Work:
             raise
 
     def submit(self, item: int) -> tuple[Deferred[str], list[object]]:
-        """The waiting, and what comes of it."""
+        """A waiter, and its outcome."""
         outcome: list[object] = []
         waiting = Deferred.fromCoroutine(self.together.submit(item))
         waiting.addCallbacks(outcome.append, lambda failure: outcome.append(failure.type))

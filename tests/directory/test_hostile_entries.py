@@ -94,7 +94,7 @@ CHANGES: list[Change] = [link, replace, remove, rename, move_out, move_in, relin
 
 
 def entries_of(data: bytes) -> Counter[bytes]:
-    """The entries of a directory as they stand there, and how often each does."""
+    """The entries of a directory as stored, and how often each occurs."""
     found: Counter[bytes] = Counter()
     offset = 0
     while offset < len(data):

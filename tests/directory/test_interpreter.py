@@ -57,13 +57,13 @@ def read_children(body: bytes) -> None:
 
 
 def draw(data: bytes) -> None:
-    """What the page of a directory takes."""
+    """The cost of a directory's page."""
     children = {n: e.child for n, e in parse_directory(data, mutable=True).items() if e.child is not None}
     listing_page(DirectoryView(cap=CAP, root=CAP.to_string(), children=children))
 
 
 def list_as_json(data: bytes) -> None:
-    """What the JSON of a directory takes."""
+    """The cost of a directory's JSON."""
     children = {n: e.child for n, e in parse_directory(data, mutable=True).items() if e.child is not None}
     runtime = VirtualRuntime()
     answer = runtime.run(listing_answer(runtime.cpu, CAP, children))

@@ -45,7 +45,7 @@ def branch(grid: TreeGrid, path: str, root: Directory | None = None) -> Director
 
 
 def shift(grid: TreeGrid, source: DirectoryCap, name: str, target: DirectoryCap, new: str, **options: Any) -> None:
-    """Move between directories of which nothing but the capabilities is known."""
+    """Move between directories known only by their capabilities."""
     grid.run(grid.client().move(Trail.of(source), name, Trail.of(target), new, **options))
 
 
@@ -210,7 +210,7 @@ def test_removal_when_a_link_that_it_relies_on_is_gone_then_it_is_refused(grid: 
 
 
 class Paused:
-    """A directory, each use of which waits for as long as its client's script says; or dies there."""
+    """A directory, each use of which waits for as long as its client's script says, or dies there."""
 
     def __init__(self, store: PausedStore, cap: DirectoryCap) -> None:
         self.cap, self._store = cap, store
@@ -234,7 +234,7 @@ class Died(Exception):
 
 
 class PausedStore:
-    """A client whose steps come when a script wants them. pauses: one for each step, None to die there."""
+    """A client whose steps happen when a script wants them. pauses: one for each step, None to die there."""
 
     def __init__(self, grid: TreeGrid, pauses: Sequence[int | None]) -> None:
         self.store, self.runtime = grid.client(), grid.runtime
@@ -253,7 +253,7 @@ class PausedStore:
 
 
 def together(grid: TreeGrid, root: DirectoryCap, moves: Sequence[tuple[str, str]], scripts: Any) -> list[Any]:
-    """Both moves at once, from the root; what each came to: (whether it was done, None or the failure)."""
+    """Both moves at once, from the root; the outcome of each: (whether it was done, None or the failure)."""
 
     async def one(old: str, new: str, pauses: Sequence[int | None]) -> None:
         store: Any = PausedStore(grid, pauses)
@@ -279,7 +279,7 @@ RACES = [
 
 
 class Stage:
-    """A tree that is laid out anew for each example: making directories takes too long."""
+    """Restore the tree for each example: creating new directories takes too long."""
 
     def __init__(self, grid: TreeGrid, paths: Sequence[str]) -> None:
         every = {"/".join(path.split("/")[:depth]) for path in paths for depth in range(len(path.split("/")) + 1)}
@@ -308,7 +308,7 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def small() -> TreeGrid:
-    """A grid on which a publish takes little: two servers, one of which is enough."""
+    """A grid on which a publish is cheap: two servers, one of which is enough."""
     return TreeGrid(2, Encoding(k=1, n=2, happy=1))
 
 
@@ -336,7 +336,7 @@ def test_directories_when_two_clients_move_each_into_the_other_then_nothing_is_l
 def test_directories_when_two_clients_move_in_step_then_nothing_is_lost(
     small: TreeGrid, stages: list[Stage], race: int
 ) -> None:
-    """One waits at a step until the other has come to about the same one: what each has read is old when it writes."""
+    """One client waits at a step until the other has reached about the same one: the data that each has read is outdated when it writes."""
     moves, stage = RACES[race][0], stages[race]
     met = 0
     for step in spread(range(14), 2):

@@ -13,7 +13,7 @@ from grid.errors import BusyError
 
 
 class Visit:
-    """One that takes room, and keeps it until `leave` is called."""
+    """A user of the budget, who keeps memory until `leave` is called."""
 
     def __init__(self, room: UnpackingBudget, size: int, log: list[int], number: int) -> None:
         self.size, self.is_in = size, False

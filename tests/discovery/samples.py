@@ -17,7 +17,7 @@ def furl(letter: str = "a", hint: str = "tcp:127.0.0.1:1") -> str:
 
 
 def fields(seqnum: Any = 1, **changes: Any) -> dict[str, Any]:
-    """A storage server's announcement; a change to None takes a field away."""
+    """A storage server's announcement; a change to None removes a field."""
     made = storage_fields(nickname="nick", version="grid/1", seqnum=0, nonce=bytes(32), furl=furl())
     made.update(changes, seqnum=seqnum)
     return {key: value for key, value in made.items() if value is not None}

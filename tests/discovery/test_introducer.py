@@ -133,7 +133,7 @@ async def test_client_when_the_introducer_restarts_then_publishes_and_subscribes
 
 
 class _SilentTub:
-    """A Tub whose introducer takes the connection and says nothing."""
+    """A Tub whose introducer accepts the connection and stays silent."""
 
     def getReference(self, furl: str) -> Deferred[object]:
         return Deferred()
@@ -255,7 +255,7 @@ V2: object = {b"http://allmydata.org/tahoe/protocols/introducer/v2": {}}
 
 
 class RawIntroducer(Referenceable):
-    """Answers what a test wants, without an interface."""
+    """Gives whatever answers a test wants, without an interface."""
 
     def __init__(self, announcements: set[Any], version: object = V2) -> None:
         self._announcements = announcements

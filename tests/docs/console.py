@@ -29,7 +29,7 @@ class Example:
     expected: tuple[str, ...]
 
     def matches(self, output: str) -> bool:
-        """Whether that is what it should print."""
+        """Whether that is the expected output."""
         pattern = ""
         for line in self.expected:
             if line == "...":

@@ -67,7 +67,7 @@ class Machines:
         )
 
     def insist(self, name: str, command: str) -> str:
-        """Type a line until it works, as somebody does who is quicker than the machines; what it prints."""
+        """Type a line until it works, like a user who is faster than the machines; returns its output."""
         deadline = time.monotonic() + DEADLINE_S
         while (done := self.type(name, command)).returncode:
             assert time.monotonic() < deadline, f"{name}$ {command}\n{done.stdout}{done.stderr}"

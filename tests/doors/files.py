@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def make_files(folder: Path) -> Path:
-    """Files of sizes that take a literal, one share message, and several parts; the folder."""
+    """Files whose sizes fit a literal, one share message, and several parts; the folder."""
     (folder / "deep er").mkdir(parents=True)
     for name, size in (("empty", 0), ("small", 40), ("deep er/middle \u00e9", 20_000), ("large", 12_000_000)):
         (folder / name).write_bytes((name.encode() * (size // 5 + 1))[:size])

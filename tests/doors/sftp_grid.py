@@ -55,7 +55,7 @@ class Door:
         return ["-F", "none", *(word for option in options for word in ("-o", option))]
 
     def openssh(self, program: str, folder: Path, *words: str, commands: str = "") -> str:
-        """Run sftp or scp in a folder; what it said. AssertionError if it fails."""
+        """Run sftp or scp in a folder; returns its output. AssertionError if it fails."""
         done = self.try_openssh(program, folder, *words, commands=commands)
         assert done.returncode == 0, done.stdout
         return done.stdout
@@ -63,7 +63,7 @@ class Door:
     def try_openssh(
         self, program: str, folder: Path, *words: str, commands: str = ""
     ) -> subprocess.CompletedProcess[str]:
-        """The same, whatever comes of it."""
+        """The same, even if it fails."""
         batch = ["-b", "-"] if program == "sftp" else []
         return run([required(program), *self.ssh_options, *batch, *words], folder, commands)
 
@@ -77,7 +77,7 @@ def required(program: str) -> str:
 
 
 def run(words: list[str], folder: Path, data: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a program, and keep what it says."""
+    """Run a program, and keep its output."""
     return subprocess.run(
         words, check=False, cwd=folder, input=data, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         timeout=COMMAND_S, env=child_environment(),

@@ -27,7 +27,7 @@ def local_grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalGrid]:
 
 @pytest.fixture
 def run(local_grid: LocalGrid, tmp_path: Path) -> Callable[[str], list[str]]:
-    """Runs a program that has pandas and zarr; what it prints."""
+    """Runs a program that has pandas and zarr; returns its output."""
     home = Path(program("tables")).parents[1]
     packages = Path(sysconfig.get_path("purelib", vars={"base": str(home), "platbase": str(home)}))
     assert packages.is_dir(), f"{home} is for another version of Python: remove it, then `make peers PEERS=tables`"

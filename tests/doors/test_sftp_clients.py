@@ -118,7 +118,7 @@ def test_sshfs_keeps_a_file_right_through_10000_random_operations(door: Door, tm
 
 
 def exercise(path: Path, chance: random.Random) -> bytes:
-    """Read, write, cut, sync, and open the file anew, comparing it with bytes in memory; what it holds at the end."""
+    """Read, write, cut, sync, and reopen the file, comparing it with bytes in memory; returns its final contents."""
     wanted = bytearray()
     file = path.open("w+b", buffering=0)
     try:

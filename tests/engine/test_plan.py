@@ -33,7 +33,7 @@ class OnePlan(PlanBase):
         self._withdrawn.append(request)
 
     def reject(self) -> Sequence[Request]:
-        """Report a share, and what is to be sent then."""
+        """Report a share, and return the messages to send."""
         self._reject(SERVER, 3, "false", 1.0)
         return self._take_outbox()
 

@@ -28,7 +28,7 @@ def local_grid(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str]
 
 @pytest.fixture
 def run(local_grid: LocalGrid, tmp_path: Path) -> Callable[[str], list[str]]:
-    """Runs a program with the file system of the client; what it prints."""
+    """Runs a program with the file system of the client; returns its output."""
     return lambda body: run_program(body, local_grid.client, tmp_path)
 
 

@@ -60,7 +60,7 @@ class Reply:
 
 
 class Wire(Protocol):
-    """A connection that keeps what comes."""
+    """A connection that keeps the bytes received."""
 
     def __init__(self) -> None:
         self.received = bytearray()
@@ -190,7 +190,7 @@ async def running_gateway(
     encoding: Encoding | None = None,
     **settings: Any,
 ) -> AsyncIterator[Rig]:
-    """A gateway with its own handlers and these besides, over servers in memory."""
+    """A gateway with its own handlers and additional ones, over in-memory servers."""
     from twisted.internet import reactor
 
     pool = ThreadCpuPool(reactor, 2)

@@ -37,7 +37,7 @@ class RunningGateway:
         return f"127.0.0.1:{self.port}"
 
     def send(self, data: bytes) -> Reply:
-        """What comes back for these bytes; status 0 if that is no HTTP."""
+        """The answer to these bytes; status 0 if it is not HTTP."""
         try:
             return send(f"http://{self.host}/", data, ANSWER_S)
         except (ConnectionError, http.client.HTTPException):
@@ -108,7 +108,7 @@ def uri(cap: str, rest: str = "") -> str:
 
 @contextmanager
 def running_process(folder: Path, *names: str) -> Iterator[RunningGateway]:
-    """A gateway that is up. names: what it may be called, with any address, instead of what it is on loopback."""
+    """A running gateway. names: its allowed host names, with any address, instead of those of loopback."""
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "log"
     with log.open("wb") as errors:

@@ -15,7 +15,7 @@ REASON = "taken down"
 
 
 class List:
-    """The list of what must not be shown, in memory."""
+    """A blacklist in memory."""
 
     def __init__(self) -> None:
         self.entries: dict[bytes, str] = {}

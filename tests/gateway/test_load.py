@@ -78,7 +78,7 @@ def test_slow_writers_hold_nobody_up_and_little_memory(gateway: RunningGateway) 
 
 
 def start(gateway: RunningGateway, what: str, size: int | None = None) -> socket.socket:
-    """A request of which the head was sent, by a client that takes in little."""
+    """A request whose head was sent, by a client that reads slowly."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, PIECE)
     connection.settimeout(60)
@@ -89,7 +89,7 @@ def start(gateway: RunningGateway, what: str, size: int | None = None) -> socket
 
 
 def rest_of(connection: socket.socket) -> bytes:
-    """All that comes until the end."""
+    """Everything received until the end."""
     received = bytearray()
     while piece := connection.recv(MIB):
         received += piece
@@ -97,7 +97,7 @@ def rest_of(connection: socket.socket) -> bytes:
 
 
 def seeks_right(gateway: RunningGateway, cap: str, seed: int) -> bool:
-    """Whether ranges at random places are what the file has there."""
+    """Whether ranges at random offsets match the file."""
     draw = random.Random(seed)
     for _ in range(SEEKS):
         first = draw.randrange(len(FILE))

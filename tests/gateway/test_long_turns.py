@@ -61,7 +61,7 @@ FIELDS = {"application/x-www-form-urlencoded": b"details=" + b"%41" * 300_000}
 
 
 class Asker:
-    """Asks a gateway, and knows what the longest turn was meanwhile."""
+    """Sends requests to a gateway, and knows the longest turn meanwhile."""
 
     def __init__(self, web: WebGateway, turns: Turns) -> None:
         self._web, self._turns = web, turns
@@ -101,7 +101,7 @@ class Asker:
 
 @asynccontextmanager
 async def hostile_gateway(folder: Path) -> AsyncIterator[tuple[Asker, Sequence[DirectoryCap]]]:
-    """A gateway, and two directories on its grid, one of which never changes and has mutable ones in it all the same."""
+    """A gateway, and two directories on its grid, one of which is immutable but has mutable children."""
     async with web_gateway(folder, count=2) as web:
         store = web.gateway.store
         body = await store.put_mutable(b"")
@@ -162,7 +162,7 @@ def fill(target: str, folder: DirectoryCap, number: int) -> str:
 
 
 def bodies_of(question: Question) -> list[tuple[bytes, str]]:
-    """What a request is sent with: what its handler takes, and as much of it as there may be."""
+    """A request's body: of the kind that its handler takes, and as large as allowed."""
     if question.body == CHILDREN:
         return [(CHILDREN_BODY.encode(), ""), (b"[" * 10**6, ""), (b'{"a":' + b"9" * 10**6 + b"}", "")]
     if question.body == FORM:

@@ -27,7 +27,7 @@ class Ledger:
         return [event for event in self.events if event.what == "send" and event.detail == detail]
 
     def round_trips(self) -> int:
-        """The longest chain of requests of which each was sent when one before it had been answered."""
+        """The longest chain of requests in which each was sent after an earlier one was answered."""
         depth_of: dict[int, int] = {}
         deepest = 0
         for event in self.events:

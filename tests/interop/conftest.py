@@ -70,7 +70,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let a grid over HTTP go on for a test that may use it."""
+    """Resume a grid over HTTP for a test that may use it."""
     if HTTP_GRID in item.config.stash and uses_http(item):
         thaw(item.config.stash[HTTP_GRID])
 
@@ -91,7 +91,7 @@ def uses_http(item: pytest.Item | None) -> bool:
 
 
 def thaw(grid: ProcessGrid) -> None:
-    """Let all nodes of the grid go on."""
+    """Resume all nodes of the grid."""
     for node in grid.nodes:
         if node.running:
             node.thaw()
@@ -134,7 +134,7 @@ KINDS: tuple[Kind, Kind] = ("tahoe", "grid")
 
 @pytest.fixture(scope="session", autouse=True)
 def nodes_that_start_warm() -> Iterator[None]:
-    """How a node of 1.20 starts is not what interop is about."""
+    """Start 1.20's nodes warm: their startup is not what interop tests."""
     with warm_nodes():
         yield
 
@@ -162,7 +162,7 @@ def usual_pair(topology: Topology) -> Pair:
 
 @pytest.fixture(scope="session", params=list(OVER_HTTP))
 def over_http(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """Five storage nodes, two shares on each; both clients take HTTP, 1.20's because that is its default."""
+    """Five storage nodes, two shares on each; both clients use HTTP, 1.20's because that is its default."""
     root = tmp_path_factory.mktemp(f"http-{request.param}") / "grid"
     with WarmGrid(root, introducer="tahoe", storage=OVER_HTTP[request.param], force_foolscap=False) as grid:
         tahoe, ours = (

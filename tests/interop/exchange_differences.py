@@ -17,7 +17,7 @@ PAGE = "text/html;charset=utf-8"
 
 @frozen
 class Difference:
-    """row: why. ours: what each field that differs has in our answer."""
+    """row: why. ours: the value of each differing field in our answer."""
 
     row: str
     ours: Mapping[str, Any]
@@ -241,7 +241,7 @@ DIFFERENCES: dict[str, Difference] = {
 
 
 def is_expected(difference: Difference, found: Mapping[str, Any]) -> bool:
-    """Whether what differs is what is listed. found: our value of each field that differs."""
+    """Whether the differences are those listed. found: our value of each differing field."""
     return found.keys() == difference.ours.keys() and all(
         wanted is ... or wanted == found[name] for name, wanted in difference.ours.items()
     )

@@ -35,7 +35,7 @@ FOLDERS = 6
 
 @frozen
 class Sides:
-    """The capabilities by name: what both gateways know, and what each has of its own, made alike."""
+    """The capabilities by name: those that both gateways know, and separate ones of each, made alike."""
 
     shared: Mapping[str, str]
     theirs: Mapping[str, str]

@@ -132,7 +132,7 @@ def told(properties: Mapping[str, Any]) -> Target:
 
 
 def as_json(target: Target) -> list[object]:
-    """A child as 1.20 takes it."""
+    """A child in the form that 1.20 accepts."""
     if isinstance(target, UnknownChild):
         slots = {"rw_uri": target.write, "ro_uri": target.read}
         return ["unknown", {name: value.decode() for name, value in slots.items() if value}]

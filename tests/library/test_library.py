@@ -76,7 +76,7 @@ def local_grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalGrid]:
 
 @pytest.fixture(params=STYLES)
 def run(request: pytest.FixtureRequest, local_grid: LocalGrid, tmp_path: Path) -> Run:
-    """Runs a program, written with `await`, in one of the styles; what it prints. Its errors fail the test."""
+    """Runs a program, written with `await`, in one of the styles; returns its output. Its errors fail the test."""
     style: str = request.param
 
     def run(body: str) -> list[str]:

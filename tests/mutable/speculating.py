@@ -27,13 +27,13 @@ def changed(text: bytes, offset: int, data: bytes) -> bytes:
 
 
 def update(grid: MutableGrid, cap: KnownCap, offset: int, data: bytes, process: int = 0) -> None:
-    """By a file opened anew; calls and bytes are counted from here on."""
+    """Through a newly opened file; calls and bytes are counted from here on."""
     grid.reset_counts()
     grid.run(grid.open(cap, process=process).update(offset, data))
 
 
 def read(grid: MutableGrid, cap: KnownCap, offset: int, length: int | None = None, process: int = 0) -> bytes:
-    """By a file opened anew; calls and bytes are counted from here on."""
+    """Through a newly opened file; calls and bytes are counted from here on."""
     grid.reset_counts()
     sink = BytesSink()
     grid.run(grid.open(cap, process=process).read(sink, offset, length))

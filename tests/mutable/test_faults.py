@@ -190,7 +190,7 @@ def test_read_when_parts_were_delivered_and_the_file_changes_then_fails_rather_t
     cap = grid.create(contents, "mdmf")
 
     class Spoiler:
-        """Has the file overwritten when the first bytes come."""
+        """Overwrites the file when the first bytes arrive."""
 
         def __init__(self) -> None:
             self.data = bytearray()

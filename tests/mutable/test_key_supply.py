@@ -24,7 +24,7 @@ class GatedRuntime(VirtualRuntime):
 
 @pytest.fixture(autouse=True)
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Stand-ins for keys, which take their time to find; each is another object."""
+    """Stand-ins for keys, which take time to generate; each is a different object."""
     made: list[object] = []
 
     def generate_key() -> object:

@@ -67,7 +67,7 @@ def test_create_when_large_then_is_sent_in_pieces_of_bounded_size() -> None:
 
 
 class CrowdedServer(SlotServer):
-    """Notes how many writes are on their way to it whenever another one comes."""
+    """Records how many writes are in flight to it whenever another one arrives."""
 
     def __init__(self, name: str, clock: Clock) -> None:
         super().__init__(name, clock, SlotScript(delay_s=0.5))

@@ -76,7 +76,7 @@ class LyingMachine(RuleBasedStateMachine):
         is_directory: bool,
         liars: list[str],
     ) -> None:
-        """liars: the first lies of the servers that lie; no more of them than the file survives."""
+        """liars: the first lies of the lying servers; no more of them than the file survives."""
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(layout_cache, "FIRST_READ", first_read)
         self.patch.setattr(geometry, "MDMF_SEGMENT_SIZE", segment_size)
@@ -110,7 +110,7 @@ class LyingMachine(RuleBasedStateMachine):
 
     @rule(index=st.integers(0, 6), lie=st.sampled_from(sorted(LIES)), remember=st.booleans())
     def tell(self, index: int, lie: str, remember: bool) -> None:
-        """A liar tells another lie. remember: what it will show as the past is the present."""
+        """A liar tells another lie. remember: it records the present, to show it later as the past."""
         server = self.liars[index % len(self.liars)]
         server.lie = lie
         if remember:
@@ -118,7 +118,7 @@ class LyingMachine(RuleBasedStateMachine):
 
     @rule(index=st.integers(0, 6), lie=st.sampled_from(["", *sorted(WRITE_LIES)]))
     def deny(self, index: int, lie: str) -> None:
-        """A liar lies about writes as well, if enough servers for a write to be safe do not."""
+        """A liar also lies about writes, if enough honest servers remain for a safe write."""
         server = self.liars[index % len(self.liars)]
         server.write_lie = None
         denying = sum(liar.write_lie is not None for liar in self.liars)
@@ -237,7 +237,7 @@ class LyingMachine(RuleBasedStateMachine):
 
     @rule(process=st.integers(1, 3))
     def reopen(self, process: int) -> None:
-        """A process begins anew with the file, and knows what it remembers of all files."""
+        """A process reopens the file, and knows what it remembers of all files."""
         self.files.pop(process, None)
         self.stores.pop(process, None)
 
@@ -304,7 +304,7 @@ class LyingMachine(RuleBasedStateMachine):
         return True
 
     def _allowed(self, since: Prefix | None = None) -> set[bytes]:
-        """What may be read: the newest whole version of the honest servers, or what else was signed since.
+        """What a read may return: the newest complete version of the honest servers, or anything signed since.
 
         since: the version that counts instead. Who knows the file as it was builds upon that, and wins over a writer who
         never learned that its version is safe.
@@ -334,7 +334,7 @@ class LyingMachine(RuleBasedStateMachine):
         return self.texts[prefix]
 
     def teardown(self) -> None:
-        """Note which lies were used."""
+        """Record which lies were used."""
         fired["a case"] += 1
         if hasattr(self, "patch"):
             self.patch.undo()

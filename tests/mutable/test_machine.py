@@ -123,7 +123,7 @@ class MutableMachine(RuleBasedStateMachine):
 
     @rule(index=st.integers(0, 9))
     def heal(self, index: int) -> None:
-        """Have a server behave again; what it has missed it has missed."""
+        """Let a server behave again; it stays without everything that it missed."""
         server = self.grid.servers[index]
         self.faults.pop(str(server.identity.server_id), None)
         server.script = SlotScript()
@@ -189,7 +189,7 @@ class MutableMachine(RuleBasedStateMachine):
         return update() if how == "update" and len(self.updates) < MOST_UPDATES else file.modify(add)
 
     def _expect(self, text: bytes) -> None:
-        """Note what a reader may find from now on: the text, also with any of the updates in it."""
+        """Record what a reader may find from now on: the text, also with any of the updates in it."""
         self.texts.add(text)
         for end, name in self.updates:
             changed = text[:end] + name + text[end + NAME_SIZE :]
@@ -232,7 +232,7 @@ class MutableMachine(RuleBasedStateMachine):
 
     @rule(process=st.integers(1, 4))
     def reopen(self, process: int) -> None:
-        """A process opens the file anew, and knows only what it remembers of all files that it has met."""
+        """A process reopens the file, and knows only what it remembers of all files that it has met."""
         self.files[process] = self.grid.open(self.cap, process=process)
 
     @rule(process=st.integers(1, 4))

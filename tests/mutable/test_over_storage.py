@@ -28,7 +28,7 @@ RESERVE = 2**22
 
 @define
 class Services:
-    """Ten services in this process, and what a client of them needs."""
+    """Ten services in this process, and everything that a client of them needs."""
 
     servers: list[StorageServer]
     runtime: Runtime

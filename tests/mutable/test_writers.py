@@ -21,7 +21,7 @@ FORMATS: list[FormatName] = ["sdmf", "mdmf"]
 
 
 async def together(coroutines: Sequence[Coroutine[Any, Any, object]]) -> list[GridError | None]:
-    """Run them all at once; what each raised, if anything."""
+    """Run them all at once; returns what each raised, if anything."""
     outcomes: list[tuple[bool, Any]] = await DeferredList(
         [Deferred.fromCoroutine(c) for c in coroutines], consumeErrors=True
     )

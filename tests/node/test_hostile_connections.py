@@ -358,7 +358,7 @@ POOR = {
 
 @pytest.mark.parametrize("kind", POOR)
 def test_share_files_are_open_to_known_clients_when_descriptors_are_few(poor: Running, kind: str) -> None:
-    """Every read of a client that is connected already is answered, and new ones come in."""
+    """Every read of an already connected client is answered, and new clients get in."""
     headers = {"Authorization": authorization(poor.furl.swissnum).decode(), "Range": "bytes=0-99"}
     path = f"/storage/v1/immutable/{poor.storage_index}/0"
     known = http.client.HTTPSConnection("127.0.0.1", poor.port, timeout=10, context=client_context())

@@ -88,7 +88,7 @@ def ask_over_http(closing: ExitStack, node: Node) -> list[Body]:
 
 
 def call_and_never_read(server: Any, calls: Sequence[tuple[str, list[Any]]]) -> None:
-    """Make the calls over a connection that takes no answers."""
+    """Make the calls over a connection that reads no answers."""
     server.tracker.broker.transport.pauseProducing()
     for method, arguments in calls:
         for _ in range(CALLS):

@@ -60,7 +60,7 @@ class Stage:
         self.complaints += 1
 
     def wait(self, count: int, deadline_s: float = 30.0) -> float:
-        """How long it takes."""
+        """The time it takes."""
         self.runtime.run(wait_for_servers(cast(Client, cast(Any, self)), count, deadline_s, self.complain))
         return self.runtime.clock.now()
 

@@ -152,7 +152,7 @@ async def running_node(tmp_path: Path) -> AsyncIterator[Node]:
 
 
 def pack_request(request: HttpRequest, token: bytes, length: int | None = None) -> bytes:
-    """The request as bytes. length: what its head says of its body; None: the truth."""
+    """The request as bytes. length: the Content-Length of its head; None: the true one."""
     head = [
         f"{request.method} ".encode() + request.path + b" HTTP/1.1",
         b"Host: node",

@@ -112,7 +112,7 @@ def test_wheel_when_installed_hashes_with_its_library(distributions: Path, tmp_p
 
 
 def check_formats(installed: Path, hashing: str, *tests: str) -> None:
-    """Run these tests against what is installed there."""
+    """Run these tests against the installed package."""
     told = "import grid, sys; from grid.crypto.hashing import hash_name; print(grid.__file__, hash_name())"
     where, name = run(sys.executable, "-c", told, PYTHONPATH=str(installed)).split()
     assert Path(where).is_relative_to(installed)

@@ -43,7 +43,7 @@ EVERYTHING = Campaign(
 
 @contextmanager
 def quick_samples() -> Iterator[None]:
-    """Take samples without what only makes their seconds comparable: 64 MiB touched, and all disks written to, before each."""
+    """Take samples without the steps that only make times comparable: touching 64 MiB, and syncing all disks, before each."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("perf.runs.sample.LEAST_TOUCHED", 1 << 20)
         patch.setattr(os, "sync", lambda: None)

@@ -34,7 +34,7 @@ print(json.dumps({"numbers": found, "hedges": budget.permits([Late()], 1, head=T
 
 
 def look(*options: str) -> tuple[dict[str, int], bool]:
-    """All numbers of the engine that options change, wherever they stand, and whether it hedges."""
+    """All numbers of the engine that options change, in every module, and whether it hedges."""
     done = subprocess.run([sys.executable, "-c", _LOOK, *options], capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
     return found["numbers"], found["hedges"]

@@ -36,7 +36,7 @@ def grids(draw: st.DrawFn) -> tuple[list[ServerId], list[ServerId], int, Holding
 def after(
     placed: Mapping[ShareNumber, ServerId], servers: Collection[ServerId], total: int, existing: Holdings
 ) -> dict[ShareNumber, set[ServerId]]:
-    """Who holds what once the placement is carried out."""
+    """Which server holds which shares after the placement."""
     sharemap: dict[ShareNumber, set[ServerId]] = {ShareNumber(share): set() for share in range(total)}
     for share, holders in sharemap.items():
         holders |= {server_id for server_id in servers if share in existing[server_id]}
@@ -47,7 +47,7 @@ def after(
 def greatest_happiness(
     writable: Sequence[ServerId], readonly: Sequence[ServerId], total: int, existing: Holdings
 ) -> int:
-    """What is reached if every writable server takes every share, which only a matching limits."""
+    """The happiness if every writable server takes every share, limited only by the matching."""
     return happiness(
         {
             ShareNumber(share): {*writable, *(held for held in readonly if share in existing[held])}

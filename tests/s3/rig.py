@@ -75,7 +75,7 @@ class S3Rig:
         return await self.send(self.head(method, target, fields, **signing) + body, head=method == "HEAD")
 
     async def send(self, data: bytes, *, head: bool = False) -> Reply:
-        """What comes back for these bytes."""
+        """The answer to these bytes."""
         wire = await self.connect()
         wire.send(data)
         reply = await wire.reply(head=head)

@@ -14,7 +14,7 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A tree with the scripts, and a Python that notes what it is asked for."""
+    """A tree with the scripts, and a Python that records its arguments."""
     (tmp_path / "scripts").mkdir()
     for name in ("install.sh", "retry.sh"):
         shutil.copy(SCRIPTS / name, tmp_path / "scripts")
@@ -29,7 +29,7 @@ def write_program(path: Path, *lines: str) -> None:
 
 
 def install(tree: Path, *arguments: str, **variables: str) -> tuple[int, list[str]]:
-    """The exit status, and what uv and Python were asked for. No uv of this machine is found."""
+    """The exit status, and the calls of uv and Python. No uv of this machine is found."""
     tools = tree / "tools"
     tools.mkdir()
     for name in ("sh", "dirname", "sleep"):

@@ -35,7 +35,7 @@ class RunningDoor:
     roots: Mapping[str, str]
 
     def openssh(self, program: str, folder: Path, *arguments: str, account: str = "alice", commands: str = "") -> str:
-        """Run sftp or scp; what it said. AssertionError if it fails."""
+        """Run sftp or scp; returns its output. AssertionError if it fails."""
         done = self.try_openssh(program, folder, *arguments, account=account, commands=commands)
         assert done.returncode == 0, done.stdout
         return done.stdout
@@ -43,7 +43,7 @@ class RunningDoor:
     def try_openssh(
         self, program: str, folder: Path, *arguments: str, account: str = "alice", commands: str = ""
     ) -> subprocess.CompletedProcess[str]:
-        """The same, whatever comes of it."""
+        """The same, even if it fails."""
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed (Debian's openssh-client)")
         options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "IdentitiesOnly=yes", "BatchMode=yes"]

@@ -20,7 +20,7 @@ from tests.support.virtual_time import VirtualRuntime
 
 @define
 class SlowTree:
-    """A tree that answers nothing until the test says so. asked: what it was asked for; cancelled: what was given up."""
+    """A tree that answers nothing until the test says so. asked: the requests; cancelled: those that were abandoned."""
 
     asked: list[tuple[str, Deferred[Any]]] = field(factory=list)
     cancelled: list[str] = field(factory=list)

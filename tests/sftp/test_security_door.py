@@ -67,7 +67,7 @@ def test_algorithm_when_it_is_old_is_refused(door: RunningDoor, old: dict[str, l
 
 
 def raw_session(door: RunningDoor, packets: bytes) -> bytes:
-    """What comes back for these bytes, until the door ends the session."""
+    """The answer to these bytes, until the door ends the session."""
 
     async def talk() -> bytes:
         async with door.connect() as connection:

@@ -27,7 +27,7 @@ INIT = struct.pack(">IBI", 5, 1, 3)
 
 @asynccontextmanager
 async def stopping_relay(port: int, gate: asyncio.Event) -> AsyncIterator[int]:
-    """A port that leads to the door; what the door says passes only until the gate closes."""
+    """A port that leads to the door; its answers pass only until the gate closes."""
     tasks: list[asyncio.Task[None]] = []
     writers: list[asyncio.StreamWriter] = []
 

@@ -66,7 +66,7 @@ class Gets(RuleBasedStateMachine):
 
     @rule(index=st.integers(0, SERVERS - 1))
     def recover(self, index: int) -> None:
-        """A server is as it should be again, but for what happened to its shares."""
+        """A server behaves again, but its shares stay as they are."""
         script = self.grid.servers[index].script
         self.grid.script(index, corrupt=script.corrupt, short=script.short)
 
@@ -101,7 +101,7 @@ class Gets(RuleBasedStateMachine):
 
     @rule(reopen=st.booleans(), data=st.data())
     def read(self, reopen: bool, data: st.DataObject) -> None:
-        """A range is right, or refused for want of shares; what enough sound shares can give is never refused."""
+        """A range is right, or refused for lack of shares; a range with enough sound shares is never refused."""
         if reopen:
             self.opened = self.grid.open(self.cap)
         offset = data.draw(st.integers(0, len(self.data) - 1))

@@ -50,5 +50,5 @@ def test_put_that_is_killed_leaves_nothing_and_can_be_repeated(
 
 
 def files(directory: Path) -> list[Path]:
-    """All files below the directory, or those still there when it was looked at."""
+    """All files below the directory, except those that vanish meanwhile."""
     return [Path(folder, name) for folder, _, names in os.walk(directory) for name in names]

@@ -93,7 +93,7 @@ class Scene:
             assert [server.fired for server in dying] == [True] * len(dying)
 
     async def revive(self) -> None:
-        """Start again all nodes that were killed, and connect to all anew."""
+        """Restart all killed nodes, and reconnect to all."""
         for node in self.nodes:
             if not node.running:
                 node.start()
@@ -182,7 +182,7 @@ async def test_get_when_servers_fall_silent_is_served_by_the_others(scene: Scene
 
 
 async def assert_whole(scene: Scene, data: bytes, result: PutResult | None) -> None:
-    """Once all run again: no share is half there, what was acknowledged is there, and the file can be put anew."""
+    """Once all nodes run again: no share is half stored, everything acknowledged exists, and the file can be put again."""
     await scene.revive()
     wait_until(lambda: incoming(scene.nodes) == [], "no uploads under way")
     if result is not None:
@@ -208,7 +208,7 @@ def incoming(nodes: Sequence[NodeProcess]) -> list[Path]:
 
 
 def wait_listening(node: NodeProcess) -> None:
-    """Return when the node takes connections."""
+    """Return when the node accepts connections."""
     furl_file = node.directory / "private" / "storage.furl"
 
     def listens() -> bool:

@@ -223,7 +223,7 @@ def _after(step: Step, disk: CrashDisk) -> State:
 
 
 def _check_restart(step: Step, disk: CrashDisk, before: State, after: State) -> None:
-    """Start anew: every share is whole, nothing else is there, and the step can be taken."""
+    """Restart: every share is complete, nothing else exists, and the step can be repeated."""
     scene = ServiceScene(disk)
     assert _one_of(stored_shares(disk), before, after)
     assert files_below(disk, INCOMING) == []
@@ -305,7 +305,7 @@ def test_change_when_any_call_fails_is_refused_and_leaves_no_debris(
 
 
 def _check_shares(scene: ServiceScene, disk: CrashDisk, before: State, after: State) -> None:
-    """Reading puts in order what could not be cleaned up at once."""
+    """A read cleans up what could not be cleaned up at once."""
     for index in (FILE, SLOT):
         scene.run(scene.service.find_shares(index))
         scene.run(scene.service.read_slot(index, frozenset(), []))

@@ -18,7 +18,7 @@ CHUNK = 64 * 1024
 
 
 def age_text(data: bytes, passphrase: str, *, armored: bool = True) -> bytes:
-    """The data as an age file in text form. It takes the arguments of `pyrage.passphrase.encrypt`, whose place it has in tests."""
+    """The data as an age file in text form. Takes the arguments of `pyrage.passphrase.encrypt`, which it replaces in tests."""
     assert armored and len(data) <= CHUNK
     salt, file_key, nonce = bytes(range(16)), bytes(range(16, 32)), bytes(range(32, 48))
     wrapping = hashlib.scrypt(

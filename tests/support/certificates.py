@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 
 def make_certificate(folder: Path, domain: str) -> Path:
-    """A certificate that vouches for itself, for this machine, a domain, and what is below it; key.pem beside it."""
+    """A self-signed certificate for this machine, a domain, and its subdomains; key.pem beside it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, domain)])
     now = datetime.datetime.now(datetime.UTC)

@@ -28,7 +28,7 @@ UNDOCUMENTED = frozenset({400, 401, 403, 404, 405, 408, 421, 501, 503})
 def require_documented(
     method: str, target: str, status: int, headers: Mapping[str, str], body: bytes, host: str = ""
 ) -> None:
-    """AssertionError unless the document has this answer: its status, its type, and what is in it where that is JSON.
+    """AssertionError unless the document has this answer: its status, its type, and its contents if that is JSON.
 
     headers: by names in lower case. host: the Host that was asked, if not an ordinary one. Paths with a first segment that the document does not have are a test's own.
     """
@@ -57,7 +57,7 @@ def require_documented(
 
 
 def require_guarded(target: str, status: int, headers: Mapping[str, str], host: str = "") -> None:
-    """AssertionError unless the answer says what it may do in a browser: nothing, except for pages and the operator's own files.
+    """AssertionError unless the answer limits what it may do in a browser: nothing, except for pages and the operator's own files.
 
     A policy that lets scripts run names the address of the assets: no file of a user is below it.
     """
@@ -81,7 +81,7 @@ def require_guarded(target: str, status: int, headers: Mapping[str, str], host: 
 
 
 def require_schema(action: Mapping[str, Any], kind: str, body: bytes, label: str) -> None:
-    """AssertionError unless what the action says of its JSON is true of the body."""
+    """AssertionError unless the body matches the action's description of its JSON."""
     if "json" in action and kind in ("text/plain", "application/json") and body[:1] in (b"{", b"["):
         _validate(action["json"]["$ref"], json.loads(body), label)
     for line in body.splitlines() if "lines" in action else ():
@@ -110,7 +110,7 @@ def document_paths() -> dict[str, Any]:
 
 
 def fits(kind: str, kinds: Mapping[str, object]) -> bool:
-    """Whether a type is one of these, of which */* is all."""
+    """Whether a type is one of these; */* matches all."""
     return kind in kinds or ("*/*" in kinds and "/" in kind)
 
 

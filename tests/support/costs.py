@@ -26,7 +26,7 @@ class TestCosts:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Note what a test took, its fixtures included."""
+        """Record the cost of a test, including its fixtures."""
         before, began = os.times(), time.monotonic()
         outcome = yield
         after = os.times()

@@ -13,7 +13,7 @@ from grid.storage.files.undo import SECTOR_SIZE
 
 
 class CrashDisk(MemoryDisk):
-    """A disk in memory that knows what of it is on the medium."""
+    """A disk in memory that knows which of its data are on the medium."""
 
     def __init__(self, root: DirectoryNode | None = None) -> None:
         super().__init__()

@@ -80,7 +80,7 @@ class Depth:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: Sequence[pytest.Item]) -> None:
-        """Mark the rows that repeat what others hold."""
+        """Mark the rows that repeat others' claims."""
         tests: dict[str, list[pytest.Function]] = {}
         for item in items:
             if isinstance(item, pytest.Function):

@@ -100,13 +100,13 @@ class DistantGrid(TreeGrid):
             way.script.silent = False
 
     def hang(self, *indices: int) -> None:
-        """Nothing comes of connections and calls any more; nobody says so."""
+        """From now on connections and calls get no answer, without any notice."""
         for way in self._of(indices):
             way.script.connect_s = 1e9
             way.script.silent = True
 
     def attempts(self, index: int) -> int:
-        """How often a connection to the server was begun, over the busier way."""
+        """How often a connection to the server was attempted, over the busier way."""
         return max(way.connects for way in self.ways[index])
 
     def wait(self, seconds: float) -> None:

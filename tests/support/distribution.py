@@ -38,7 +38,7 @@ class ByGrid(LoadScopeScheduling):
 
 
 def long_first(items: list[pytest.Item]) -> None:
-    """Sort what workers are given: modules with long tests before the others, and of these the larger ones first."""
+    """Sort the tests for workers: modules with long tests before the others, the larger ones first."""
     key = sort_key(
         [item.nodeid for item in items], {item.nodeid: may_run_long(item.path) for item in items}.__getitem__
     )

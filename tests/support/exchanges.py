@@ -233,7 +233,7 @@ def _body(exchange: Exchange, reply: Reply, alike: Alike) -> Any:
 
 
 def _error(text: str) -> str:
-    """Of an error only what the specification promises: a name at its beginning, or JSON with a message."""
+    """Only the part of an error that the specification promises: a name at its beginning, or JSON with a message."""
     if text.startswith("{"):
         return f"JSON with {', '.join(json.loads(text))}"
     found = None if "<title>Exception" in text else _ERROR_NAME.search(text)

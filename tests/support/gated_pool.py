@@ -37,6 +37,6 @@ class GatedPool:
         self._gates.pop(0).callback(None)
 
     def release_all(self) -> None:
-        """Run every call that waits, and those that come of it."""
+        """Run every waiting call, and those that follow from it."""
         while self._gates:
             self.release()

@@ -23,7 +23,7 @@ _PATIENCE_S = 60.0
 
 @define
 class Hostile:
-    """Some connections. drip: what each sends again and again, if anything."""
+    """Some connections. drip: bytes that each sends again and again, if any."""
 
     sockets: list[socket.socket] = field(factory=list)
     drip: bytes = b""
@@ -82,7 +82,7 @@ def over_tls(port: int, start: bytes = b"", *, unread: bool = False) -> Open:
 
 
 def half_a_handshake(port: int) -> Open:
-    """TLS that begins and does not go on."""
+    """A TLS handshake that begins and never continues."""
     return plainly(port, _CLIENT_HELLO)
 
 

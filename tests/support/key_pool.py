@@ -23,7 +23,7 @@ POOL_SIZE = PRIME_COUNT * (PRIME_COUNT - 1) // 2
 
 
 class KeyPool:
-    """Makes POOL_SIZE keys as they are asked for, then begins anew. Threads may share it."""
+    """Makes POOL_SIZE keys on demand, then reuses them. Threads may share it."""
 
     def __init__(self) -> None:
         self._keys: list[PrivateKey] = []

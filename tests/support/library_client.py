@@ -27,7 +27,7 @@ from tests.support.grids import grid_of
 
 
 class BytesSource:
-    """Bytes in memory as what a put reads."""
+    """Bytes in memory as the source of a put."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

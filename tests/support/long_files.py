@@ -27,7 +27,7 @@ class Repeated:
 
 
 class Comparing:
-    """A sink that holds nothing: what comes must be the bytes of the source from `offset` on."""
+    """A sink that keeps nothing: it checks that the bytes are those of the source from `offset` on."""
 
     def __init__(self, source: Repeated, offset: int = 0) -> None:
         self.taken = 0

@@ -34,7 +34,7 @@ class LyingServer(WriteLiar):
         self.question_count = 0
 
     def remember(self) -> None:
-        """Keep the shares as they are: what a rollback shows, and some lies about writes."""
+        """Save the present shares: rollbacks show them, and some lies about writes."""
         self.remembered = {n: bytes(d) for slot in self.slots.values() for n, d in slot.items()}
         self.snapshots = {index: {n: bytes(d) for n, d in slot.items()} for index, slot in self.slots.items()}
 
@@ -65,7 +65,7 @@ class LyingServer(WriteLiar):
         return answer
 
     async def _hold_back(self, ranges: Sequence[Range]) -> None:
-        """The lies of answering late, or not at all."""
+        """Lies by answering late, or never."""
         is_first = ranges[0] == (0, ranges[0][1]) and ranges[0][1] > 1000
         if self.lie == "late":
             self.fired["late"] += 1

@@ -15,7 +15,7 @@ WriteLie = Callable[["WriteLiar", Sequence[int]], tuple[bool, Fronts]]
 
 
 class WriteLiar(SlotServer):
-    """Keeps nothing of what it is sent to write, and says something else.
+    """Stores nothing of what it is sent, and claims otherwise.
 
     shares: what it has shown once, and shows when it is asked again. remembered: honest shares of an earlier moment.
     """

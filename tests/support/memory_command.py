@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @frozen
 class Ended:
-    """How a command ended, and what it wrote."""
+    """How a command ended, and its output."""
 
     code: int
     out: str

@@ -47,7 +47,7 @@ class Moment:
 
 
 class _Watch:
-    """Counts calls and kills when the moment comes."""
+    """Counts calls, and kills at the chosen one."""
 
     def __init__(self, moment: Moment, kill: Callable[[], None]) -> None:
         self._moment = moment

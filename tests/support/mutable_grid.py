@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class OtherProcess:
-    """A runtime with the same clock: what runs in it takes no turns with the first one."""
+    """A runtime with the same clock, whose turns are independent of the first one's."""
 
     def __init__(self, first: VirtualRuntime, seed: int) -> None:
         self.clock = first.clock
@@ -56,11 +56,11 @@ class MutableGrid:
         return await create_mutable(contents, self.grid(), format=format, key=known_key())
 
     def open(self, cap: KnownCap, *, process: int = 0, shape: Encoding | None = None) -> MutableFile:
-        """The file, opened anew, by another process if `process` is not 0: one that remembers what it has met."""
+        """The file, reopened, by another process if `process` is not 0: one that remembers what it has met."""
         return MutableFile(cap, evolve(self.grid(process), encoding=shape or self.shape))
 
     def grid(self, process: int = 0) -> Grid:
-        """The servers as that process uses them: it keeps what it remembers."""
+        """The servers as that process uses them, with its memory of them."""
         grid = self._grids.get(process)
         if grid is None:
             runtime = self.process(process)

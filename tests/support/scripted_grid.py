@@ -41,7 +41,7 @@ def encoded(data: bytes, k: int, n: int, segment_size: int) -> EncodedFile:
 
 
 class MemorySource:
-    """Bytes in memory as what a put reads; `left`: how many there are by the time they are read."""
+    """Bytes in memory as the source of a put; `left`: how many remain by the time they are read."""
 
     def __init__(self, data: bytes, left: int | None = None) -> None:
         self.data = data
@@ -60,7 +60,7 @@ class MemorySource:
 
 
 class MemorySink:
-    """Collects what a get writes; takes delay_s for each write, and fails once `room` bytes have come."""
+    """Collects the output of a get; takes delay_s for each write, and fails after `room` bytes."""
 
     def __init__(self, runtime: Runtime | None = None, delay_s: float = 0.0, room: float = float("inf")) -> None:
         self.data = bytearray()
@@ -119,7 +119,7 @@ class ScriptedGrid:
                 held[number] = file.shares[number]
 
     def script(self, index: int, **faults: object) -> Script:
-        """Have a server misbehave from now on; counts of calls start anew."""
+        """Let a server misbehave from now on; counts of calls start over."""
         server = self.servers[index]
         server.calls.clear()
         server.script = Script(**faults)  # type: ignore[arg-type]
@@ -152,7 +152,7 @@ class ScriptedGrid:
     def put_together(
         self, contents: Sequence[bytes | MemorySource], *, encoding: Encoding, key: bytes | None = None
     ) -> list[PutResult | GridError]:
-        """Put files at the same time; what each put returned or raised."""
+        """Put files at the same time; returns what each put returned or raised."""
         grid = evolve(self.grid, servers=self.servers, encoding=encoding, convergence=SECRET)
 
         async def outcome(data: bytes | MemorySource) -> PutResult | GridError:
@@ -179,7 +179,7 @@ class ScriptedGrid:
         sink: MemorySink | None = None,
         observer: Observer = ignore_events,
     ) -> tuple[bytes, GetResult]:
-        """A range of an open file, and what the read says of itself."""
+        """A range of an open file, and the read's statistics."""
         sink = sink or MemorySink()
         result = self.virtual.run(file.read(sink, offset, length, observer))
         return bytes(sink.data), result
@@ -209,7 +209,7 @@ class ScriptedGrid:
         return found
 
     def settle(self) -> None:
-        """Let everything that is still under way come to its end."""
+        """Let everything in progress finish."""
         self.virtual.settle()
 
     def debris(self) -> list[tuple[str, int]]:

@@ -26,7 +26,7 @@ Fault = Literal["format", "version", "integrity"]
 
 @frozen(kw_only=True)
 class ShareVector:
-    """One file's shares, and what is to be found out about them; tests/vectors/make_chk_shares.py says more."""
+    """One file's shares, and the expected findings; tests/vectors/make_chk_shares.py says more."""
 
     name: str
     cap: ChkCap
@@ -59,7 +59,7 @@ def load_share_vectors() -> tuple[ShareVector, ...]:
 
 
 def find_fault(cap: ChkCap, share_number: int, share: bytes) -> Fault | None:
-    """What is wrong with a share, every byte of it looked at; None if nothing is."""
+    """The fault of a share, after checking every byte; None if there is none."""
     try:
         verify_share(cap, share_number, share)
     except UnknownVersionError:

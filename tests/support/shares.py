@@ -16,7 +16,7 @@ from grid.immutable.share.layout import parse_header
 
 @frozen(kw_only=True)
 class EncodedFile:
-    """All n shares of a file, and what vouches for them."""
+    """All n shares of a file, and the capability that proves them."""
 
     cap: ChkCap
     finished: FinishedEncoding

@@ -36,7 +36,7 @@ SLOW_S = 6.0
 
 @define(eq=False)
 class Call:
-    """A question under way. gate: fires when the server takes it up."""
+    """A pending request. gate: fires when the server starts on it."""
 
     method: str
     gate: Deferred[None]
@@ -66,7 +66,7 @@ class SteppedServer(ScriptedServer):
         self._answer_lost = False
 
     def spoil(self, mood: str, numbers: frozenset[int]) -> None:
-        """One more lasting fault; numbers: the shares that it lies about."""
+        """Add a permanent fault; numbers: the shares that it lies about."""
         self.moods.add(mood)
         if mood in {"claims", "generous"}:
             setattr(self.script, mood, numbers)
@@ -76,13 +76,13 @@ class SteppedServer(ScriptedServer):
             self.hang_up()
 
     def answer(self, call: Call, *, lost: bool = False) -> None:
-        """Do what was asked; lost: then the connection breaks, and nobody hears of it."""
+        """Do what was asked; lost: then the connection breaks, and nobody gets the answer."""
         self._answer_lost = lost
         call.gate.callback(None)
         self._answer_lost = False
 
     def fail(self, call: Call, error: Exception) -> None:
-        """Do nothing of what was asked; what cannot be aborted is lost with its connection, sooner or later."""
+        """Ignore what was asked; an upload that cannot be aborted is lost with its connection, sooner or later."""
         if call.method == "abort":
             self.incoming.clear()
         call.gate.errback(error)

@@ -19,7 +19,7 @@ IDENTITY = ServerIdentity(server_id=ServerId("v0-test"), permutation_seed=b"seed
 
 
 class ServiceScene:
-    """A started service; `run` takes a coroutine to its end, and time jumps where that waits."""
+    """A started service; `run` runs a coroutine to its end, and time jumps whenever it waits."""
 
     def __init__(
         self, disk: Disk | None = None, settings: StorageSettings | None = None, io: CpuPool | None = None

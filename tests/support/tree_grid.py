@@ -26,7 +26,7 @@ CONVERGENCE = bytes(range(32))
 
 
 class TreeGrid:
-    """Ten servers, and a client of them that notes what it sends."""
+    """Ten servers, and a client of them that records its requests."""
 
     def __init__(self, count: int = 10, encoding: Encoding | None = None) -> None:
         self.runtime = VirtualRuntime()

@@ -23,12 +23,12 @@ class Turns:
     _profile: cProfile.Profile = field(factory=cProfile.Profile)
 
     def begin(self) -> None:
-        """Forget what was before."""
+        """Reset all counts."""
         self.most, self.where = 0, []
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Count, in C: a function of Python for each call would take longer than what is watched."""
+        """Count, in C: a Python function for each call would take longer than the calls."""
         self._profile.enable()
         try:
             yield
@@ -50,7 +50,7 @@ def _name(code: CodeType | str) -> str:
 
 @contextmanager
 def watch_turns(reactor: Any) -> Iterator[Turns]:
-    """Count the calls in each half of the reactor's turns: its timers, and what sockets and threads bring."""
+    """Count the calls in each half of the reactor's turns: timers, and events of sockets and threads."""
     turns = Turns()
 
     def watched(half: Callable[..., Any]) -> Callable[..., Any]:

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class OrderedClock(TaskClock):
-    """Twisted's test clock, which looks through all calls at each step, with calls kept in their order."""
+    """Twisted's test clock, which scans all calls at each step, with its calls kept in order."""
 
     def callLater(self, delay: float, callable: Callable[..., object], *args: object, **kw: object) -> IDelayedCall:
         """As every clock does."""
@@ -99,7 +99,7 @@ class VirtualRuntime:
         self.entropy = SeededEntropy(seed)
 
     def run(self, coroutine: Coroutine[Any, Any, T], limit_s: float = 100_000.0) -> T:
-        """Run the coroutine to its end, jumping from one due call to the next; what it returns or raises."""
+        """Run the coroutine to its end, jumping from one due call to the next; returns its result or raises its error."""
         outcome: list[T | Failure] = []
         task = Deferred.fromCoroutine(coroutine)
         task.addBoth(outcome.append)
@@ -114,7 +114,7 @@ class VirtualRuntime:
         return result
 
     def settle(self) -> None:
-        """Make all calls still due, so that a test sees what was left behind."""
+        """Make all calls still due, so that a test sees the leftovers."""
         clock = self.clock.task_clock
         while clock.calls:
             clock.advance(max(0.0, clock.next_time() - clock.seconds()))

@@ -35,7 +35,7 @@ C_LIBRARY = ctypes.CDLL(None)
 
 
 def import_all(program: str) -> None:
-    """Import what commands do; for a script that is what it imports before it begins."""
+    """Import what commands use; for a script, its own imports."""
     if program != "grid":
         runpy.run_path(program, run_name="warm")
     else:
@@ -44,7 +44,7 @@ def import_all(program: str) -> None:
 
 
 def import_grid() -> None:
-    """Import what commands and nodes of Grid do."""
+    """Import what Grid's commands and nodes use."""
     import grid.cli
     import grid.directory
     import grid.node
@@ -70,7 +70,7 @@ def renew_reactor() -> None:
 
 @define(frozen=True)
 class Call:
-    """What a caller wants run, and with what. parent: the process that shall have it as its child; 0 for the server."""
+    """A caller's program and its arguments. parent: the process that becomes its parent; 0 for the server."""
 
     parent: int
     module: str
@@ -126,7 +126,7 @@ class Server:
         self._selector.register(sys.stdin, selectors.EVENT_READ)
 
     def serve(self) -> Call | None:
-        """Return in each child what it is to run, and None in the server when nobody wants it any more."""
+        """Return, in each child, what to run, and None in the server when nobody needs it anymore."""
         while True:
             for key, _ in self._selector.select():
                 if key.fileobj is sys.stdin:
@@ -149,7 +149,7 @@ class Server:
                     key.data()
 
     def _hand_over(self, connection: socket.socket, between: int, call: Call) -> None:
-        """Close what is the node's; the caller sees its connection end when the process between it and us has ended."""
+        """Close the node's streams; the caller sees its connection end when the process between it and us has ended."""
         for stream in call.streams:
             os.close(stream)
         os.waitpid(between, 0)
@@ -180,7 +180,7 @@ class Server:
         self._selector.register(ended, selectors.EVENT_READ, tell)
 
     def _forget(self, connection: socket.socket) -> None:
-        """Close, in a child, what is the server's."""
+        """Close, in a child, the server's descriptors."""
         connection.close()
         for key in list(self._selector.get_map().values()):
             if key.fileobj is not sys.stdin and key.fd != connection.fileno():
@@ -215,7 +215,7 @@ def main(path: str, program: str) -> None:
 
 
 def end(call: Call) -> NoReturn:
-    """Run the program and end as an interpreter does, but for taking apart what the server has imported."""
+    """Run the program and exit like an interpreter, but without tearing down the server's imports."""
     status: object = 0
     try:
         if call.parent:

@@ -125,7 +125,7 @@ class WebGateway:
 
 
 class Connection(Protocol):
-    """Takes what comes until the other end closes, or until it is stopped."""
+    """Reads until the other end closes, or until it is stopped."""
 
     transport: Any
 
@@ -222,7 +222,7 @@ async def web_gateway(
     servers: Sequence[StorageServer] | None = None,
     convergence: bytes | None = b"convergence",
 ) -> AsyncIterator[WebGateway]:
-    """A gateway over that many servers in memory, or over these. folder: for what it spools. handlers: in place of its own."""
+    """A gateway over that many in-memory servers, or over these. folder: for its spool. handlers: replace its own."""
     clock = ReactorClock(reactor)
     runtime = RealRuntime(clock=clock, cpu=_threads(), entropy=SystemEntropy())
     disks = [MemoryDisk(2**30) for _ in range(count)]

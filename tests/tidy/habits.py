@@ -16,7 +16,7 @@ BARE_IGNORE = re.compile(r"#\s*type:\s*ignore(?!\[[a-z])")
 
 
 def undocumented() -> Iterator[Finding]:
-    """(rule, what) for each module, public class or public function of the sources that says nothing of itself."""
+    """(rule, what) for each module, public class or public function of the sources without a docstring."""
     for module in sources():
         if ast.get_docstring(module.tree) is None and module.text.strip():
             yield "docstring", module.path
@@ -44,7 +44,7 @@ def _says_enough(node: ast.ClassDef | Function) -> bool:
 
 
 def forbidden_names() -> Iterator[Finding]:
-    """(rule, what) for each module whose name says nothing."""
+    """(rule, what) for each module whose name says nothing about its contents."""
     for module in everything():
         if FORBIDDEN_NAMES & set(Path(module.path).with_suffix("").parts):
             yield "module name", module.path
@@ -78,7 +78,7 @@ def waiting_handlers() -> Iterator[Finding]:
 
 
 def reactor_importers() -> Iterator[Finding]:
-    """(rule, what) for each module outside node, cli and library that takes the reactor from the air."""
+    """(rule, what) for each module outside node, cli and library that imports the reactor."""
     for module in modules("src"):
         if module.name.startswith(("grid.node", "grid.cli", "grid.library")):
             continue
@@ -93,7 +93,7 @@ def reactor_importers() -> Iterator[Finding]:
 
 
 def broad_excepts() -> Iterator[Finding]:
-    """(rule, what) for each handler, outside drive and cli, that catches whatever comes and does not raise it again."""
+    """(rule, what) for each handler, outside drive and cli, that catches everything and does not raise it again."""
     for module in modules("src"):
         if module.name == "grid.drive" or module.name.startswith("grid.cli"):
             continue
@@ -160,7 +160,7 @@ def put_aside_tests() -> Iterator[Finding]:
 
 
 def untidy_test_folders() -> Iterator[Finding]:
-    """(rule, what) for each folder of tests that is no package: two tests of one name would collide."""
+    """(rule, what) for each folder of tests that is not a package: two tests of one name would collide."""
     for folder in {path.parent for path in (ROOT / "tests").rglob("*.py")}:
         if not (folder / "__init__.py").exists():
             yield "test package", folder.relative_to(ROOT).as_posix()

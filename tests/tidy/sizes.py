@@ -52,7 +52,7 @@ def is_plan(module: Module, node: ast.ClassDef) -> bool:
 
 
 def attributes(node: ast.ClassDef) -> set[str]:
-    """What instances of the class keep: fields, and what its methods assign to self."""
+    """The attributes of a class: its fields, and those that its methods assign to self."""
     found = {
         child.target.id
         for child in node.body

@@ -60,7 +60,7 @@ def sources() -> tuple[Module, ...]:
 
 
 def everything() -> tuple[Module, ...]:
-    """The tests as well, without the rules themselves, which name what they forbid."""
+    """The tests too, except the rules themselves, which name what they forbid."""
     return tuple(module for module in (*sources(), *modules("tests")) if not is_rule(module.path))
 
 

@@ -140,7 +140,7 @@ def documents() -> tuple[tuple[str, str], ...]:
 
 
 def gone_words() -> Iterator[Finding]:
-    """Words that have gone, wherever they stand."""
+    """Banned words, wherever they occur."""
     for path, text in [*((module.path, module.text) for module in everything()), *documents()]:
         for word, pattern in _GONE.items() if _ANY_GONE.search(text) else ():
             for _ in pattern.findall(text):

@@ -31,7 +31,7 @@ class Fault:
 
 @define
 class ScriptedS3:
-    """The objects, and what is to go wrong: each fault happens once, in order. asked: every request."""
+    """The objects and the faults: each fault happens once, in order. asked: every request."""
 
     objects: dict[str, bytes] = field(factory=dict)
     faults: list[Fault] = field(factory=list)

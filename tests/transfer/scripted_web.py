@@ -25,7 +25,7 @@ class WebRequest(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def answer(self, status: int, body: bytes = b"", length: int | None = None, **headers: str) -> None:
-        """Send an answer. length: what its header says, if that is not the truth."""
+        """Send an answer. length: its Content-Length, if not the true one."""
         self.send_response(status)
         self.send_header("Content-Length", str(len(body) if length is None else length))
         self.send_header("Last-Modified", "Sun, 22 Nov 2026 12:00:00 GMT")

@@ -44,7 +44,7 @@ class _DroppedFile:
 
 
 class _DroppingEnd:
-    """A source whose library cancels what waits for an answer, as it does when a connection ends; at one step, once."""
+    """A source whose library cancels a waiting request, as it does when a connection ends; at one step, once."""
 
     label = "dropping"
 

@@ -154,7 +154,7 @@ def test_journal_when_in_use_refuses_a_second_process(source: Path, tmp_path: Pa
 
 
 class _Liar:
-    """A file whose reading is not what its listing said."""
+    """A file whose contents do not match its listing."""
 
     shortcut: object = None
 

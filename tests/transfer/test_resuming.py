@@ -103,12 +103,12 @@ def body() -> BytesBody:
 
 @cache
 def tree() -> TreeGrid:
-    """Where random bytes come from."""
+    """The source of random bytes."""
     return TreeGrid(1)
 
 
 def resume(body: BytesBody, k: int = 3) -> Resumption:
-    """One more attempt, with shares of which k suffice."""
+    """Another attempt, with k-of-n shares."""
     encoding = evolve(tree().encoding, k=k)
     return Resumption(body, FileStore(grid=evolve(tree().store.grid, encoding=encoding, convergence=None)))
 

@@ -26,7 +26,7 @@ class Time:
 
 
 def status(changed_s: float, touched_s: float | None = None, size: int = 1) -> os.stat_result:
-    """A file whose contents and status changed that many seconds after the start. touched_s: what utime has set."""
+    """A file whose contents and status changed that many seconds after the start. touched_s: the time that utime set."""
     changed = START + round(changed_s * S)
     touched = changed if touched_s is None else START + round(touched_s * S)
     return os.stat_result((0, 0, 0, 1, 0, 0, size, 0, 0, 0), {"st_mtime_ns": touched, "st_ctime_ns": changed})

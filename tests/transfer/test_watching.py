@@ -21,7 +21,7 @@ from tests.transfer.test_engine import contents
 
 
 class _Target(LocalEnd):
-    """A directory. listings: how often it was listed; errors: what its next listings end with."""
+    """A directory. listings: how often it was listed; errors: with which its next listings fail."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(str(path), is_target=True)
@@ -167,7 +167,7 @@ def test_watch_when_the_disk_of_its_journal_is_full_for_a_while_loses_nothing(tm
 
 
 def checking(answers: list[Mapping[str, Doubt]], asked: list[list[str]]) -> Check:
-    """A check that gives these answers, and notes what it was asked for."""
+    """A check that gives these answers, and records its requests."""
 
     async def check(names: Sequence[str]) -> Mapping[str, Doubt]:
         asked.append(sorted(names))

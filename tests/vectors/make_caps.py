@@ -151,7 +151,7 @@ def other_spellings() -> Iterator[Row]:
 
 
 def refused() -> Iterator[Row]:
-    """Text that is no known cap, with the error it is kept with; null for what a newer version may know."""
+    """Text that is not a known cap, with its error; null for caps that a newer version may know."""
     key, digest = b32(KEYS[0]), b32(HASHES[0])
     chk = f"URI:CHK:{key}:{digest}:3:10:56"
     ssk, mdmf = f"URI:SSK:{key}:{digest}", f"URI:MDMF:{key}:{digest}"

@@ -37,7 +37,7 @@ LONG = MAX_SHARED_BODY + 1
 
 
 async def until_ended(clock: VirtualClock, task: Deferred[Any], limit_s: float) -> Any:
-    """What comes of the task, while virtual time passes."""
+    """The outcome of the task, while virtual time passes."""
     outcome: list[Any] = []
     task.addBoth(outcome.append)
     end = clock.now() + limit_s

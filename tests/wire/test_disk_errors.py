@@ -73,7 +73,7 @@ async def test_shares_that_the_disk_cannot_read_are_errors_and_still_found(trans
 
 
 async def told(question: Awaitable[Mapping[ShareNumber, Sequence[Buffer]]], transport: str) -> Any:
-    """What an answer says of shares none of which can be read: 1.20's calls say it by an error."""
+    """An answer about shares that all cannot be read: 1.20's calls report it by an error."""
     if transport.endswith("batched"):
         return plain(await question)
     with pytest.raises(PeerError):

@@ -59,7 +59,7 @@ def files_of(root: Path) -> dict[str, bytes]:
 
 
 def contents_of(grid: TreeGrid, root: DirectoryCap) -> dict[str, bytes]:
-    """Paths below a directory, and what a new client reads there: of every link, also repeated ones."""
+    """Paths below a directory, and the contents that a new client reads there: of every link, even repeated ones."""
 
     async def read() -> dict[str, bytes]:
         store = grid.client()

@@ -54,7 +54,7 @@ async def task(reactor):
 
 
 def run(body: str, number: int = 15, before: str = "") -> list[str]:
-    """The lines that the program prints; it must end by itself, and well. before: what it does first of all."""
+    """The lines that the program prints; it must exit by itself, successfully. before: code to run first."""
     command = [sys.executable, "-c", PROGRAM.replace("{before}", before).replace("{body}", body), str(number)]
     done = subprocess.run(command, capture_output=True, env=environment(), check=False, timeout=120, text=True)
     assert (done.returncode, done.stderr) == (0, "")

@@ -90,7 +90,7 @@ def test_limit_when_the_hour_says_so_is_another_one(grid: TreeGrid) -> None:
 
 
 class _ListSink:
-    """Keeps what it gets."""
+    """Keeps everything written to it."""
 
     def __init__(self) -> None:
         self.data = bytearray()

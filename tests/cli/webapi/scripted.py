@@ -55,7 +55,7 @@ def reply(
     closes: bool = False,
     **headers: str,
 ) -> Reply:
-    """An answer; a body that is no text is JSON. length: what it says of itself, if not the truth."""
+    """An answer; a body that is not text is sent as JSON. length: the Content-Length, if not the true one."""
     raw = body if isinstance(body, bytes) else (body if isinstance(body, str) else json.dumps(body)).encode()
     fields = {"Content-Length": str(len(raw) if length is None else length)}
     fields |= {name.replace("_", "-"): value for name, value in headers.items()}

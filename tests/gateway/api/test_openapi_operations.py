@@ -23,7 +23,7 @@ CHILDREN = b'{"c": ["filenode", {"ro_uri": "URI:LIT:krugkidfnzsa"}]}'
 
 @frozen
 class Question:
-    """How an operation is asked for. more: arguments besides `t`. place: what fills the placeholders of the path."""
+    """How to request an operation. more: arguments besides `t`. place: values for the placeholders of the path."""
 
     status: int = 200
     more: str = ""

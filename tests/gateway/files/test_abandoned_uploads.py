@@ -39,7 +39,7 @@ class Held:
         await self.waiting[-1]
 
     def release(self) -> None:
-        """Let all of them go on, and hold no more."""
+        """Release all of them, and hold no more."""
         self.names = frozenset()
         for each in self.waiting:
             if not each.called:

@@ -18,7 +18,7 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;
 
 
 def typed_into(page: Document) -> dict[str, str | None]:
-    """The fields that a person sees, with what is in them."""
+    """The visible fields, with their values."""
     return {each["name"] or "": each.get("value") for each in page.all("input") if each.get("type") == "text"}
 
 

@@ -326,7 +326,7 @@ def test_request_when_it_is_ambiguous_or_huge_is_refused(gateway: RunningGateway
 
 
 def answer_of(gateway: RunningGateway, raw: bytes) -> Reply:
-    """What comes back at once for bytes that may be no whole request; status 0 if nothing does."""
+    """The immediate answer to bytes that may be an incomplete request; status 0 if there is none."""
     with gateway.connect() as connection:
         connection.settimeout(SILENCE_S)
         received = b""

@@ -17,7 +17,7 @@ REFUSED = (403, 421)
 
 @frozen
 class Endpoint:
-    """A request that is answered when it is asked as it should be. needs_token: [spec webapi 9.6]. unready: what it may say instead."""
+    """A valid request of an endpoint. needs_token: [spec webapi 9.6]. unready: another status that it may have."""
 
     method: str
     target: str

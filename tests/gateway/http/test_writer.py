@@ -12,7 +12,7 @@ from tests.support.virtual_time import VirtualClock
 
 
 class Socket:
-    """An outlet that keeps what it is given."""
+    """An outlet that keeps everything written to it."""
 
     def __init__(self) -> None:
         self.clock: Any = VirtualClock()

@@ -14,7 +14,7 @@ SIZE = 3_000_000
 
 
 class Reader:
-    """Files that stay open on a grid, and how many questions a read takes."""
+    """Files that stay open on a grid, and how many requests a read takes."""
 
     def __init__(self) -> None:
         self.grid = ScriptedGrid()

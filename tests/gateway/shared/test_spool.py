@@ -101,7 +101,7 @@ def test_spool_when_its_folder_is_missing_then_says_so(tmp_path: Path) -> None:
 
 
 def test_spool_when_its_file_is_looked_into_then_shows_nothing_of_the_body(tmp_path: Path) -> None:
-    """By way of /proc, as a look at the disk would find it after the process was killed."""
+    """Read through /proc, as somebody would find the file on disk after the process was killed."""
     runtime = VirtualRuntime()
     data = b"the same words again and again. " * (3 * BATCH_SIZE // 32)
 

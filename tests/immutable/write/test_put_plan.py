@@ -84,7 +84,7 @@ class GatedSource:
         self._pool = pool
 
     async def read_at(self, offset: int, length: int) -> Buffer:
-        """Those bytes, once the pool is let go on."""
+        """Those bytes, once the pool is released."""
         return await self._pool.run(lambda: self._data[offset : offset + length])
 
 
@@ -170,7 +170,7 @@ class Puts(RuleBasedStateMachine):
 
     @rule(data=st.data(), lost=st.sampled_from([False, False, False, True]))
     def answer_one(self, data: st.DataObject, lost: bool) -> None:
-        """A server does what it was asked; the answer may be lost on the way."""
+        """A server does what it was asked; the answer may get lost."""
         if calls := list(self._calls()):
             server, call = data.draw(st.sampled_from(calls))
             self.disturbed |= lost
@@ -178,7 +178,7 @@ class Puts(RuleBasedStateMachine):
 
     @rule(data=st.data(), error=st.sampled_from(ERRORS))
     def fail_one(self, data: st.DataObject, error: Exception) -> None:
-        """A server does nothing of what it was asked."""
+        """A server ignores what it was asked."""
         if calls := list(self._calls()):
             server, call = data.draw(st.sampled_from(calls))
             server.fired["failed"] += 1
@@ -187,7 +187,7 @@ class Puts(RuleBasedStateMachine):
 
     @rule(chosen=st.frozensets(st.integers(0, 5)))
     def answer_all(self, chosen: frozenset[int]) -> None:
-        """Some servers answer everything, and what comes of it is asked at once."""
+        """Some servers answer everything, including the requests that follow."""
         for server, call in list(self._calls()):
             if self.servers.index(server) in chosen:
                 server.answer(call)
@@ -208,7 +208,7 @@ class Puts(RuleBasedStateMachine):
 
     @rule()
     def turn(self) -> None:
-        """The event loop comes round."""
+        """The event loop makes a turn."""
         if not self.gated:
             self.pool.release_all()
         self.clock.task_clock.advance(0)

@@ -52,7 +52,7 @@ class Table:
         return fresh
 
     def know(self, index: int, held: Iterable[int] = (), room: int = 10**6) -> None:
-        """One server says what it is and has."""
+        """One server reports its version and its shares."""
         for request in self.of(index):
             self.open.remove(request)
             if isinstance(request, AskVersion):
@@ -67,7 +67,7 @@ class Table:
         return [request for request in self.open if request.server_id == self.ids[index]]
 
     def grant(self, index: int, refused: Iterable[int] = (), already: Iterable[int] = ()) -> frozenset[ShareNumber]:
-        """One server answers its allocation; what it was asked for."""
+        """One server answers its allocation; returns the request."""
         (request,) = self.of(index)
         assert isinstance(request, Allocate)
         self.open.remove(request)

@@ -120,7 +120,7 @@ class Participant:
         return {entry["relpath"]: entry["size"] for entry in self.asked("file-status") or ()}
 
     def log(self) -> str:
-        """The end of what the daemon said."""
+        """The end of the daemon's output."""
         lines = self.daemon.log.read_text(errors="replace").splitlines()
         return "\n".join([line for line in lines if '" 200 ' not in line][-40:])
 

@@ -24,7 +24,7 @@ IDENTITIES = ("my_nodeid", "private/introducer.furl", "private/storage.furl", "p
 
 @define
 class Migrated:
-    """The directories of a grid that 1.20 made. caps: what was stored, and its contents, by each program in turn."""
+    """The directories of a grid that 1.20 made. caps: stored files and their contents, by each program in turn."""
 
     directories: list[Path]
     client: Path

@@ -29,7 +29,7 @@ class Sftp:
     ours: GridClient
 
     def run(self, folder: Path, *commands: str) -> str:
-        """Give the client these commands; what it and the server said. 1.20 may never close the session that `bye` ends."""
+        """Give the client these commands; returns its output and the server's. 1.20 may never close the session that `bye` ends."""
         options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "IdentitiesOnly=yes", "BatchMode=yes"]
         arguments = [word for option in options for word in ("-o", option)]
         log = folder / "sftp.log"

@@ -22,7 +22,7 @@ OLD, NEW = b"old" * 1000, b"new" * 1000
 
 
 def rolled_back(grid: MutableGrid, cap: KnownCap, count: int, contents: bytes = NEW) -> None:
-    """A new version everywhere, of which the first `count` servers show nothing."""
+    """A new version everywhere, which the first `count` servers hide."""
     for server in grid.servers[:count]:
         server.freeze()
     grid.run(grid.open(cap, process=9).overwrite(contents))

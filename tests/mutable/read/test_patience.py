@@ -110,7 +110,7 @@ def stalling_grid(contents: bytes, format: FormatName, shape: Encoding | None = 
 
 
 def seconds(grid: MutableGrid, cap: KnownCap, operation: Operation) -> float:
-    """How long it takes; each time anew, as a gateway does it with a file that nobody has open."""
+    """How long it takes; each time with a newly opened file, as in a gateway when nobody has the file open."""
     started = grid.runtime.clock.now()
     file = grid.open(cap, process=1)
 
@@ -146,7 +146,7 @@ def test_operation_when_servers_keep_silent_then_takes_hardly_longer_from_the_se
 def test_read_of_one_of_ten_when_one_server_is_silent_on_fronts_and_one_on_blocks_then_takes_two_seconds_at_most(
     format: FormatName,
 ) -> None:
-    """Only one server is asked for blocks: not other servers' answers tell that it is late, but what is known of it."""
+    """Only one server is asked for blocks: its known speed, not other servers' answers, shows that it is late."""
     grid, cap = stalling_grid(LARGE, format, Encoding(k=1, n=10, happy=4))
     for server in grid.servers:
         grid.grid(1).memory.latency(server.identity.server_id).learn(100, 100, 0.01)
@@ -210,7 +210,7 @@ def test_check_when_servers_keep_silent_then_names_them(silent: int) -> None:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_read_when_every_server_is_slow_then_hardly_anything_is_fetched_twice(format: FormatName) -> None:
-    """Blocks come after 2.5 s from everybody: more than is late, and no reason to ask for all of them again."""
+    """All servers send their blocks after 2.5 s: that is more than late, but no reason to request all of them again."""
     grid, cap = stalling_grid(LARGE, format)
 
     async def slow(server: SlotServer, read: Any, *arguments: Any) -> Any:

@@ -58,7 +58,7 @@ def rewrite(grid: MutableGrid, cap: KnownCap) -> bytes:
 
 
 def encode_otherwise(grid: MutableGrid, cap: KnownCap) -> bytes:
-    """Somebody stores the file anew, with another k and n and other segments."""
+    """Somebody stores the file again, with another k and n and other segments."""
     other = MutableGrid(10, Encoding(k=2, n=7, happy=5))
     assert other.create(OLD[::-1], "mdmf") == cap
     other.run(other.open(cap).update(0, b"a"))

@@ -55,7 +55,7 @@ class LyingGrid(MutableGrid):
 
 
 def started(count: int, format: FormatName, lie: str) -> tuple[LyingGrid, WriteCap]:
-    """A grid with a file of two versions, of which the liars remember the first one."""
+    """A grid with a file of two versions; the liars remember the first one."""
     grid = LyingGrid(count)
     cap = grid.create(b"before", format)
     grid.remember(cap)
@@ -65,7 +65,7 @@ def started(count: int, format: FormatName, lie: str) -> tuple[LyingGrid, WriteC
 
 
 def require_done(grid: LyingGrid, cap: WriteCap, lie: str, contents: bytes, begun: float) -> None:
-    """The write is on all honest servers, what is read is right, and the lying servers got reports."""
+    """The write is on all honest servers, reads return it, and the lying servers got reports."""
     assert grid.runtime.clock.now() - begun < 3.0
     honest = {server.identity.server_id for server in grid.servers if server not in grid.liars}
     assert grid.holders(cap) == honest

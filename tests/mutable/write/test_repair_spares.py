@@ -55,7 +55,7 @@ class PickyServer(SlotServer):
 def test_repair_when_the_emptiest_servers_refuse_then_others_take_their_shares(
     refusal: Exception, format: FormatName
 ) -> None:
-    """Five shares lost, five servers without any of which four refuse, and one more that does."""
+    """Five shares lost; of the servers without a share, four refuse and one accepts."""
     grid = MutableGrid(11)
     grid.servers[:] = [PickyServer(f"server{index}", grid.runtime.clock) for index in range(11)]
     cap = grid.create(CONTENTS, format)

@@ -42,7 +42,7 @@ def space(made: Lined, host: str) -> str:
 
 
 def send_datagrams(made: Lined, count: int) -> int:
-    """How many of the sent packets arrive at the server, sent as fast as the line takes them in."""
+    """How many of the packets arrive at the server, sent as fast as the line accepts them."""
     with inside(space(made, "server0")):
         receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     with receiver, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:

@@ -54,7 +54,7 @@ def everything() -> Record:
 
 
 class Checked(HTMLParser):
-    """Counts tags, and what would be fetched from elsewhere."""
+    """Counts tags, and resources that would be fetched from elsewhere."""
 
     def __init__(self) -> None:
         super().__init__()

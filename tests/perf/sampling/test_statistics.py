@@ -64,7 +64,7 @@ def test_estimate_of_anything_lies_between_its_extremes(values: list[float]) -> 
 
 
 def test_paired_ratio_when_both_drift_together_sees_only_the_ratio() -> None:
-    """The machine is ten times slower in every next run; within each run one system takes half the other's time."""
+    """The machine is ten times slower in each next run; within each run one system takes half the other's time."""
     slow = {run: [2.0 * 10**run, 2.2 * 10**run, 1.8 * 10**run] for run in range(4)}
     quick = {run: [1.0 * 10**run, 1.1 * 10**run, 0.9 * 10**run] for run in range(4)}
     ratio = paired_ratio(slow, quick)

@@ -12,7 +12,7 @@ from grid.storage.calls.read_write_locks import ReadWriteLocks
 
 
 class Worker:
-    """A task that takes a turn, notes it, and works until it is ended."""
+    """A task that takes a lock, records it, and works until it is ended."""
 
     def __init__(self, turns: ReadWriteLocks, log: list[str], name: str, *, exclusive: bool, key: str = "key") -> None:
         self._end: Deferred[None] = Deferred()

@@ -191,7 +191,7 @@ def test_close_when_another_share_has_taken_the_place_is_refused() -> None:
 
 
 class _ExhaustedDisk(MemoryDisk):
-    """A disk on which one sync fails with what is no error of a disk."""
+    """A disk on which one sync fails with an error that is not a disk error."""
 
     exhausted = True
 

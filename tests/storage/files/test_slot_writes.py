@@ -21,7 +21,7 @@ OLD = bytes(range(1, 251)) * 20
 
 
 def make(*, in_place: bool, patch: pytest.MonkeyPatch) -> tuple[ServiceScene, FaultyDisk]:
-    """A share of 5000 bytes with six leases; whatever is written to it now is written in place or anew."""
+    """A share of 5000 bytes with six leases; later writes change it in place or rewrite it."""
     disk = FaultyDisk(MemoryDisk())
     scene = ServiceScene(disk)
     scene.run(scene.service.test_and_write(SLOT, slot_secrets(), {NUMBER: vector((0, OLD))}))

@@ -24,7 +24,7 @@ INDEXES = sorted(index_name(StorageIndex(bytes([number * 37 % 256, number]) * 8)
 
 
 class Visitor:
-    """A task that notes where it is, and takes its time."""
+    """A task that records its position, and takes its time."""
 
     name = "visitor"
     first_delay_s = 100.0

@@ -20,7 +20,7 @@ from tests.support.virtual_time import VirtualRuntime
 
 @define(eq=False)
 class Client:
-    """A connection whose client takes so much a second of what is held for it."""
+    """A connection whose client reads that many bytes a second of what is held for it."""
 
     clock: Any
     rate: float = 0.0
@@ -55,7 +55,7 @@ class Scene:
         return client
 
     def ask(self, size: int, client: Client | None = None) -> tuple[Reservation, list[object]]:
-        """A reservation that wants so much, and what came of it."""
+        """A reservation of that many bytes, and its outcome."""
         room = self.budget.reserve(client)
         return room, self._outcome(room, size)
 

@@ -38,7 +38,7 @@ def test_budget_when_asked_for_more_than_there_is_hands_it_out_in_turn(sizes: li
 
 
 class Silent:
-    """A client that takes nothing of its answers."""
+    """A client that reads none of its answers."""
 
     is_gone = False
     received_size = 0
@@ -86,7 +86,7 @@ def test_freed_memory_is_looked_at_once_much_was_given_back_of_any_kind() -> Non
 
 
 def waiting_request(memory: ServerMemory, size: int, is_gone: Callable[[], bool] = bool) -> list[object]:
-    """What comes of a request that wants so much, beside others."""
+    """The outcome of a request for that many bytes, beside others."""
     outcome: list[object] = []
     task = Deferred.fromCoroutine(memory.requests.acquire(size, is_gone))
     task.addCallbacks(outcome.append, lambda failure: outcome.append(failure.type))

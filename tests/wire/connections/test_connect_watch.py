@@ -7,7 +7,7 @@ from tests.support.virtual_time import VirtualClock
 
 
 class Scene:
-    """A watched attempt. quiet_since: what each call of on_quiet said."""
+    """A watched attempt. quiet_since: the argument of each call of on_quiet."""
 
     def __init__(self) -> None:
         self.clock = VirtualClock()

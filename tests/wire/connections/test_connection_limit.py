@@ -14,7 +14,7 @@ LIMIT = 16
 
 
 class Table:
-    """Permits, and which of their connections gave way in which order; closing takes a turn."""
+    """Permits, and the order in which their connections gave way; closing takes a turn."""
 
     def __init__(self, limit: int = LIMIT) -> None:
         self.connection_limit = ConnectionLimit(limit)

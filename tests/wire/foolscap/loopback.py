@@ -64,7 +64,7 @@ def number(value: int) -> ShareNumber:
 
 @define
 class RecordedUpload:
-    """An upload that stores what it is sent; refusal: raised instead."""
+    """An upload that stores the bytes it is sent; refusal: raised instead."""
 
     share_numbers: frozenset[ShareNumber]
     data: dict[ShareNumber, bytearray] = field(factory=dict)
@@ -96,7 +96,7 @@ class RecordedUpload:
 
 @define
 class ScriptedServer:
-    """A StorageServer that holds what a test puts in, remembers each call, and raises refusal if there is one."""
+    """A StorageServer with the shares that a test stores; it remembers each call, and raises refusal if there is one."""
 
     identity: ServerIdentity = IDENTITY
     version: ServerVersion = VERSION

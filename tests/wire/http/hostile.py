@@ -26,7 +26,7 @@ VERSION = ServerVersion(
 
 
 def reply(status: int, body: bytes = b"", *headers: tuple[str, str], length: int | None = None) -> bytes:
-    """A response; length: what it claims to have."""
+    """A response; length: the Content-Length that it claims."""
     pairs = [(name.encode(), value.encode()) for name, value in headers]
     pairs.append((b"Content-Length", b"%d" % (len(body) if length is None else length)))
     return pack_head(pack_status_line(status), pairs) + body

@@ -74,7 +74,7 @@ async def make_service(**settings: Any) -> StorageService:
 
 
 class RefusingFactory(Factory):
-    """In Foolscap's stead: nobody should come here."""
+    """Stands for Foolscap: no call should arrive here."""
 
     def buildProtocol(self, addr: Any) -> None:
         return None
@@ -82,7 +82,7 @@ class RefusingFactory(Factory):
 
 @frozen(kw_only=True)
 class Rig:
-    """A server that listens, and what reaches it."""
+    """A listening server, and the requests that reach it."""
 
     service: StorageServer
     offer: HttpOffer

@@ -19,7 +19,7 @@ Addresses = frozenset[tuple[str, int]]
 
 
 class Rig:
-    """A server in memory, two ways to it, and what chooses between them."""
+    """An in-memory server, two ways to it, and the code that chooses between them."""
 
     def __init__(self, http: Addresses = frozenset(), foolscap: Addresses = frozenset()) -> None:
         """http, foolscap: the addresses that the ways lead to."""

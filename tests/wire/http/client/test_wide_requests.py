@@ -20,7 +20,7 @@ SHARE = ShareNumber(3)
 
 
 class Requests:
-    """The paths of what is asked, and how many requests were under way at once."""
+    """The paths of the requests, and how many were in progress at once."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.paths: list[bytes] = []

@@ -22,7 +22,7 @@ from grid.wire.http.format.messages import (
 
 
 def feed(decoder: BodyDecoder, data: bytes, sizes: list[int]) -> tuple[bytes, bytes | None]:
-    """The body, and what is left after it, when the data comes in pieces of those sizes."""
+    """The body, and the bytes left after it, when the data arrives in pieces of those sizes."""
     body, position = b"", 0
     for size in [*sizes, len(data)]:
         pieces, rest = decoder.decode(data[position : position + size])

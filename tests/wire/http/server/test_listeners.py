@@ -239,7 +239,7 @@ async def test_connections_when_there_are_too_many_take_the_place_of_the_longest
 
 
 class Endless:
-    """A server with one share that has no end, and a count of what was read of it."""
+    """A server with one endless share, and a count of the bytes read from it."""
 
     def __init__(self) -> None:
         self.identity = make_identity()
@@ -272,7 +272,7 @@ SI = "a" * 26
 @pytest.mark.parametrize("tls", [True, False])
 @pytest.mark.parametrize("range_header", [None, "bytes=0-1099511627775"])
 async def test_answers_when_nobody_reads_them_stop_being_made(tls: bool, range_header: str | None) -> None:
-    """Forty readers that never read: what the server holds is bounded, however long the share is."""
+    """Forty clients that never read: the server's memory is bounded, however long the share is."""
     server: Any = Endless()
     async with running(server) as rig, AsyncExitStack() as closing:
         headers = [("Range", range_header)] if range_header else []

@@ -17,7 +17,7 @@ from tests.support.virtual_time import VirtualRuntime
 
 
 class Connection:
-    """A client's connection: what is asked of it."""
+    """A client's connection: the calls that it gets."""
 
     is_drained = True
     is_gone = False

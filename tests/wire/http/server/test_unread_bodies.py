@@ -18,7 +18,7 @@ HEAD = b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n"
 
 
 class Transport(StringTransport):
-    """A connection of which it is noted whether it is read."""
+    """A connection that records whether it is read."""
 
     def setTcpNoDelay(self, enabled: bool) -> None: ...
 
