@@ -15,8 +15,8 @@ KNOWN_METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE"})
 VIEWS = frozenset(
     {
         "json", "uri", "readonly-uri", "info", "rename-form", "zip", "upload", "check", "mkdir", "mkdir-with-children",
-        "mkdir-immutable", "unlink", "delete", "rename", "relink", "set_children", "set-children", "stream-manifest",
-        "stream-deep-check", "start-manifest", "start-deep-check", "start-deep-size", "start-deep-stats", "status",
+        "mkdir-immutable", "unlink", "delete", "undo", "rename", "relink", "set_children", "set-children",
+        "stream-manifest", "stream-deep-check", "start-manifest", "start-deep-check", "start-deep-size", "start-deep-stats", "status",
         "cancel", "openmetrics",
     }
 )  # fmt: skip
