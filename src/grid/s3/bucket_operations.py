@@ -85,8 +85,11 @@ async def create_bucket(call: Call) -> AnyAnswer:
         raise S3Fault("InvalidBucketName")
     if name in account.buckets:
         raise S3Fault("BucketAlreadyOwnedByYou")
-    if body := await Payload(call, 2**16).read():
-        parse_document(body, "CreateBucketConfiguration")
+    if (call.header("x-amz-object-ownership") or "BucketOwnerEnforced") != "BucketOwnerEnforced":
+        raise not_implemented("other owners of objects than the access key")
+    body = await Payload(call, 2**16).read()
+    if body and parse_document(body, "CreateBucketConfiguration").get("Tags") is not None:
+        raise not_implemented("tags of buckets")
     home = account.home
     if home is None or home.authority != "write":
         raise S3Fault("AccessDenied", "This access key may not create buckets.")
