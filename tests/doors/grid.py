@@ -61,6 +61,14 @@ def program(name: str) -> str:
         pytest.skip(str(error))
 
 
+def checkout(variable: str, name: str) -> Path:
+    """Return the checkout of a suite that the environment names; skip the test with the reason if it names none."""
+    found = os.environ.get(variable)
+    if not found:
+        pytest.skip(f"{variable} names no checkout of {name}")
+    return Path(found).absolute()
+
+
 @contextmanager
 def open_door(folder: Path, *, storage_count: int = 10, tls: bool = False) -> Iterator[OpenDoor]:
     """A grid and its door, until the context ends."""

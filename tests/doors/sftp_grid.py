@@ -76,6 +76,12 @@ def required(program: str) -> str:
     return found
 
 
+def require_mounts() -> None:
+    """Skip the test where file systems cannot be mounted."""
+    if not os.access("/dev/fuse", os.W_OK):
+        pytest.skip("there is no /dev/fuse that we may use")
+
+
 def run(words: list[str], folder: Path, data: str = "") -> subprocess.CompletedProcess[str]:
     """Run a program, and keep its output."""
     return subprocess.run(
@@ -100,8 +106,7 @@ def mounted(door: Door, folder: Path) -> Iterator[Path]:
     """The account's directory, mounted with sshfs; skipped where file systems cannot be mounted."""
     mount = folder / "mnt"
     mount.mkdir()
-    if not os.access("/dev/fuse", os.W_OK):
-        pytest.skip("there is no /dev/fuse that we may use")
+    require_mounts()
     options = [word for word in door.ssh_options if word not in ("-F", "none")]
     words = [required("sshfs"), "-F", "/dev/null", *options, f"{HOST}:/", str(mount)]
     done = run(words, folder)

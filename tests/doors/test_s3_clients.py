@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from perf.processes.node_process import wait_until
 from tests.doors.files import contents, make_files
 from tests.doors.grid import BUCKET, DOMAIN, OpenDoor, open_door, program
+from tests.doors.sftp_grid import require_mounts, required
 
 pytestmark = [pytest.mark.doors, pytest.mark.timeout(600)]
 
@@ -39,8 +43,9 @@ def run(door: OpenDoor, folder: Path, *words: str | Path, data: bytes = b"", mor
     return said
 
 
-def rclone(door: OpenDoor, folder: Path, *words: str | Path) -> str:
-    config = {
+def rclone_settings(door: OpenDoor) -> dict[str, str]:
+    """The door as rclone's remote `grid:`."""
+    return {
         "RCLONE_CONFIG": "",
         "RCLONE_CONFIG_GRID_TYPE": "s3",
         "RCLONE_CONFIG_GRID_PROVIDER": "Other",
@@ -50,7 +55,32 @@ def rclone(door: OpenDoor, folder: Path, *words: str | Path) -> str:
         "RCLONE_S3_CHUNK_SIZE": "5Mi",
         "RCLONE_S3_UPLOAD_CUTOFF": "5Mi",
     }
-    return run(door, folder, program("rclone"), *words, more=config)
+
+
+def rclone(door: OpenDoor, folder: Path, *words: str | Path) -> str:
+    return run(door, folder, program("rclone"), *words, more=rclone_settings(door))
+
+
+@contextmanager
+def mounted(door: OpenDoor, folder: Path, remote: str) -> Iterator[Path]:
+    """A directory of the bucket, mounted with rclone; skipped where file systems cannot be mounted."""
+    mount = folder / "mnt"
+    mount.mkdir(exist_ok=True)
+    require_mounts()
+    unmount = [required("fusermount3"), "-u", str(mount)]
+    words = [program("rclone"), "mount", remote, str(mount), "--vfs-cache-mode", "writes", "--vfs-write-back", "0s"]
+    environment = {**door.environment(folder), **rclone_settings(door)}
+    with (
+        (folder / "mount.log").open("ab") as log,
+        subprocess.Popen(words, env=environment, stdout=log, stderr=log) as process,
+    ):
+        try:
+            wait_until(lambda: mount.is_mount() or process.poll() is not None, "the mount", 60.0)
+            assert process.poll() is None, (folder / "mount.log").read_text()[-2000:]
+            yield mount
+        finally:
+            subprocess.run(unmount, check=False)
+            process.wait(COMMAND_S)
 
 
 def restic(door: OpenDoor, folder: Path, *words: str | Path) -> str:
@@ -117,6 +147,30 @@ def test_rclone_copies_checks_and_removes_a_folder(door: OpenDoor, data: Path, t
     rclone(door, tmp_path, "moveto", f"{target}/small", f"{target}/moved")
     rclone(door, tmp_path, "purge", target)
     assert rclone(door, tmp_path, "lsf", "-R", "--files-only", f"grid:{BUCKET}/rclone") == ""
+
+
+def test_rclone_mounts_a_bucket_as_a_file_system(door: OpenDoor, data: Path, tmp_path: Path) -> None:
+    remote = f"grid:{BUCKET}/mounted"
+    with mounted(door, tmp_path, remote) as mount:
+        shutil.copytree(data, mount / "files")
+        (mount / "files" / "small").rename(mount / "files" / "moved")
+        (mount / "files" / "empty").unlink()
+        here = contents(mount / "files")
+        wait_until(lambda: _listed(door, tmp_path, remote) == {f"files/{name}" for name in here}, "the uploads", 120.0)
+    wanted = contents(data)
+    wanted["moved"] = wanted.pop("small")
+    del wanted["empty"]
+    assert here == wanted
+    with mounted(door, tmp_path, remote) as mount:
+        assert contents(mount / "files") == wanted
+        with (mount / "files" / "large").open("rb") as file:
+            file.seek(9_000_000)
+            assert file.read(10) == wanted["large"][9_000_000:9_000_010]
+    rclone(door, tmp_path, "purge", remote)
+
+
+def _listed(door: OpenDoor, folder: Path, remote: str) -> set[str]:
+    return set(rclone(door, folder, "lsf", "-R", "--files-only", remote).splitlines())
 
 
 def test_s5cmd_copies_lists_and_removes_files(door: OpenDoor, data: Path, tmp_path: Path) -> None:
