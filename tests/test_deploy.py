@@ -90,7 +90,7 @@ def test_backup_units_run_a_command_that_is_understood_every_day() -> None:
     assert (timer["Timer"]["OnCalendar"], timer["Timer"]["Persistent"]) == ("daily", "true")
 
 
-def test_node_when_it_is_stopped_has_the_time_that_it_gives_to_what_is_under_way() -> None:
+def test_node_when_it_is_stopped_has_the_time_that_it_gives_its_requests() -> None:
     needed_s = parse_config("", "grid.cfg").web_drain_s + CLEAN_UP_S
     for unit in UNITS:
         assert float(_read(unit)["Service"]["TimeoutStopSec"].removesuffix("s")) > needed_s

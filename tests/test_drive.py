@@ -309,7 +309,7 @@ def test_drive_when_parting_requests_take_too_long_gives_them_up() -> None:
     assert run.idle
 
 
-def test_drive_when_a_parting_request_ignores_its_cancellation_ends_all_the_same() -> None:
+def test_drive_when_a_parting_request_ignores_its_cancellation_still_ends() -> None:
     stubborn: Deferred[None] = Deferred()
 
     async def perform(request: Ask) -> object:

@@ -207,7 +207,7 @@ def test_misspelt_key_stops_the_command_and_is_named(tmp_path: Path) -> None:
         assert "section [node], key nicname: there is no such key" in got.err
 
 
-def test_node_whose_port_cannot_be_says_so(tmp_path: Path) -> None:
+def test_node_whose_port_is_impossible_says_so(tmp_path: Path) -> None:
     (tmp_path / "grid.cfg").write_text("[node]\ntub.port = tcp:99999999\ntub.location = tcp:127.0.0.1:99999999\n")
     outcome = grid("run", tmp_path)
     assert outcome.code == 1

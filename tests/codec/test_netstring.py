@@ -29,7 +29,7 @@ def test_parse_when_packed_gives_the_value_and_the_end(value: bytes, before: byt
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_parse_when_it_is_none_refuses(text: str) -> None:
+def test_parse_when_it_is_invalid_refuses(text: str) -> None:
     with pytest.raises(FormatError):
         parse_netstring(text.encode(), 0, 100)
 

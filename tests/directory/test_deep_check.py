@@ -169,7 +169,7 @@ def as_directory(cap: KnownCap) -> DirectoryCap:
     return cap
 
 
-def test_check_when_a_cap_cannot_be_one_of_a_file_then_its_error_is_counted_and_the_rest_goes_on(
+def test_check_when_a_cap_is_impossible_then_its_error_is_counted_and_the_rest_goes_on(
     grid: TreeGrid,
 ) -> None:
     bad = ChkCap(key=bytes(16), ueb_hash=bytes(32), needed=9, total=3, size=1000)

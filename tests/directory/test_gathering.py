@@ -34,7 +34,7 @@ class Work:
         return waiting, outcome
 
 
-def test_read_when_nobody_waits_for_it_any_more_ends_and_the_next_begins() -> None:
+def test_read_when_nobody_waits_for_it_anymore_ends_and_the_next_begins() -> None:
     work = Work(reads_only=True)
     first, told_first = work.submit(1)
     _, told_second = work.submit(2)
@@ -68,7 +68,7 @@ def test_read_when_all_give_up_before_it_begins_never_begins() -> None:
 
 
 @pytest.mark.parametrize("is_under_way", [False, True])
-def test_change_when_nobody_waits_for_it_any_more_is_made_all_the_same(is_under_way: bool) -> None:
+def test_change_when_nobody_waits_for_it_anymore_is_still_made(is_under_way: bool) -> None:
     work = Work(reads_only=False)
     waiting = [work.submit(item) for item in range(2)]
     waiting[0 if is_under_way else 1][0].cancel()

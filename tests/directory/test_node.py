@@ -78,7 +78,7 @@ def test_edit_when_another_client_changed_the_directory_then_both_changes_are_th
     assert grid.names(mine.cap) == ["a", "mine", "theirs"]
 
 
-def test_edit_when_what_is_remembered_is_old_then_it_is_judged_by_what_is_there(grid: TreeGrid) -> None:
+def test_edit_when_the_remembered_contents_are_old_then_it_is_judged_by_the_current_ones(grid: TreeGrid) -> None:
     mine = made(grid, "a")
     theirs = grid.client().directory(mine.cap)
     grid.run(mine.list())

@@ -69,7 +69,7 @@ def test_stats_when_of_every_kind_then_have_the_names_and_numbers_of_the_format(
     }
 
 
-def test_manifest_when_told_of_objects_then_has_their_caps_in_order_and_the_sets() -> None:
+def test_manifest_when_given_objects_then_has_their_caps_in_order_and_the_sets() -> None:
     manifest = Manifest()
     for visited in (
         Visited(path=(), target=DirectoryCap(SSK), children={}, size=0),

@@ -8,7 +8,7 @@ from grid.discovery.condition import Condition
 from tests.support.virtual_time import VirtualRuntime
 
 
-def test_latch_when_one_who_waits_cancels_another_lets_all_the_others_go_on() -> None:
+def test_latch_when_one_waiter_cancels_another_wakes_all_the_others() -> None:
     runtime = VirtualRuntime()
     condition = Condition(runtime.clock)
     is_open: list[bool] = []

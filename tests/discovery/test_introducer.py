@@ -231,7 +231,7 @@ async def test_client_when_the_introducer_relays_rubbish_then_takes_the_rest() -
         assert heard.seqnums == [(IDS[1], 1)]
 
 
-async def test_client_when_its_announcement_is_refused_then_subscribes_all_the_same() -> None:
+async def test_client_when_its_announcement_is_refused_then_still_subscribes() -> None:
     bad = SignedAnnouncement(signed(0).message, signed(1).signature, signed(0).key)
     async with offered(Introducer("grid/1")) as furl, client(furl, signed(1)), client(furl, bad) as (made, heard):
         assert made.status.state is ConnectionState.CONNECTED

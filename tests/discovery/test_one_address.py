@@ -108,7 +108,7 @@ def test_server_that_moves_to_an_address_of_its_own_counts_for_itself() -> None:
 
 
 @pytest.mark.parametrize("index", [0, 1])
-def test_return_of_a_server_is_told_under_the_name_that_counts(index: int) -> None:
+def test_return_of_a_server_is_reported_under_the_name_that_counts(index: int) -> None:
     back: list[str] = []
     servers = server_set(on_return=back.append)
     servers.announced(at(0))

@@ -115,7 +115,7 @@ def test_verify_when_only_ignored_bytes_differ_is_content(index: int) -> None:
 
 
 @pytest.mark.parametrize("index", [0, 2])
-def test_repair_when_any_vouched_bit_is_flipped_makes_the_same_share_anew(index: int) -> None:
+def test_repair_when_any_vouched_bit_is_flipped_makes_the_same_share_again(index: int) -> None:
     file = FILES[index]
     for offset in spread(list(vouched(file.shares[1], verifying=True))[::7], STEP):
         grid = laid(file)

@@ -184,7 +184,7 @@ def test_verify_when_trees_are_large_reads_them_in_parts(monkeypatch: pytest.Mon
     assert set(grid.check(file.cap).sharemap) == {0}
 
 
-def test_repair_when_shares_are_missing_makes_them_anew_byte_for_byte() -> None:
+def test_repair_when_shares_are_missing_makes_them_again_byte_for_byte() -> None:
     grid = ScriptedGrid()
     data = noise(50_000)
     file = grid.store(data, segment_size=1200, holdings={0: [0], 4: [4], 9: [9, 8]})

@@ -57,7 +57,7 @@ def spoil(share: bytearray, format: FormatName, what: str) -> None:
 
 
 @pytest.mark.parametrize(("format", "what"), CASES)
-def test_share_when_spoiled_then_costs_itself_only_and_is_found_and_repaired(format: FormatName, what: str) -> None:
+def test_share_when_spoiled_then_affects_only_itself_and_is_found_and_repaired(format: FormatName, what: str) -> None:
     """Three shares of five on two servers, so that each bad one has good neighbours."""
     grid = MutableGrid(2, Encoding(k=3, n=5, happy=1))
     cap = grid.create(CONTENTS, format)

@@ -113,7 +113,7 @@ def test_overwrite_when_large_then_leaves_shares_as_if_written_whole(segments: i
     assert all(server.largest_write < 200_000 for server in grid.servers)
 
 
-def test_update_when_of_a_large_range_or_with_a_share_missing_then_writes_anew_from_the_grid() -> None:
+def test_update_when_of_a_large_range_or_with_a_share_missing_then_rewrites_from_the_grid() -> None:
     grid = MutableGrid()
     contents = sample_bytes(8)
     cap = grid.create(contents, "mdmf")

@@ -55,7 +55,7 @@ def test_file_when_created_then_reads_back_and_verifies_and_can_be_written_over(
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_read_when_what_is_wanted_depends_on_the_size_then_is_told_of_it_once(format: FormatName) -> None:
+def test_read_when_the_range_depends_on_the_size_then_gets_the_size_once(format: FormatName) -> None:
     grid = MutableGrid()
     cap = grid.create(sample_bytes(1000), format)
     sizes: list[int] = []
@@ -148,7 +148,7 @@ def test_modify_when_the_function_raises_then_passes_it_on_and_lets_others_write
     assert grid.read(cap) == b"kept!"
 
 
-def test_modify_when_what_is_remembered_is_old_then_decides_by_what_is_there() -> None:
+def test_modify_when_the_remembered_contents_are_old_then_decides_by_the_current_ones() -> None:
     grid = MutableGrid()
     cap = grid.create(b"a")
     stale = grid.open(cap)

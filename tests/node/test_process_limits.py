@@ -75,7 +75,7 @@ print(before, prctl(PR_GET_DUMPABLE, 0, 0, 0, 0), *resource.getrlimit(resource.R
 """
 
 
-def test_process_when_told_so_cannot_be_dumped() -> None:
+def test_process_when_dumping_is_off_cannot_be_dumped() -> None:
     done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "0", "0", "0"]
 

@@ -26,6 +26,6 @@ def test_servers_of_one_host_with_equal_space_share_a_disk(
     assert space_of_disks(servers) == space
 
 
-def test_files_take_as_much_more_as_the_encoding_says() -> None:
+def test_files_take_as_much_more_space_as_the_encoding_says() -> None:
     assert as_files(1000, 3, 10) == 300
     assert as_files(1000, 1, 1) == 1000

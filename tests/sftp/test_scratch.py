@@ -70,7 +70,7 @@ def apply(wanted: bytearray, step: Step) -> None:
 
 @pytest.mark.parametrize("unit", [1, UNIT], ids=["in memory", "on the disk"])
 @pytest.mark.parametrize("is_new", [True, False])
-def test_contents_when_they_are_written_anyhow_are_those_of_a_file(unit: int, is_new: bool, tmp_path: Path) -> None:
+def test_contents_when_written_in_any_order_are_those_of_a_file(unit: int, is_new: bool, tmp_path: Path) -> None:
     before = b"" if is_new else stretched(OLD, unit)
 
     @given(STEPS)

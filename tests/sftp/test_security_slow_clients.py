@@ -77,7 +77,7 @@ def _handle(handle: bytes) -> bytes:
     return struct.pack(">I", len(handle)) + handle
 
 
-def test_sessions_when_64_ask_for_much_and_take_nothing_cost_bounded_memory(door: RunningDoor) -> None:
+def test_sessions_when_64_ask_for_much_and_read_nothing_take_bounded_memory(door: RunningDoor) -> None:
     for account in SLOW_ACCOUNTS:
         door.put(account, "large", CONTENTS)
     before = door.memory()

@@ -81,7 +81,7 @@ def test_tree_when_chunks_are_of_any_size_or_chosen_arrives(
     assert contents(tmp_path / "target") == contents(source)
 
 
-def test_file_when_changed_or_gone_from_the_target_is_sent_anew(source: Path, tmp_path: Path) -> None:
+def test_file_when_changed_or_gone_from_the_target_is_sent_again(source: Path, tmp_path: Path) -> None:
     send(source, tmp_path / "target", tmp_path)
     (source / "deep" / "small-3").write_bytes(b"new contents")
     (tmp_path / "target" / "deep" / "small-5").unlink()

@@ -172,7 +172,7 @@ def test_source_that_is_only_read_from_its_start_is_sent_from_there(
     assert contents(tmp_path / "target") == contents(source)
 
 
-def test_incomplete_file_when_cut_or_gone_is_written_anew(
+def test_incomplete_file_when_cut_or_gone_is_written_again(
     open_target: Callable[[], TargetEnd], source: Path, tmp_path: Path
 ) -> None:
     for spoil in (lambda path: os.truncate(path, MIB // 2), os.unlink, _replace_by_link):
@@ -191,7 +191,7 @@ def _replace_by_link(path: Path) -> None:
     path.symlink_to(elsewhere)
 
 
-def test_incomplete_local_file_when_its_bytes_are_others_is_written_anew_there(source: Path, tmp_path: Path) -> None:
+def test_incomplete_local_file_when_its_bytes_differ_is_written_again_there(source: Path, tmp_path: Path) -> None:
     """A crash of the machine may lose what was written, and leave zeros."""
     target = LocalEnd(str(tmp_path / "target"), is_target=True)
     send(InterruptedEnd(source, 5 * MIB), target, tmp_path)
@@ -219,7 +219,7 @@ def test_incomplete_local_file_when_its_source_is_gone_is_removed_by_a_later_lis
     assert contents(tmp_path / "target") == {"small": b"stays"}
 
 
-def test_attempt_within_one_run_goes_on_too(open_target: Callable[[], TargetEnd], source: Path, tmp_path: Path) -> None:
+def test_attempt_within_one_run_resumes_too(open_target: Callable[[], TargetEnd], source: Path, tmp_path: Path) -> None:
     end = InterruptedEnd(source, 4 * MIB)
 
     opened = end.open

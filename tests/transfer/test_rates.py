@@ -16,7 +16,7 @@ def test_rate_when_alone_holds_all_day() -> None:
     assert {schedule.rate_at(minute) for minute in range(24 * 60)} == {10_000_000}
 
 
-def test_schedule_when_before_its_first_step_goes_on_from_the_evening() -> None:
+def test_schedule_when_before_its_first_step_continues_from_the_evening() -> None:
     schedule = parse_schedule("08:00,512KiB 19:30,10MiB 23:00,off")
     assert schedule.rate_at(0) is None
     assert schedule.rate_at(8 * 60 - 1) is None

@@ -68,7 +68,7 @@ def kill_and_go_on(local: LocalGrid, transfers: Killable, source: Path, folder: 
     return written
 
 
-def test_file_when_its_transfer_was_killed_goes_on_where_servers_have_its_shares(
+def test_file_when_its_transfer_was_killed_resumes_where_servers_have_its_shares(
     local_grid: LocalGrid,
     transfers: Killable,
     source: Path,

@@ -73,7 +73,7 @@ def test_upload_when_interrupted_goes_on_with_the_parts_that_the_server_has(
     assert (s3.objects, s3.uploads) == ({"out/large": (source / "large").read_bytes()}, {})
 
 
-def test_upload_when_the_server_has_dropped_it_begins_anew(s3: ScriptedS3, source: Path, tmp_path: Path) -> None:
+def test_upload_when_the_server_has_dropped_it_starts_over(s3: ScriptedS3, source: Path, tmp_path: Path) -> None:
     upload(InterruptedEnd(source, 4 * MIB), tmp_path)
     s3.uploads.clear()
 
@@ -82,7 +82,7 @@ def test_upload_when_the_server_has_dropped_it_begins_anew(s3: ScriptedS3, sourc
     assert (s3.objects, s3.uploads) == ({"out/large": (source / "large").read_bytes()}, {})
 
 
-def test_upload_when_its_source_changed_is_aborted_and_begins_anew(
+def test_upload_when_its_source_changed_is_aborted_and_starts_over(
     s3: ScriptedS3, source: Path, tmp_path: Path
 ) -> None:
     upload(InterruptedEnd(source, 4 * MIB), tmp_path)
@@ -95,7 +95,7 @@ def test_upload_when_its_source_changed_is_aborted_and_begins_anew(
     assert (s3.objects, s3.uploads) == ({"out/large": (source / "large").read_bytes()}, {})
 
 
-def test_upload_that_cannot_go_on_leaves_no_parts(s3: ScriptedS3, source: Path, tmp_path: Path) -> None:
+def test_upload_that_cannot_continue_leaves_no_parts(s3: ScriptedS3, source: Path, tmp_path: Path) -> None:
     upload(InterruptedEnd(source, 4 * MIB, EndError("refused")), tmp_path)
     assert not s3.uploads
     s3.faults = [Fault("PUT", 403, "AccessDenied")]

@@ -52,7 +52,7 @@ async def until_ended(clock: VirtualClock, task: Deferred[Any], limit_s: float) 
     raise AssertionError("it never ended")
 
 
-async def test_http_request_that_finds_no_room_for_its_body_is_told_that_the_server_is_busy() -> None:
+async def test_http_request_that_finds_no_memory_for_its_body_gets_a_busy_status() -> None:
     clock = VirtualClock()
     memory = ServerMemory(clock)
     async with running(await make_service(), memory=memory) as rig:
@@ -64,7 +64,7 @@ async def test_http_request_that_finds_no_room_for_its_body_is_told_that_the_ser
         assert b"no room" in bytes(reply.body)
 
 
-async def test_http_request_that_finds_no_room_for_its_answer_is_told_that_the_server_is_busy() -> None:
+async def test_http_request_that_finds_no_memory_for_its_answer_gets_a_busy_status() -> None:
     clock = VirtualClock()
     memory = ServerMemory(clock)
     async with running(await make_service(), memory=memory) as rig:

@@ -180,7 +180,7 @@ def test_waiters_when_one_cancels_another_as_it_wakes_are_all_woken(attempts: At
     assert attempts.outcomes[0] == attempts.outcomes[-1] == "session" and len(attempts.outcomes) == 3
 
 
-def test_waiters_when_the_owner_fails_to_take_the_result_hear_of_it(attempts: Attempts) -> None:
+def test_waiters_when_the_owner_fails_to_take_the_result_get_its_error(attempts: Attempts) -> None:
     def refuse(_: object) -> None:
         raise ValueError
 

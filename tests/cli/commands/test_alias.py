@@ -53,7 +53,7 @@ def test_aliases_come_back_from_a_printed_sheet_on_another_machine(
     assert file.read_text() == f"work: {other}\n"
 
 
-def test_what_cannot_be_exported_is_said_before_the_passphrase_is_asked_for(command: MemoryCommand) -> None:
+def test_export_that_cannot_work_is_refused_before_the_passphrase_is_asked_for(command: MemoryCommand) -> None:
     Path("there").write_text("mine")
     assert "exists already" in command.fail(1, "alias", "export", "there")
     assert "no terminal" in command.fail(2, "alias", "export", "new")

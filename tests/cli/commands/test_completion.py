@@ -48,7 +48,7 @@ def test_paths_are_those_of_the_directory_as_far_as_it_is_named(command: MemoryC
     assert [item.type for item in items(command, "work:")] == ["prefix", "plain"]
 
 
-def test_what_cannot_be_listed_offers_nothing_and_says_nothing(
+def test_path_that_cannot_be_listed_offers_nothing_and_prints_nothing(
     command: MemoryCommand, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert offered(command, "nosuch:a") == offered(command, "work:nosuch/a") == offered(command, "URI:CHK:a") == []

@@ -48,7 +48,7 @@ def test_settings_in_json(command: MemoryCommand) -> None:
     assert found["values"]["node.nickname"] == "me" and found["file"] == str(command.path / "tahoe.cfg")
 
 
-def test_file_with_a_mistake_is_mended_by_removing_the_key(command: MemoryCommand) -> None:
+def test_file_with_a_mistake_is_fixed_by_removing_the_key(command: MemoryCommand) -> None:
     file = command.path / "tahoe.cfg"
     file.write_text(file.read_text().replace("[node]", "[node]\nnicknam = x"))
     assert "there is no such key" in command.fail(1, "ls", "work:")

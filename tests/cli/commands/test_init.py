@@ -69,7 +69,7 @@ def test_client_without_a_directory_asks_no_server(command: MemoryCommand) -> No
     assert said.endswith(f"create a directory: grid -d {command.path} create-alias home")
 
 
-def test_what_makes_no_client_leaves_nothing(command: MemoryCommand) -> None:
+def test_command_that_makes_no_client_leaves_nothing(command: MemoryCommand) -> None:
     assert "give --introducer FURL" in command.fail(2, "init")
     assert "contradict each other" in command.fail(2, "init", "--alias", "a", "--no-alias")
     assert "neither a FURL" in command.fail(1, "init", "--introducer", "none")

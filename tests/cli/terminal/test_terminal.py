@@ -90,7 +90,7 @@ def gateway(client: TreeClient) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("way", ["direct", "gateway"])
-def test_question_when_asked_decides_what_is_replaced(
+def test_answer_to_a_question_decides_what_is_replaced(
     client: TreeClient, request: pytest.FixtureRequest, way: str, tmp_path: Path
 ) -> None:
     through = ["--gateway", request.getfixturevalue("gateway")] if way == "gateway" else []

@@ -13,7 +13,7 @@ from grid.cli.transfer.names import find_collisions, refuse_name
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "/", "/etc", "a/b", "../x", "a\0b", "x" * 256, "ü" * 128, "\ud800x"])
-def test_name_when_it_leads_elsewhere_or_cannot_be_is_refused(name: str) -> None:
+def test_name_when_it_leads_elsewhere_or_is_impossible_is_refused(name: str) -> None:
     assert refuse_name(name) is not None
 
 

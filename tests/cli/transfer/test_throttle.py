@@ -80,7 +80,7 @@ def test_files_when_limited_take_the_time_of_their_bytes_and_not_of_their_hashes
     assert wanted - 1 < limited - free < wanted + 1
 
 
-def test_limit_when_the_hour_says_so_is_another_one(grid: TreeGrid) -> None:
+def test_limit_when_the_schedule_says_so_changes(grid: TreeGrid) -> None:
     throttle = Throttle(grid.runtime.clock, parse_schedule("00:00,1M 00:00,1M"))
     began_at = grid.runtime.clock.now()
     grid.runtime.run(throttle.let_pass(10_000_000))

@@ -149,7 +149,7 @@ async def test_cap_when_put_then_is_linked_whatever_is_there(tmp_path: Path) -> 
         assert child is not None and isinstance(child.target, UnknownChild) and child.target.read == b"ro.x-future:abc"
 
 
-async def test_cap_when_put_where_it_cannot_be_then_is_refused(tmp_path: Path) -> None:
+async def test_cap_when_put_where_it_is_not_allowed_then_is_refused(tmp_path: Path) -> None:
     async with gateway_of_files(tmp_path) as web:
         empty = await web.gateway.store.create_directory()
         folder = await folder_of(web, lit=Child(target=LIT), dir=Child(target=empty))

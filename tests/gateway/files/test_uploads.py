@@ -196,7 +196,7 @@ async def test_unique_file_when_its_end_is_missing_then_is_being_written_and_not
 
 
 @pytest.mark.parametrize("size", [0, 55, 56, 1_000_000, 2_000_000, 5_000_000])
-async def test_unique_files_when_they_are_equal_then_get_keys_of_their_own(tmp_path: Path, size: int) -> None:
+async def test_unique_files_when_they_are_equal_then_get_their_own_keys(tmp_path: Path, size: int) -> None:
     async with gateway_of_files(tmp_path) as web:
         caps = [(await web.put("/uri?unique=true", DATA[:size])).text for _ in range(2)]
         form = await web.post_form("/uri?t=upload&unique=true&when_done=/%25(uri)s", {"file": ("x", DATA[:size])})
@@ -206,7 +206,7 @@ async def test_unique_files_when_they_are_equal_then_get_keys_of_their_own(tmp_p
             assert (await web.get(f"/uri/{cap}")).body == DATA[:size]
 
 
-async def test_files_when_the_client_has_no_convergence_then_get_keys_of_their_own(tmp_path: Path) -> None:
+async def test_files_when_the_client_has_no_convergence_then_get_their_own_keys(tmp_path: Path) -> None:
     async with gateway_of_files(tmp_path, convergence=None) as web:
         folder = await folder_of(web)
         for size in (1_000_000, 3_000_000):

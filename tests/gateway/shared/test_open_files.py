@@ -46,7 +46,7 @@ def test_file_when_another_range_is_read_then_shares_are_not_looked_for_again() 
     assert fewer < questions
 
 
-def test_file_when_a_minute_passes_or_servers_come_then_is_opened_anew() -> None:
+def test_file_when_a_minute_passes_or_servers_come_then_is_reopened() -> None:
     for change in ("time", "servers"):
         reader = Reader()
         cap = reader.store()

@@ -64,7 +64,7 @@ def test_spool_when_left_then_its_file_is_closed(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
-def test_spool_when_it_was_left_then_takes_and_gives_nothing_more(tmp_path: Path) -> None:
+def test_spool_when_it_was_closed_then_takes_and_gives_nothing_more(tmp_path: Path) -> None:
     runtime = VirtualRuntime()
 
     async def body() -> None:
@@ -100,7 +100,7 @@ def test_spool_when_its_folder_is_missing_then_says_so(tmp_path: Path) -> None:
         spool(tmp_path / "missing", [noise(2 * BATCH_SIZE)])
 
 
-def test_spool_when_its_file_is_looked_into_then_shows_nothing_of_the_body(tmp_path: Path) -> None:
+def test_spool_when_its_file_is_inspected_then_reveals_nothing_of_the_body(tmp_path: Path) -> None:
     """Read through /proc, as somebody would find the file on disk after the process was killed."""
     runtime = VirtualRuntime()
     data = b"the same words again and again. " * (3 * BATCH_SIZE // 32)

@@ -57,7 +57,7 @@ async def test_archive_has_every_file_below_with_its_path_and_time(tmp_path: Pat
         assert set(opened(below.body).namelist()) == {"deep/", "deep/\u00fc.bin", "empty", "mutable"}
 
 
-async def test_archive_leaves_out_what_is_lost_and_what_leads_out_and_says_so(tmp_path: Path) -> None:
+async def test_archive_leaves_out_lost_entries_and_those_that_lead_out_and_says_so(tmp_path: Path) -> None:
     async with gateway_of_trees(tmp_path) as web:
         lost = (await web.put("/uri", DATA)).text
         gone = (await web.put("/uri?t=mkdir")).text

@@ -75,7 +75,7 @@ async def test_path_when_last_name_is_also_in_the_middle_then_all_of_it_is_made(
         ("DELETE", "/new/a", 404),
     ],
 )
-async def test_request_when_it_cannot_be_done_then_nothing_is_made_on_its_way(
+async def test_request_when_it_cannot_be_done_then_nothing_is_made_on_its_path(
     tmp_path: Path, method: str, rest: str, status: int
 ) -> None:
     async with gateway_of_trees(tmp_path) as web:
@@ -98,7 +98,7 @@ async def test_path_when_it_leads_through_a_file_then_that_is_a_conflict_for_wha
         assert (await web.request("DELETE", f"{folder}/file/")).status == 400
 
 
-async def test_mkdir_when_at_a_path_then_what_is_there_already_stays(tmp_path: Path) -> None:
+async def test_mkdir_when_at_a_path_then_existing_entries_stay(tmp_path: Path) -> None:
     async with gateway_of_trees(tmp_path) as web:
         folder = await make(web)
         made = await web.put(f"{folder}/a/b?t=mkdir")

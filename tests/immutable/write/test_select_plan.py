@@ -222,7 +222,7 @@ def test_select_when_shares_exist_on_read_only_servers_renews_their_leases() -> 
     assert 1 not in asked[ServerId("s1")].wanted | asked[ServerId("s2")].wanted
 
 
-def test_select_when_repairing_asks_nobody_what_it_holds_and_believes_what_is_given() -> None:
+def test_select_when_repairing_asks_nobody_for_shares_and_trusts_what_is_given() -> None:
     table = Table(3, k=1, n=3, happy=0, existing={ServerId("s0"): [0], ServerId("far"): [1]})
     assert not [request for request in table.open if isinstance(request, FindShares)]
     assert "far" not in {request.server_id for request in table.open}

@@ -85,7 +85,7 @@ def test_curl_when_it_sends_forms_old_http_and_expectations_is_understood(gatewa
     assert run("curl", "-sSI", "--fail", f"{gateway.url}uri/{folder}?t=json").startswith(b"HTTP/1.1 200")
 
 
-def test_wget_when_it_goes_on_with_a_part_or_a_whole_file_has_the_file(address: str, tmp_path: Path) -> None:
+def test_wget_when_it_resumes_a_part_or_a_whole_file_has_the_file(address: str, tmp_path: Path) -> None:
     part = tmp_path / "contents.bin"
     part.write_bytes(CONTENTS[:1_000_000])
     for _ in range(2):

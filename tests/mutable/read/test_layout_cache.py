@@ -300,7 +300,7 @@ def test_memory_when_every_table_has_keys_that_fit_nowhere_then_has_the_one_of_m
     assert there is not None and there.table == odd
 
 
-def test_front_when_the_table_leaves_no_room_for_keys_then_holds_usual_keys_all_the_same() -> None:
+def test_front_when_the_table_leaves_no_room_for_keys_then_still_holds_usual_keys() -> None:
     geometry = Geometry.of_file(1, 10 * 2**20, 3, 10)
     table = tiny_table(mdmf.plan_table(geometry, 294, 1216))
     there = KnownFile(geometry=geometry, table=table, holders={ServerId("a"): 3}, crowd=3)

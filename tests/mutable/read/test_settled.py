@@ -78,7 +78,7 @@ def test_modify_when_somebody_wrote_behind_a_read_then_builds_upon_that() -> Non
     assert grid.read(cap) == b"entries, two, one"
 
 
-def test_read_when_a_newer_version_shows_that_cannot_be_read_yet_then_waits_for_the_late() -> None:
+def test_read_when_a_newer_version_appears_that_cannot_be_read_yet_then_waits_for_the_late() -> None:
     grid = distant_grid(0)
     cap = grid.create(b"old")
     for server in grid.servers[4:]:

@@ -109,7 +109,7 @@ HAPPENINGS = [
 
 
 @pytest.mark.parametrize("happen", HAPPENINGS)
-def test_memory_when_wrong_then_reads_and_updates_are_right_and_it_is_mended(happen: object) -> None:
+def test_memory_when_wrong_then_reads_and_updates_are_right_and_it_is_corrected(happen: object) -> None:
     grid = MutableGrid()
     cap = grid.create(OLD, "mdmf")
     grid.run(grid.open(cap, process=1).size())

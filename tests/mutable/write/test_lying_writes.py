@@ -88,7 +88,7 @@ OPERATIONS: dict[str, tuple[Callable[[LyingGrid, WriteCap], Coroutine[Any, Any, 
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("lie", WRITE_LIES)
-def test_write_when_servers_lie_then_is_done_on_the_others_and_the_liars_are_told(
+def test_write_when_servers_lie_then_is_done_on_the_others_and_the_liars_get_reports(
     lie: str, format: FormatName, count: int, in_pieces: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if in_pieces:

@@ -127,7 +127,7 @@ def test_write_when_a_far_server_answers_late_then_it_still_has_its_share(format
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_write_when_a_server_was_left_behind_then_check_says_so_and_repair_mends_it(format: FormatName) -> None:
+def test_write_when_a_server_was_left_behind_then_check_says_so_and_repair_fixes_it(format: FormatName) -> None:
     grid = MutableGrid()
     cap = grid.create(b"contents", format)
     grid.servers[0].script = SlotScript(silent_from=0, only=STALLS["writes"])

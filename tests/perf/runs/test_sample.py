@@ -10,7 +10,7 @@ import pytest
 from perf.runs import sample
 
 
-def test_memory_when_touched_then_so_much_is_written_and_nothing_is_left(
+def test_memory_when_touched_then_that_much_is_written_and_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = tempfile.TemporaryFile

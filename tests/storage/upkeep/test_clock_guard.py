@@ -74,7 +74,7 @@ def test_guard_when_it_starts_behind_its_last_time_waits() -> None:
     assert later.judging_time is None
 
 
-def test_guard_when_it_starts_later_goes_on_with_what_was_confirmed() -> None:
+def test_guard_when_it_starts_later_keeps_what_was_confirmed() -> None:
     later = guard()
     later.restore(json.loads(json.dumps(confirmed().export())))
     assert not later.look(5.0, NOW + 10 * DAY)

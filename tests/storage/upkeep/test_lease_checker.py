@@ -184,7 +184,7 @@ def test_share_when_unfinished_is_not_looked_at() -> None:
     scene.run(crawler.stop())
 
 
-def test_cycle_when_a_restart_comes_between_goes_on_with_its_report() -> None:
+def test_cycle_when_interrupted_by_a_restart_continues_its_report() -> None:
     scene = ServiceScene()
     populate(scene)
     state = {

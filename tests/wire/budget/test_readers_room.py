@@ -50,7 +50,7 @@ def give_up_unread(scene: Scene, address: str) -> None:
     other.release()
 
 
-def test_address_that_leaves_large_answers_unread_does_not_take_what_is_kept_for_readers() -> None:
+def test_address_that_leaves_large_answers_unread_does_not_use_memory_reserved_for_readers() -> None:
     scene = Scene(total=10, small=1, kept=0, readers=4)
     hostile, honest = "192.0.2.1", "192.0.2.2"
     give_up_unread(scene, hostile)
@@ -77,7 +77,7 @@ def test_address_that_reads_again_has_all_the_room_again() -> None:
 
 @pytest.mark.parametrize("honest_address", ["192.0.2.1", "192.0.2.2"])
 @pytest.mark.parametrize(("count", "waiting"), [(24, False), (50, False), (400, True)])
-def test_range_beside_readers_of_one_address_that_take_nothing_waits_for_one_look_at_most(
+def test_range_beside_readers_of_one_address_that_take_nothing_waits_for_one_check_at_most(
     count: int, waiting: bool, honest_address: str
 ) -> None:
     scene = Scene(ANSWERS_BYTES, small=SMALL_ANSWER, kept=SMALL_ANSWERS_BYTES, readers=READERS_ANSWERS_BYTES)

@@ -67,7 +67,7 @@ def test_requests_do_not_wait_for_clients_that_take_nothing_of_their_answers() -
     assert waiting.called
 
 
-def test_freed_memory_is_looked_at_once_much_was_given_back_of_any_kind() -> None:
+def test_freed_memory_is_returned_once_much_was_released_of_any_kind() -> None:
     clock = VirtualRuntime().clock
     looks: list[float] = []
     memory = ServerMemory(clock, lambda: looks.append(clock.now()))

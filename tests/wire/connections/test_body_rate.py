@@ -10,7 +10,7 @@ def after(clock: VirtualClock, seconds: float) -> None:
     clock.task_clock.advance(seconds)
 
 
-def test_trickle_when_it_goes_on_does_not_renew_the_time() -> None:
+def test_trickle_when_it_continues_does_not_renew_the_time() -> None:
     clock = VirtualClock()
     rate = BodyRate(clock, 100)
     for _ in range(10):
@@ -34,7 +34,7 @@ def test_time_when_the_client_is_not_waited_for_does_not_count() -> None:
     assert rate.waited_s == 3.0
 
 
-def test_steps_when_they_are_made_start_the_time_anew() -> None:
+def test_steps_when_they_are_made_restart_the_time() -> None:
     clock = VirtualClock()
     rate = BodyRate(clock, 100)
     rate.wait()

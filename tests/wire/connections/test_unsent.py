@@ -12,7 +12,7 @@ from grid.wire.connections.sockets import forget_unsent
 
 
 @pytest.mark.parametrize("is_below_tls", [False, True])
-def test_lost_connection_when_it_is_told_to_forget_holds_nothing_unsent(is_below_tls: bool) -> None:
+def test_lost_connection_when_cleared_holds_nothing_unsent(is_below_tls: bool) -> None:
     plain: Any = FileDescriptor(cast(Any, SimpleNamespace(addWriter=lambda _: None)))
     plain.connected = True
     plain.writeSomeData = lambda data: len(data) // 2
@@ -25,7 +25,7 @@ def test_lost_connection_when_it_is_told_to_forget_holds_nothing_unsent(is_below
     assert (plain.dataBuffer, plain.offset, plain._tempDataBuffer, plain._tempDataLen) == (b"", 0, [], 0)
 
 
-def test_transport_that_is_no_socket_is_left_alone() -> None:
+def test_transport_that_is_not_a_socket_is_left_alone() -> None:
     bare = SimpleNamespace(dataBuffer=b"its own")
     forget_unsent(bare)
     assert vars(bare) == {"dataBuffer": b"its own"}

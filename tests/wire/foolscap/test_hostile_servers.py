@@ -188,7 +188,7 @@ async def test_client_when_the_server_never_answers_then_connecting_ends_at_the_
             await client.find_shares(INDEX)
 
 
-async def test_client_when_the_connection_is_lost_in_a_call_then_says_so_and_connects_anew() -> None:
+async def test_client_when_the_connection_is_lost_in_a_call_then_says_so_and_reconnects() -> None:
     server = ScriptedServer(shares={number(1): b"x"})
 
     async def cut() -> None:

@@ -155,7 +155,7 @@ async def pause(seconds: float) -> None:
 
 
 @pytest.mark.parametrize("lie", BREAKING)
-async def test_call_when_the_server_breaks_the_protocol_then_ends_and_the_next_connects_anew(lie: str) -> None:
+async def test_call_when_the_server_breaks_the_protocol_then_ends_and_the_next_reconnects(lie: str) -> None:
     server = ScriptedServer(shares={number(1): b"share"})
     async with breaking(server) as (remote, client):
         assert (await client.read_slot(INDEX, frozenset(), [(0, 5)])).keys() == {1}

@@ -39,7 +39,7 @@ def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> S
     return ScriptedServer()
 
 
-async def test_get_version_when_asked_then_is_asked_anew_each_time(server: ScriptedServer) -> None:
+async def test_get_version_when_called_again_then_asks_the_server_again(server: ScriptedServer) -> None:
     async with connected(server) as client:
         assert await client.get_version() == server.version
         server.version = evolve(server.version, available_space=3)

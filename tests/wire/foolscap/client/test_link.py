@@ -154,7 +154,7 @@ async def test_connection_when_closed_during_the_attempt_then_callers_hear_of_it
             await waiting
 
 
-async def test_connection_when_closed_and_asked_again_then_is_made_anew() -> None:
+async def test_connection_when_closed_and_asked_again_then_is_made_again() -> None:
     server = ScriptedServer()
     async with connected(server) as client:
         await client.connect()

@@ -43,7 +43,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize("extensions", [True, False])
-async def test_upload_when_begun_again_sends_only_what_is_missing(extensions: bool, sent: list[int]) -> None:
+async def test_upload_when_started_again_sends_only_what_is_missing(extensions: bool, sent: list[int]) -> None:
     async with running(await make_service(), extensions=extensions) as rig:
         first = (await rig.client.allocate(INDEX, LASTING, NUMBERS, SIZE)).upload
         await first.write(writes(0, 400_000))
