@@ -80,13 +80,42 @@ async def move(
     way = await settle_way(store, source, children, name, target)
     replaced = _of_name(await store.directory(target.end).edit([add]), new_name)
     await _require_way(store, way, name)
-    await _remove(here, evolve(remove, beside=_links_from(source.end, way)), name)
+    await _remove(here, [evolve(remove, beside=_links_from(source.end, way))], name)
     try:
-        await _require_link(store, way, target.end, name, new_name, child)
+        await _require_links(store, {name: way}, target.end, {name: (new_name, child)})
     except ConflictError:
         await _restore(here, name, child)
         raise
     return replaced
+
+
+async def move_all(store: Store, source: Trail, names: Sequence[str], target: Trail) -> None:
+    """Move links to another directory under their own names: all of them, or none, with one publish in each directory.
+
+    The same directory: nothing happens. ExistingChildError if a name is taken; also raises the errors of `move`.
+    """
+    require_writable(source, target)
+    if same_directory(source.end, target.end):
+        return
+    here = store.directory(source.end)
+    children = await here.list()
+    moved = {name: find_child(children, name) for name in map(normalize_name, names)}
+    ways = {name: await settle_way(store, source, children, name, target) for name in moved}
+    adds = [SetChild(name, child.target, child.metadata, overwrite=False) for name, child in moved.items()]
+    await store.directory(target.end).edit(adds)
+    for way in set(ways.values()):
+        await _require_way(store, way, next(iter(moved)))
+    removes = [
+        RemoveChild(name, must_exist=False, only=child.target, beside=_links_from(source.end, ways[name]))
+        for name, child in moved.items()
+    ]
+    await _remove(here, removes, next(iter(moved)))
+    try:
+        await _require_links(store, ways, target.end, {name: (name, child) for name, child in moved.items()})
+    except ConflictError:
+        for name, child in moved.items():
+            await _restore(here, name, child)
+        raise
 
 
 def _of_name(replaced: Mapping[str, Child] | None, name: str) -> Child | None:
@@ -214,23 +243,32 @@ async def _require_way(store: Store, way: Trail, name: str) -> None:
         raise _gone(name)
 
 
-async def _remove(here: OpenDirectory, remove: RemoveChild, name: str) -> None:
+async def _remove(here: OpenDirectory, removes: Sequence[RemoveChild], name: str) -> None:
     try:
-        await here.edit([remove])
+        await here.edit(removes)
     except DirectoryError as error:
         raise _gone(name) from error
 
 
-async def _require_link(store: Store, way: Trail, end: DirectoryCap, name: str, new_name: str, child: Child) -> None:
-    """Raise ConflictError if another client has removed the new link (for example moved it back) or the path to a directory."""
-    if may_hold_others(child.target):
+async def _require_links(
+    store: Store, ways: Mapping[str, Trail], end: DirectoryCap, moved: Mapping[str, tuple[str, Child]]
+) -> None:
+    """Raise ConflictError if another client has removed a new link (for example moved it back) or the path to a directory.
+
+    moved: new names and children, by old names.
+    """
+    held = {ways[name]: name for name, (_, child) in moved.items() if may_hold_others(child.target)}
+    for way, name in held.items():
         await _require_way(store, way, name)
+    first = next(iter(moved))
     try:
-        found = (await store.directory(end).list()).get(new_name)
+        children = await store.directory(end).list()
     except GridError as error:
-        raise _gone(name) from error
-    if found is None or not (isinstance(child.target, UnknownChild) or found.target == child.target):
-        raise _gone(name)
+        raise _gone(first) from error
+    for name, (new_name, child) in moved.items():
+        found = children.get(new_name)
+        if found is None or not (isinstance(child.target, UnknownChild) or found.target == child.target):
+            raise _gone(name)
 
 
 async def _restore(here: OpenDirectory, name: str, child: Child) -> None:

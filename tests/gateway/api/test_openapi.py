@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from grid.gateway.api.openapi import document
+from grid.gateway.api.parameters import PARAMETERS
 from grid.gateway.api.schemas import SCHEMAS
-from grid.gateway.api.table import ENDPOINTS, PARAMETERS
+from grid.gateway.api.table import ENDPOINTS
 from grid.gateway.site import make_routes
 from tests.gateway.rig import running_gateway
 from tests.support.conformance import require_documented

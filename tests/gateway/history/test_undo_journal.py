@@ -51,9 +51,9 @@ def test_move_is_forgotten_and_a_removal_before_it_is_not() -> None:
     journal = UndoJournal()
     remove(journal, "a")
     remove(journal, "b")
-    journal.forget_moved(CAP, "a")
+    journal.forget_moved(CAP, ["a"])
     assert len(journal.changes(CAP)) == 2
-    journal.forget_moved(CAP, "b")
+    journal.forget_moved(CAP, ["b"])
     assert [change.entries[0].name for change in journal.changes(CAP)] == ["a"]
 
 

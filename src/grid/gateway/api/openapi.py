@@ -12,8 +12,9 @@ from functools import cache
 
 from attrs import frozen
 
+from grid.gateway.api.parameters import PARAMETERS
 from grid.gateway.api.schemas import SCHEMAS, ref
-from grid.gateway.api.table import ENDPOINTS, JSON, PARAMETERS, Action, Endpoint
+from grid.gateway.api.table import ENDPOINTS, JSON, Action, Endpoint
 from grid.version import __version__
 
 VERSION = "3.1.0"

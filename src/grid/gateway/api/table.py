@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from attrs import frozen
+
+from grid.gateway.api.parameters import NEW_OBJECT, POSTED
 
 JSON = "application/json"
 TEXT = "text/plain"
@@ -67,6 +66,9 @@ POST_OBJECT = (
     Action("uri", "Link a capability (name=, uri=)", (HTML,), _LINKED),
     Action("unlink", "Unlink a child (name=)", (HTML,), _LINKED),
     Action("delete", "The same", (HTML,), _LINKED),
+    Action("unlink-many", "Unlink children (name=, repeated), once sure= is true; else ask", (HTML,), _LINKED),
+    Action("move-many", "Move children (name=, repeated) to to_dir=; else show what is at=", (HTML,), _LINKED),
+    Action("zip", "Children (name=, repeated) as a ZIP archive", ("application/zip",), "200 404 410 413"),
     Action("undo", "Revert a recent change of the directory (change=)", (HTML,), _LINKED),
     Action("rename", "Rename a child (from_name=, to_name=)", (HTML,), _LINKED),
     Action("relink", "Move a child, also to another directory (to_dir=)", (HTML,), _LINKED),
@@ -149,56 +151,6 @@ class Endpoint:
     needs_token: bool = False
 
 
-_BOOLEAN = {"type": "string", "enum": ["true", "false", "t", "f", "1", "0", "on", "off"]}
-_STRING = {"type": "string"}
-
-PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
-    "uri": ("A capability.", _STRING),
-    "format": (
-        "How a new object is stored.",
-        {"type": "string", "enum": ["", "chk", "sdmf", "mdmf", "CHK", "SDMF", "MDMF"]},
-    ),
-    "mutable": ("Without format=: whether a new file can be changed.", _BOOLEAN),
-    "private-key": ("The private key of a new mutable object: DER in urlsafe base64.", _STRING),
-    "unique": ("Whether a new immutable file gets a random key, and is stored while it arrives.", _BOOLEAN),
-    "replace": (
-        "Whether what is there may be replaced.",
-        {"type": "string", "enum": [*_BOOLEAN["enum"], "only-files"]},
-    ),
-    "ask": ("Whether a form's sender is asked before anything is replaced.", _BOOLEAN),
-    "progress": ("What the upload is called in /status/events.", _STRING),
-    "sort": (
-        "The column that a directory's page is sorted by.",
-        {"type": "string", "enum": ["name", "size", "changed"]},
-    ),
-    "page": ("The page of a long list, from 1.", {"type": "integer", "minimum": 1}),
-    "find": ("Words that names in the list must contain.", _STRING),
-    "order": ("`desc` for descending order.", _STRING),
-    "offset": ("The offset of the new bytes in a mutable file.", {"type": "integer", "minimum": 0}),
-    "filename": ("The name that determines the type.", _STRING),
-    "save": ("Whether a browser saves the file.", _BOOLEAN),
-    "when_done": ("Where to send the browser afterwards.", _STRING),
-    "redirect_to_result": ("Whether to send the browser to the new directory.", _BOOLEAN),
-    "name": ("A child's name.", _STRING),
-    "from_name": ("The child's name now.", _STRING),
-    "to_name": ("The child's name afterwards.", _STRING),
-    "to_dir": ("The directory that the child goes to.", _STRING),
-    "change": ("The number of a change, as the directory's page names it.", {"type": "integer", "minimum": 0}),
-    "verify": ("Whether every byte is read and verified.", _BOOLEAN),
-    "repair": ("Whether missing shares are recreated.", _BOOLEAN),
-    "add-lease": ("Whether leases are renewed.", _BOOLEAN),
-    "output": ("How the result is shown.", _STRING),
-    "ophandle": ("The handle of an operation.", _STRING),
-    "retain-for": ("How many seconds a result is kept.", {"type": "integer", "minimum": 0}),
-    "details": ("The text of the report.", _STRING),
-    "release-after-complete": ("Whether a result is forgotten once it has been shown.", _BOOLEAN),
-}
-
-_NEW = ("format", "mutable", "private-key", "unique")
-_CHECK = ("verify", "repair", "add-lease", "output", "ophandle")
-_POST = ("name", "from_name", "to_name", "to_dir", "uri", "replace", "ask", "change", "when_done", *_NEW, *_CHECK)
-
-
 def _object(path: str, what: str, *, is_child: bool) -> list[Endpoint]:
     """The rows of an object, found by capability or by path.
 
@@ -225,7 +177,7 @@ def _object(path: str, what: str, *, is_child: bool) -> list[Endpoint]:
             methods=("PUT",),
             summary=f"Store, link or make {what}",
             actions=put,
-            arguments=("replace", "offset", "progress", *_NEW),
+            arguments=("replace", "offset", "progress", *NEW_OBJECT),
             bodies=(_BYTES, TEXT),
         ),
         Endpoint(
@@ -233,7 +185,7 @@ def _object(path: str, what: str, *, is_child: bool) -> list[Endpoint]:
             methods=("POST",),
             summary=f"Change, check or walk {what}",
             actions=POST_OBJECT,
-            arguments=_POST,
+            arguments=POSTED,
             bodies=(_FORM, _URLENCODED, JSON),
         ),
     ]
@@ -257,7 +209,7 @@ def _unlinked(path: str) -> list[Endpoint]:
             methods=("PUT",),
             summary="Make an object that is in no directory",
             actions=PUT_UNLINKED,
-            arguments=_NEW,
+            arguments=NEW_OBJECT,
             bodies=(_BYTES,),
         ),
         Endpoint(
@@ -265,7 +217,7 @@ def _unlinked(path: str) -> list[Endpoint]:
             methods=("POST",),
             summary="Make an object that is in no directory",
             actions=POST_UNLINKED,
-            arguments=("when_done", "redirect_to_result", *_NEW),
+            arguments=("when_done", "redirect_to_result", *NEW_OBJECT),
             bodies=(_FORM, _URLENCODED, JSON),
         ),
     ]

@@ -1,5 +1,6 @@
 // Finds names in a long list: hides rows that lack the typed words.
 import { announce, element } from "./dom.js";
+import { showSelection } from "./selection.js";
 
 const FEW = 12;
 const QUIET_MS = 80;
@@ -37,6 +38,7 @@ function apply(entry) {
     row.hidden = !words.every((word) => name.includes(word));
     if (!row.hidden) shown += 1;
   }
+  showSelection();
   const found = entry.parentElement.querySelector("[data-found]");
   found.textContent = words.length ? `${shown} of ${rows().length}` : "";
   document.querySelector("#listing table").hidden = words.length > 0 && shown === 0;

@@ -9,14 +9,16 @@ import { focusEntry, showListing } from "./listing.js";
 export function watchForms(root) {
   for (const form of root.querySelectorAll("form[data-ask]")) {
     form.addEventListener("submit", (event) => {
+      if (event.submitter?.value === "zip") return; // The browser saves the answer.
       event.preventDefault();
-      if (form.getAttribute("aria-busy") !== "true") send(form);
+      if (form.getAttribute("aria-busy") !== "true") send(form, event.submitter);
     });
   }
 }
 
-async function send(form) {
+async function send(form, submitter) {
   const fields = new FormData(form);
+  if (submitter?.name) fields.append(submitter.name, submitter.value);
   const neighbor = neighborOf(fields.get("from_name") ?? fields.get("name") ?? "");
   form.setAttribute("aria-busy", "true");
   try {

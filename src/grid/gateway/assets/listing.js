@@ -3,6 +3,7 @@ import { fetchPage } from "./dom.js";
 import { watchDialogs } from "./dialog.js";
 import { showFilter } from "./filter.js";
 import { watchForms } from "./forms.js";
+import { watchSelection } from "./selection.js";
 
 // page: contains the new list; fetched if not given.
 export async function showListing(page) {
@@ -15,6 +16,8 @@ export async function showListing(page) {
     if (!found) return;
     document.getElementById("listing").replaceWith(document.adoptNode(found));
     watchDialogs(found);
+    watchForms(found);
+    watchSelection(found);
     showFilter();
     showUndo(current.getElementById("undo"));
   } catch {

@@ -13,7 +13,7 @@ from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap
 from grid.crypto.rsa import PrivateKey
 from grid.directory.edits import Edit, Overwrite
 from grid.directory.file_store import FileHealth, FileRepair, FileStore
-from grid.directory.moving import move, same_directory
+from grid.directory.moving import move, move_all, same_directory
 from grid.directory.names import normalize_name
 from grid.directory.node import Choose, Directory, DirectoryStore, Look
 from grid.directory.pack import Child
@@ -88,8 +88,13 @@ class RecordedStore:
         """Move or rename a link. Return the replaced child, if known."""
         replaced = await move(self, source, name, target, new_name, overwrite=overwrite)
         if not same_directory(source.end, target.end):
-            self.journal.forget_moved(source.end, normalize_name(name))
+            self.journal.forget_moved(source.end, [normalize_name(name)])
         return replaced
+
+    async def move_all(self, source: Trail, names: Sequence[str], target: Trail) -> None:
+        """Move links to another directory under their own names. Errors: as in `grid.directory.moving.move_all`."""
+        await move_all(self, source, names, target)
+        self.journal.forget_moved(source.end, [normalize_name(name) for name in names])
 
     @property
     def convergence(self) -> bytes | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from attrs import field, frozen
 
@@ -81,10 +81,10 @@ class UndoJournal:
         while len(self._changes) > MAX_CHANGES or self._size > MAX_SIZE:
             self._size -= self._changes.popleft().size
 
-    def forget_moved(self, cap: DirectoryCap, name: str) -> None:
-        """Forget the newest change of the directory if it only removed this name: the entry was moved elsewhere."""
+    def forget_moved(self, cap: DirectoryCap, names: Collection[str]) -> None:
+        """Forget the newest change of the directory if it only removed these names: the entries were moved elsewhere."""
         change = next(iter(self.changes(cap)), None)
-        if change is not None and [entry.name for entry in change.entries] == [name]:
+        if change is not None and {entry.name for entry in change.entries} == set(names):
             self.drop(change)
 
     def changes(self, cap: DirectoryCap) -> list[PastChange]:

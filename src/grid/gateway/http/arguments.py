@@ -63,6 +63,7 @@ class Arguments:
 
     def __init__(self, query: Sequence[tuple[str, str]] = ()) -> None:
         self._values: dict[str, str] = {}
+        self._pairs: list[tuple[str, str]] = []
         self.query = tuple(query)
         self.add(query)
 
@@ -70,6 +71,7 @@ class Arguments:
         """Add arguments after the existing ones."""
         for name, value in pairs:
             self._values.setdefault(name, value)
+            self._pairs.append((name, value))
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
@@ -80,6 +82,13 @@ class Arguments:
         if value is not None and not _is_text(value):
             raise BadRequest(f"{name}= is not UTF-8")
         return value
+
+    def texts(self, name: str) -> list[str]:
+        """All values of that name, as text; BadRequest if one is not UTF-8."""
+        found = [value for given, value in self._pairs if given == name]
+        if not all(map(_is_text, found)):
+            raise BadRequest(f"{name}= is not UTF-8")
+        return found
 
     def shown(self, name: str) -> str | None:
         """The value for display: bytes that are not UTF-8 become replacement characters."""

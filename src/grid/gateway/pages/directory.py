@@ -16,6 +16,7 @@ from grid.gateway.pages.links import can_be_walked, file_path, object_path, with
 from grid.gateway.pages.markup import Markup, icon, join, size_text, tag, time_text
 from grid.gateway.pages.mistakes import sentence, servers_hint
 from grid.gateway.pages.paging import PAGE_ROWS, Paged, caption_text, find_names, page_links
+from grid.gateway.pages.selection import pick_all, pick_box, selection_bar
 from grid.gateway.pages.shell import card, crumbs, document, hidden, nothing_here, notice
 from grid.gateway.pages.undo import undo_part
 from grid.gateway.shared.node_view import ServerView
@@ -166,10 +167,11 @@ def _listing(view: DirectoryView) -> Markup:
     heads = [_sorting_head(view, key) for key in SORT_KEYS]
     head = tag("thead", tag("tr", heads, tag("th", tag("span", "Actions", class_="unseen"), scope="col")))
     body = tag("tbody", [_row(view, name, child) for name, child in ordered[paged.first : paged.end]])
-    caption = tag("caption", caption_text(paged, len(view.children)))
+    caption = tag("caption", pick_all(), caption_text(paged, len(view.children)))
     table = tag("table", caption, head, body, class_="listing")
     links = page_links(paged, lambda number: _address(view, page=number))
-    return tag("div", _sorting(view), table, links, id="listing", class_="card flush")
+    bar = selection_bar(view.path, is_writable=view.is_writable)
+    return tag("div", _sorting(view), table, links, bar, id="listing", class_="card flush", data_path=view.path)
 
 
 def _address(
@@ -243,7 +245,8 @@ def _row(view: DirectoryView, whole: str, child: Child) -> Markup:
     if view.is_writable and name is whole:
         address = with_arguments(view.path, t="rename-form", name=name)
         actions.append(_action("edit", f"Rename, move or delete {name}", address, dialog=True))
-    cell = tag("th", icon(picture), tag("span", link, tag("span", f", {word}", class_="unseen")), scope="row")
+    box = pick_box(name) if name is whole else None
+    cell = tag("th", box, icon(picture), tag("span", link, tag("span", f", {word}", class_="unseen")), scope="row")
     return tag(
         "tr",
         cell,

@@ -10,13 +10,14 @@ from __future__ import annotations
 import stat
 import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import IO
 
 from attrs import define, field, frozen
 
 from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, SequenceCap, SliceCap, UnknownChild
 from grid.directory.metadata import seconds_in
+from grid.directory.names import normalize_name
 from grid.directory.pack import Child
 from grid.errors import GridError
 from grid.gateway.content_type import attachment
@@ -93,9 +94,12 @@ class _Listing:
 
 
 async def zip_directory(exchange: Exchange, cap: DirectoryCap, name: str) -> StreamedAnswer:
-    """Return the archive. name: of the directory. All directories are read before the answer begins, but no file."""
+    """Return the archive of everything in the directory, or of the entries that `name=` selects.
+
+    name: of the directory. All directories are read before the answer begins, but no file.
+    """
     gateway = exchange.gateway
-    listing = await _list(gateway, cap)
+    listing = await _list(gateway, cap, frozenset(map(normalize_name, exchange.arguments.texts("name"))))
 
     async def write(sink: Sink) -> None:
         with gateway.history.download(cap.storage_index):
@@ -105,8 +109,11 @@ async def zip_directory(exchange: Exchange, cap: DirectoryCap, name: str) -> Str
     return StreamedAnswer(200, "application/zip", None, headers, write)
 
 
-async def _list(gateway: Services, root: DirectoryCap) -> _Listing:
-    """List everything below the root, sorted by path; raises the root's own error if it cannot be read."""
+async def _list(gateway: Services, root: DirectoryCap, chosen: Collection[str]) -> _Listing:
+    """List everything below the root, sorted by path; raises the root's own error if it cannot be read.
+
+    chosen: names in the root; none for all.
+    """
     listing = _Listing()
     waiting = [_Waiting(root, "", frozenset([_mark(root)]))]
     while waiting:
@@ -119,6 +126,8 @@ async def _list(gateway: Services, root: DirectoryCap) -> _Listing:
                 raise
             listing.leave_out(here.path, without_secrets(str(error)))
             continue
+        if chosen and not here.path:
+            children = {name: child for name, child in children.items() if name in chosen}
         waiting += reversed(await gateway.store.runtime.cpu.run(_take_all, listing, here, children))
     return listing
 

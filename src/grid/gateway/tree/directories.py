@@ -22,7 +22,17 @@ from grid.gateway.files.file_changes import (
     store_form_file,
     when_done,
 )
-from grid.gateway.http.answers import HTML, Answer, AnyAnswer, cap_answer, plain_cap, redirect, text_answer, warned
+from grid.gateway.http.answers import (
+    HTML,
+    Answer,
+    AnyAnswer,
+    StreamedAnswer,
+    cap_answer,
+    plain_cap,
+    redirect,
+    text_answer,
+    warned,
+)
 from grid.gateway.http.exchange import Exchange, own_path
 from grid.gateway.http.ranges_and_tags import entity_tag, is_held
 from grid.gateway.tree.archive import zip_directory
@@ -37,6 +47,7 @@ from grid.gateway.tree.directory_views import (
 from grid.gateway.tree.mkdir import make_named, read_children, require_writable
 from grid.gateway.tree.path import find_target_directory, list_children, lost
 from grid.gateway.tree.replacing import asks, link, move, reply_to, undo, unlink
+from grid.gateway.tree.selection import move_selected, remove_selected
 from grid.runtime import run_sized
 
 _HEADED = {
@@ -90,8 +101,13 @@ async def _view(exchange: Exchange, cap: DirectoryCap, view: str) -> AnyAnswer:
         case "rename-form":
             return await _rename_form(exchange, cap)
         case "zip":
-            return await zip_directory(exchange, cap, exchange.arguments.shown("filename") or _last_name(exchange))
+            return await zip_of(exchange, cap)
     raise BadRequest(f"GET of a directory: t={view!r} is not known")
+
+
+async def zip_of(exchange: Exchange, cap: DirectoryCap) -> StreamedAnswer:
+    """The archive of a directory, or of the entries that `name=` selects, by GET or by the form of its page."""
+    return await zip_directory(exchange, cap, exchange.arguments.shown("filename") or _last_name(exchange))
 
 
 def _last_name(exchange: Exchange) -> str:
@@ -184,6 +200,14 @@ async def _unlink(exchange: Exchange, directory: Directory) -> Answer:
     return text_answer("thing unlinked")
 
 
+async def _unlink_many(exchange: Exchange, directory: Directory) -> Answer:
+    return await remove_selected(exchange, directory, when_done(exchange))
+
+
+async def _move_many(exchange: Exchange, source: Trail) -> Answer:
+    return await move_selected(exchange, source, when_done(exchange))
+
+
 async def _undo(exchange: Exchange, directory: Directory) -> Answer:
     number = exchange.arguments.count("change")
     if number is None:
@@ -248,11 +272,12 @@ CHANGES: dict[str, Change] = {
     "uri": _link,
     "unlink": _unlink,
     "delete": _unlink,
+    "unlink-many": _unlink_many,
     "undo": _undo,
     "set_children": _set_children,
     "set-children": _set_children,
 }
 """What POST can change in a directory, by `t`."""
 
-MOVES: dict[str, Move] = {"rename": _rename, "relink": _relink}
+MOVES: dict[str, Move] = {"rename": _rename, "relink": _relink, "move-many": _move_many}
 """What POST can do with links between two directories, by `t`."""

@@ -27,7 +27,7 @@ from grid.gateway.files.file_changes import (
 from grid.gateway.http.answers import AnyAnswer, cap_answer, plain_cap, redirect
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.tree.checks import check_object
-from grid.gateway.tree.directories import CHANGES, MOVES, change_directory, get_directory
+from grid.gateway.tree.directories import CHANGES, MOVES, change_directory, get_directory, zip_of
 from grid.gateway.tree.mkdir import MAKERS, make_at_path, make_named
 from grid.gateway.tree.operation_resource import STARTS, start_operation
 from grid.gateway.tree.operations import Operations
@@ -121,6 +121,8 @@ async def _post(operations: Operations, exchange: Exchange, path: TreePath, reac
         if t == "upload" and not isinstance(target, UnknownChild):
             return await post_file(exchange, _entry(reached))
         raise BadRequest(f"POST to a file: t={t!r} is not known")
+    if t == "zip":
+        return await zip_of(exchange, open_directory(exchange.gateway, reached.child).cap)
     if t in STREAMS:
         return await stream_tree(exchange, open_directory(exchange.gateway, reached.child).cap)
     if t in STARTS:
@@ -173,7 +175,7 @@ def _require_known_t(exchange: Exchange) -> None:
     t = exchange.arguments.t
     if exchange.method == "PUT" and t not in _PUTS:
         raise BadRequest(f"PUT: t={t!r} is not known")
-    if exchange.method == "POST" and t not in (*CHANGES, *MOVES, *STREAMS, *STARTS, "check"):
+    if exchange.method == "POST" and t not in (*CHANGES, *MOVES, *STREAMS, *STARTS, "check", "zip"):
         raise BadRequest(f"POST: t={t!r} is not known")
 
 
