@@ -1,7 +1,7 @@
 """Make README.md's picture of a page, docs/pictures/page.png. Its plot comes from `python -m perf report --publish`.
 
 Starts a grid of ten storage nodes, stores a small tree, and takes a screenshot of a directory's page in Chromium, which
-`scripts/make_debian.py chromium` installs. Needs Grid and playwright (`pip install -e .[browser]`).
+`scripts/make_debian.py chromium-headless-shell` installs. Needs Grid and playwright (`pip install -e .[browser]`).
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ def _grid(*arguments: str) -> str:
 def _photograph(address: str, picture: Path) -> None:
     from playwright.sync_api import sync_playwright
 
-    program = os.environ.get("GRID_CHROMIUM") or shutil.which("chromium")
+    program = os.environ.get("GRID_CHROMIUM") or shutil.which("chromium-headless-shell") or shutil.which("chromium")
     if program is None:
-        raise SystemExit("chromium is missing: scripts/make_debian.py chromium installs it")
+        raise SystemExit("chromium is missing: scripts/make_debian.py chromium-headless-shell installs it")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1000, "height": 900})
