@@ -81,3 +81,20 @@ def test_name_is_changed_in_place_and_kept_when_the_key_is_escape(visitor: Visit
     page.keyboard.press("Enter")
     page.wait_for_function("() => document.activeElement.textContent === 'better <b>.txt'")
     assert page.locator("#announce").inner_text() == "Renamed a.txt to better <b>.txt"
+
+
+def test_next_file_is_a_key_away(visitor: Visitor) -> None:
+    directory = visitor.make_directory({"a.txt": b"first", "b.txt": b"second", "c <i>.txt": b"third"})
+    visitor.go(directory)
+    page = visitor.page
+    page.get_by_role("link", name="Preview and details of b.txt").click()
+    page.get_by_text("2 of 3").wait_for()
+    page.keyboard.press("]")
+    page.locator("#preview pre").get_by_text("third").wait_for()
+    assert page.get_by_role("heading", level=1).inner_text() == "c <i>.txt"
+    page.set_viewport_size({"width": 320, "height": 700})
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert faults(visitor, axe_script(), None) == []
+    visitor.picture("next")
+    page.keyboard.press("[")
+    page.locator("#preview pre").get_by_text("second").wait_for()

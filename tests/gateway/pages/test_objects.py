@@ -10,7 +10,7 @@ import pytest
 from grid.caps import ChkCap, DirectoryCap, LitCap, SdmfWriteCap, UnknownChild
 from grid.directory.pack import Child, Target
 from grid.gateway.pages.directory import DirectoryView, render_directory, render_rename
-from grid.gateway.pages.entries import sorted_entries
+from grid.gateway.pages.entries import Neighbors, find_neighbors, sorted_entries
 from grid.gateway.pages.info import render_info, render_upload_results
 from grid.gateway.pages.mistakes import render_mistake
 from grid.gateway.pages.paging import parse_page
@@ -205,3 +205,18 @@ def test_short_list_has_no_pages_and_a_way_to_sort_it_without_headings() -> None
 )
 def test_invalid_page_number_selects_the_first_page(text: str | None, number: int) -> None:
     assert parse_page(text) == number
+
+
+def test_neighbors_of_a_file_are_files_in_the_order_of_the_list_that_a_path_can_name() -> None:
+    children = {
+        name: Child(target=LitCap(data=b"x" * size), metadata={})
+        for name, size in {"file 10": 1, "file 9": 2, ".": 2, "a": 3}.items()
+    } | {"dir": Child(target=WRITE), "odd": Child(target=UnknownChild(read=b"ro.x-future:", write=None, error=None))}
+    assert find_neighbors(children, "a", "name", False) == Neighbors(before=None, after="file 9", number=1, count=3)
+    assert find_neighbors(children, "file 9", "name", False) == Neighbors(
+        before="a", after="file 10", number=2, count=3
+    )
+    assert find_neighbors(children, "file 9", "size", True) == Neighbors(before="a", after="file 10", number=2, count=3)
+    assert find_neighbors(children, "a", "size", False) == Neighbors(before="file 9", after=None, number=3, count=3)
+    for name in ("dir", "odd", ".", "gone"):
+        assert find_neighbors(children, name, "name", False) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -329,3 +330,21 @@ async def test_path_when_a_segment_is_empty_or_no_text_then_400(tmp_path: Path, 
     async with gateway_of_trees(tmp_path) as web:
         folder = await make(web)
         assert (await web.get(folder + path)).status == 400
+
+
+async def test_page_of_a_file_by_path_leads_to_its_neighbors_in_the_same_order(tmp_path: Path) -> None:
+    async with gateway_of_trees(tmp_path) as web:
+        root = (await web.put("/uri?t=mkdir")).text
+        for number, name in enumerate(("9", "10", "%2541")):
+            await web.put(f"/uri/{root}/{name}", bytes(number))
+        page = (await web.get(f"/uri/{root}/9?t=info")).text
+        assert re.findall(r'href="([^"]*)" rel="(prev|next)"', page) == [(f"/uri/{quote(root)}/10?t=info", "next")]
+        page = (await web.get(f"/uri/{root}/10?t=info&sort=size&order=desc")).text
+        below = f"/uri/{quote(root)}"
+        order = "?t=info&amp;sort=size&amp;order=desc"
+        assert re.findall(r'href="([^"]*)" rel="(prev|next)"', page) == [
+            (f"{below}/%2541{order}", "prev"),
+            (f"{below}/9{order}", "next"),
+        ]
+        alone = json.loads((await web.get(f"/uri/{root}/9?t=json")).text)[1]["ro_uri"]
+        assert "rel=" not in (await web.get(f"/uri/{alone}?t=info")).text.partition("<main")[2]

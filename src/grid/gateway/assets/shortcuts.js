@@ -9,6 +9,8 @@ const KEYS = [
   ["x", "Select the entry, or not", () => document.activeElement.closest?.("#listing tr")?.querySelector(".pick input"), true],
   ["F2", "Rename the entry in place", () => null],
   ["u", "Go to the directory above", () => document.querySelector(".crumbs li:nth-last-child(2) a"), true],
+  ["[", "Previous file", () => document.querySelector(".neighbors a[rel=prev]"), true],
+  ["]", "Next file", () => document.querySelector(".neighbors a[rel=next]"), true],
   ["n", "New directory", () => summary("mkdir-name")],
   ["a", "Add files", () => document.querySelector("#drop:not([hidden]) button") ?? summary("file")],
   ["z", "Undo a change", () => undo()],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from attrs import evolve, frozen
 
@@ -24,10 +24,13 @@ from grid.gateway.http.answers import (
 )
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.http.ranges_and_tags import ByteRange, RangeBeyondEndError, entity_tag, is_held, parse_range
-from grid.gateway.pages.info import render_info, render_upload_results
+from grid.gateway.pages.entries import find_neighbors, order_arguments, parse_order
+from grid.gateway.pages.info import neighbor_links, render_info, render_upload_results
 from grid.gateway.pages.links import object_path, with_arguments
+from grid.gateway.pages.markup import join
 from grid.gateway.pages.shell import crumbs
 from grid.ports import Sink
+from grid.runtime import run_sized
 from grid.sinks import BytesSink
 
 
@@ -36,15 +39,28 @@ def upload_page(cap: KnownCap, name: str = "") -> Answer:
     return page(render_upload_results(cap, name))
 
 
-def info_page(exchange: Exchange, child: Child, size: int | None, name: str = "") -> Answer:
-    """Describe a file or an object of unknown kind. size: bytes, None if unknown.
+async def get_info(exchange: Exchange, child: Child, name: str, siblings: Mapping[str, Child] | None = None) -> Answer:
+    """Describe a file or an object of unknown kind.
 
-    name: of the file, "" if it has none.
+    name: of the file, "" if it has none. siblings: the children of its directory, if it was found by a path.
     """
+    if not isinstance(child.target, UnknownChild):
+        exchange.gateway.require_allowed(child.target)
+    size = await _size_if_known(exchange, child)
+    shown = exchange.arguments.shown("filename") or name
+    if siblings is None:
+        return page(render_info(child, size, shown))
     root, *names = exchange.segments[1:]
-    is_by_path = exchange.segments[0] in ("uri", "cap") and any(names)
-    address = with_arguments(object_path(root, names), t="info")
-    return page(render_info(child, size, name, crumbs(root, names, last=address) if is_by_path else None))
+    key, descending = parse_order(exchange.arguments.shown("sort"), exchange.arguments.shown("order"))
+    cpu = exchange.gateway.store.runtime.cpu
+    near = await run_sized(cpu, len(siblings), find_neighbors, siblings, name, key, descending)
+    order = order_arguments(key, descending)
+
+    def address(other: str) -> str:
+        return with_arguments(object_path(root, (*names[:-1], other)), t="info", **order)
+
+    way = join(crumbs(root, names, last=address(names[-1])), neighbor_links(near, address))
+    return page(render_info(child, size, shown, way))
 
 
 WHOLE_SIZE = 2**20
@@ -62,11 +78,7 @@ async def get_file(exchange: Exchange, child: Child, *, name: str = "", by_path:
     if view == "json":
         return await _json(exchange, child, by_path)
     if view == "info":
-        if not isinstance(child.target, UnknownChild):
-            exchange.gateway.require_allowed(child.target)
-        return info_page(
-            exchange, child, await _size_if_known(exchange, child), exchange.arguments.shown("filename") or name
-        )
+        return await get_info(exchange, child, name)
     target = child.target
     if isinstance(target, UnknownChild):
         raise BadRequest(why_unknown(target))

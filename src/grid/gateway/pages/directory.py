@@ -9,7 +9,7 @@ from attrs import field, frozen
 from grid.caps import DirectoryCap, ImmutableFileCap, KnownCap, UnknownChild
 from grid.directory.pack import Child
 from grid.gateway.history.undo_journal import PastChange
-from grid.gateway.pages.entries import SORT_KEYS, SortKey, info_path, linked_at, sorted_entries
+from grid.gateway.pages.entries import SORT_KEYS, SortKey, info_path, linked_at, order_arguments, sorted_entries
 from grid.gateway.pages.file_cards import kind_of, share_links
 from grid.gateway.pages.forms import delete_form, link_form, mkdir_form, move_form, rename_form, upload_form
 from grid.gateway.pages.links import can_be_walked, file_path, object_path, with_arguments
@@ -260,7 +260,8 @@ def _about_path(view: DirectoryView, name: str, cap: KnownCap) -> str:
     """The address of the page about a file: by path, for a link back here, or by capability if names prevent that."""
     names = (*view.names, name)
     if can_be_walked(names):
-        return with_arguments(object_path(view.root, names), t="info")
+        order = order_arguments(view.sort, view.descending)
+        return with_arguments(object_path(view.root, names), t="info", **order)
     return info_path(cap, name)
 
 

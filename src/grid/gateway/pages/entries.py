@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Literal
 
+from attrs import frozen
+
 from grid.caps import DirectoryCap, ImmutableFileCap, KnownCap, UnknownChild
 from grid.directory.metadata import seconds_in
 from grid.directory.names import sort_by
 from grid.directory.pack import Child, Target
-from grid.gateway.pages.links import object_path, with_arguments
+from grid.gateway.pages.links import can_be_walked, object_path, with_arguments
 from grid.gateway.pages.markup import size_text, time_text
 
 SortKey = Literal["name", "size", "changed"]
@@ -19,6 +21,16 @@ _Item = tuple[str, Child]
 SORT_KEYS: tuple[SortKey, ...] = ("name", "size", "changed")
 
 _DIGITS = re.compile(r"([0-9]+)")
+
+
+def parse_order(sort: str | None, order: str | None) -> tuple[SortKey, bool]:
+    """The column to sort by, the name by default, and whether in descending order."""
+    return next((key for key in SORT_KEYS if key == sort), "name"), order == "desc"
+
+
+def order_arguments(key: SortKey, descending: bool) -> dict[str, str]:
+    """The arguments of an address that keep an order; none for the default."""
+    return ({"sort": key} if key != "name" else {}) | ({"order": "desc"} if descending else {})
 
 
 def natural_key(name: str) -> tuple[tuple[tuple[int, str], ...], str]:
@@ -50,6 +62,34 @@ def _sorted(
 
 def _name_size(item: _Item) -> int:
     return len(item[0])
+
+
+@frozen(kw_only=True)
+class Neighbors:
+    """The files before and after a file in its directory's list, None at an end. number: its own, from 1."""
+
+    before: str | None
+    after: str | None
+    number: int
+    count: int
+
+
+def find_neighbors(children: Mapping[str, Child], name: str, key: SortKey, descending: bool) -> Neighbors | None:
+    """The neighbors of a file among the files that have a page by path; None if it is not among them."""
+    found = [
+        other
+        for other, child in sorted_entries(children, key, descending=descending)
+        if not isinstance(child.target, UnknownChild | DirectoryCap) and can_be_walked([other])
+    ]
+    if name not in found:
+        return None
+    at, last = found.index(name), len(found) - 1
+    return Neighbors(
+        before=found[at - 1] if at else None,
+        after=found[at + 1] if at < last else None,
+        number=at + 1,
+        count=len(found),
+    )
 
 
 def is_directory(target: Target) -> bool:

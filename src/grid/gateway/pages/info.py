@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from grid.caps import DirectoryCap, KnownCap, LitCap, MdmfReadCap, MdmfWriteCap, SequenceCap, SliceCap, UnknownChild
 from grid.codec.base32 import encode
 from grid.directory.pack import Child
 from grid.gateway.pages.directory import check_form
-from grid.gateway.pages.entries import info_path
+from grid.gateway.pages.entries import Neighbors, info_path
 from grid.gateway.pages.file_cards import preview, share_links
 from grid.gateway.pages.links import file_path, object_path, with_arguments
 from grid.gateway.pages.markup import Markup, icon, size_text, tag
@@ -53,6 +55,22 @@ def render_info(child: Child, size: int | None, name: str = "", way: Markup | No
         _tree(cap) if isinstance(target, DirectoryCap) else None,
         share_links(target),
     )
+
+
+def neighbor_links(near: Neighbors | None, address: Callable[[str], str]) -> Markup | None:
+    """Links to the files before and after one in its directory; None if it is alone. address: makes their addresses."""
+    if near is None or near.count < 2:
+        return None
+    steps = [_step("Previous", "prev", near.before, address), _step("Next", "next", near.after, address)]
+    where = tag("li", f"{near.number} of {near.count}")
+    return tag("nav", tag("ul", steps[0], where, steps[1]), class_="neighbors", aria_label="Files of this directory")
+
+
+def _step(word: str, rel: str, name: str | None, address: Callable[[str], str]) -> Markup:
+    if name is None:
+        return tag("li", tag("span", word, class_="button quiet off", aria_hidden="true"))
+    label = f"{word}: {name}"
+    return tag("li", tag("a", word, href=address(name), rel=rel, class_="button", title=name, aria_label=label))
 
 
 def _facts(target: KnownCap, size: int | None) -> Markup:

@@ -18,7 +18,7 @@ from grid.directory.pack import Child
 from grid.gateway.http.answers import Answer, AnyAnswer, StreamedAnswer, json_answer, page
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.pages.directory import DirectoryView, render_directory, render_rename
-from grid.gateway.pages.entries import SORT_KEYS, SortKey
+from grid.gateway.pages.entries import parse_order
 from grid.gateway.pages.health import render_check_results
 from grid.gateway.pages.info import render_info
 from grid.gateway.pages.links import object_path
@@ -127,6 +127,7 @@ def view_of(
     root, *names = exchange.segments[1:]
     if names and not names[-1]:
         del names[-1]
+    sort, descending = parse_order(exchange.arguments.shown("sort"), exchange.arguments.shown("order"))
     return DirectoryView(
         cap=cap,
         root=root.removesuffix("\n"),
@@ -135,18 +136,12 @@ def view_of(
         problem=problem,
         warning=warning,
         servers=exchange.gateway.client.servers() if problem is not None else (),
-        sort=_sort_key(exchange),
-        descending=exchange.arguments.shown("order") == "desc",
+        sort=sort,
+        descending=descending,
         page=parse_page(exchange.arguments.shown("page")),
         find=(exchange.arguments.shown("find") or "")[:MAX_FIND],
         past=exchange.gateway.store.journal.changes(cap),
     )
-
-
-def _sort_key(exchange: Exchange) -> SortKey:
-    """The column to sort by; the name by default."""
-    given = exchange.arguments.shown("sort")
-    return next((key for key in SORT_KEYS if key == given), "name")
 
 
 def listing_page(view: DirectoryView) -> Answer:

@@ -39,7 +39,7 @@ class Reached:
     """How far a path leads. child: the last existing object. parent: its directory, None for the URL's own capability.
 
     name: the child's name there. missing: the names that do not exist; child is the directory that lacks the first of
-    them. trail: the path to the child, if that is a directory, or else to its parent.
+    them. trail: the path to the child, if that is a directory, or else to its parent. siblings: what the parent contains.
     """
 
     child: Child = field(repr=False)
@@ -47,6 +47,7 @@ class Reached:
     name: str = ""
     missing: tuple[str, ...] = ()
     trail: Trail | None = None
+    siblings: Mapping[str, Child] = field(factory=dict, repr=False)
 
 
 def parse_path(segments: Sequence[str]) -> TreePath:
@@ -71,10 +72,12 @@ async def follow(gateway: Services, path: TreePath) -> Reached:
     reached = Reached(child=path.root, trail=_longer(None, "", path.root))
     for depth, name in enumerate(path.names):
         directory = open_directory(gateway, reached.child)
-        found = (await list_children(directory, shape="page")).get(name)
+        children = await list_children(directory, shape="page")
+        found = children.get(name)
         if found is None:
             return evolve(reached, missing=path.names[depth:])
-        reached = Reached(child=found, parent=directory, name=name, trail=_longer(reached.trail, name, found))
+        trail = _longer(reached.trail, name, found)
+        reached = Reached(child=found, parent=directory, name=name, trail=trail, siblings=children)
     return reached
 
 

@@ -12,7 +12,7 @@ from grid.caps import DirectoryCap, UnknownChild
 from grid.directory.node import Directory
 from grid.errors import GridError
 from grid.gateway.faults import BadRequest, Conflict, NotFound, NotImplementedHere
-from grid.gateway.files.downloads import get_file
+from grid.gateway.files.downloads import get_file, get_info
 from grid.gateway.files.early_upload import EarlyUpload, may_store_early
 from grid.gateway.files.file_changes import (
     PathEntry,
@@ -98,7 +98,10 @@ async def _get(exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnswe
     if isinstance(target, DirectoryCap) and target.authority != "verify":
         return await get_directory(exchange, target, by_path=reached.parent is not None)
     _require_no_slash(path, reached)
-    return await get_file(exchange, reached.child, name=reached.name, by_path=reached.parent is not None)
+    by_path = reached.parent is not None
+    if exchange.method == "GET" and exchange.arguments.t == "info" and by_path:
+        return await get_info(exchange, reached.child, reached.name, reached.siblings)
+    return await get_file(exchange, reached.child, name=reached.name, by_path=by_path)
 
 
 async def _put(exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnswer:
