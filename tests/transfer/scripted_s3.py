@@ -39,6 +39,8 @@ class ScriptedS3:
     uploads: dict[str, dict[int, bytes]] = field(factory=dict)
     tag_of: Callable[[bytes], str] = lambda data: f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
     ignores_conditions: bool = False
+    page_of: Callable[[str], bytes] | None = None
+    """The page of a long listing that follows a token."""
     lock: Lock = field(factory=Lock)
 
     def count(self, method: str) -> int:
@@ -82,7 +84,7 @@ class _Request(BaseHTTPRequestHandler):
         if fault is not None and fault.status != 1:
             self._spoil(fault)
         elif self.command in ("GET", "HEAD") and not key:
-            self._list(query.get("prefix", [""])[0])
+            self._list(query.get("prefix", [""])[0], query.get("continuation-token", [""])[0])
         elif self.command in ("GET", "HEAD"):
             self._get(key, is_half=fault is not None)
         elif self.command == "DELETE":
@@ -138,8 +140,11 @@ class _Request(BaseHTTPRequestHandler):
         about["Content-Range"] = f"bytes {begin}-{int(begin) + len(part) - 1}/{len(data)}"
         self._answer(206, part, is_half=is_half, **about)
 
-    def _list(self, prefix: str) -> None:
+    def _list(self, prefix: str, token: str) -> None:
         state = self.server_state
+        if state.page_of is not None:
+            self._answer(200, state.page_of(token))
+            return
         found = "".join(
             f"<Contents><Key>{escape(key)}</Key><LastModified>{TIME}</LastModified>"
             f"<ETag>{escape(state.tag_of(data))}</ETag><Size>{len(data)}</Size></Contents>"

@@ -28,6 +28,9 @@ from grid.transfer.grid_packing import Packing, put_pack
 from grid.transfer.grid_resuming import Resumption
 from grid.transfer.grid_session import Doubt, GridSession, check_files
 
+MOST_REMEMBERED = 20_000
+"""Capabilities of files that are kept in memory."""
+
 
 class GridEnd:
     """The files below a path of a capability."""
@@ -67,8 +70,11 @@ class GridEnd:
             for name, child in children.items():
                 full = f"{below}/{name}" if below else name
                 if isinstance(child.target, DirectoryCap):
-                    if child.target.storage_index not in seen:
-                        seen.add(child.target.storage_index)
+                    index = child.target.storage_index
+                    if index is None:  # Its contents are in its capability, so it cannot contain itself.
+                        waiting.append((full, child.target))
+                    elif index not in seen:
+                        seen.add(index)
                         waiting.append((full, child.target))
                 else:
                     yield self._found(full, child)
@@ -155,7 +161,7 @@ class GridEnd:
                 failed[entry.name] = cap
                 continue
             assert not isinstance(cap, UnknownCap)
-            self._caps[entry.name] = cap
+            self._remember(entry.name, cap)
             folders.setdefault(tuple(above), []).append(
                 SetChild(normalize_name(name), cap, metadata=_metadata(entry), overwrite="only-files")
             )
@@ -229,6 +235,13 @@ class GridEnd:
         directory = await root.make_directories(path) if path else root
         await directory.edit(edits)
 
+    def _remember(self, name: str, cap: KnownCap) -> None:
+        """Save the look-up of a file that is soon opened or checked. The oldest ones are forgotten."""
+        self._caps.pop(name, None)
+        self._caps[name] = cap
+        if len(self._caps) > MOST_REMEMBERED:
+            del self._caps[next(iter(self._caps))]
+
     def _found(self, name: str, child: Child) -> Entry | LeftOut:
         cap = child.target
         if isinstance(cap, UnknownChild):
@@ -237,8 +250,7 @@ class GridEnd:
             return LeftOut(name, str(refuse_name(name)))
         immutable = isinstance(cap, ImmutableFileCap)
         tag = hashlib.sha256(cap.to_string().encode()).hexdigest()[:32] if immutable else ""
-        if len(self._caps) < 100_000:
-            self._caps[name] = cap
+        self._remember(name, cap)
         return _entry(name, child, cap.size if isinstance(cap, ImmutableFileCap) else None, tag)
 
 

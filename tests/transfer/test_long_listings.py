@@ -1,0 +1,125 @@
+"""Listings of very many files, at object stores and on the grid: in memory that does not grow with them."""
+
+from __future__ import annotations
+
+import asyncio
+import tracemalloc
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+import pytest
+
+from grid.caps import DirectoryCap, LitCap
+from grid.directory.pack import Child
+from grid.transfer.ends import Entry, SourceEnd
+from grid.transfer.grid_end import GridEnd
+from grid.transfer.object_end import LISTED_AT_ONCE, open_object_end
+from tests.transfer.conftest import require
+from tests.transfer.scripted_s3 import BUCKET, TIME, ScriptedS3, scripted_s3
+
+COUNTS = pytest.mark.parametrize("count", [30_000, pytest.param(10**6, marks=pytest.mark.deep)])
+PAGE = 1000
+AHEAD = 3
+"""Pages that may be fetched before they are wanted."""
+
+MIB = 2**20
+
+
+async def take(end: SourceEnd, count: int, look: Any = lambda taken: None) -> None:
+    """List everything, looking now and then; every name comes once, in order of its number."""
+    taken = 0
+    async for found in end.entries():
+        assert isinstance(found, Entry)
+        assert found.name.endswith(f"{taken:07}")
+        taken += 1
+        if taken % PAGE == 0:
+            look(taken)
+    assert taken == count
+
+
+def peak_of(case: Coroutine[Any, Any, None]) -> int:
+    """The most memory that Python had allocated for it."""
+    tracemalloc.start()
+    try:
+        asyncio.run(case)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def page(number: int, count: int) -> bytes:
+    """A page of a listing of `count` keys."""
+    keys = "".join(
+        f"<Contents><Key>in/file-{key:07}</Key><LastModified>{TIME}</LastModified><ETag>x</ETag><Size>1</Size></Contents>"
+        for key in range(number * PAGE, min((number + 1) * PAGE, count))
+    )
+    is_last = (number + 1) * PAGE >= count
+    more = "" if is_last else f"<NextContinuationToken>{number + 1}</NextContinuationToken>"
+    return (
+        f"<ListBucketResult><Name>{BUCKET}</Name><IsTruncated>{'false' if is_last else 'true'}</IsTruncated>"
+        f"{more}{keys}</ListBucketResult>"
+    ).encode()
+
+
+@COUNTS
+def test_listing_of_a_bucket_is_asked_for_page_by_page_as_it_is_taken(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require("obstore")
+    assert LISTED_AT_ONCE == PAGE
+    state = ScriptedS3(page_of=lambda token: page(int(token or 0), count))
+
+    def look(taken: int) -> None:
+        assert len(state.asked) <= taken // PAGE + AHEAD, "pages were fetched long before they were wanted"
+
+    with scripted_s3(state) as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        peak = peak_of(take(open_object_end(f"s3://{BUCKET}/in"), count, look))
+        assert len(state.asked) == count // PAGE
+    assert peak < 16 * MIB, peak
+
+
+class _Session:
+    """A grid of one directory, which has many others, each with a thousand files."""
+
+    def __init__(self, count: int) -> None:
+        self.folders = count // PAGE
+
+    async def store(self) -> _Session:
+        return self
+
+    async def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        return await coroutine
+
+    def directory(self, cap: DirectoryCap) -> _Directory:
+        return _Directory(cap, self.folders)
+
+
+def folder_cap(number: int) -> DirectoryCap:
+    """The capability of one of the directories, which is literal."""
+    return DirectoryCap(body=LitCap(data=b"%07d" % number))
+
+
+class _Directory:
+    def __init__(self, cap: DirectoryCap, folders: int) -> None:
+        self._cap, self._folders = cap, folders
+
+    async def list(self) -> Mapping[str, Child]:
+        assert isinstance(self._cap.body, LitCap)
+        number = int(self._cap.body.data)
+        if number == self._folders:
+            # The one listed last is looked into first.
+            return {f"folder-{each:07}": Child(target=folder_cap(each)) for each in reversed(range(self._folders))}
+        return {
+            f"file-{each:07}": Child(target=LitCap(data=b"%07d" % each))
+            for each in range(number * PAGE, (number + 1) * PAGE)
+        }
+
+
+@COUNTS
+def test_listing_of_a_tree_on_the_grid_holds_one_directory_at_a_time(count: int) -> None:
+    session: Any = _Session(count)
+    end = GridEnd(session, folder_cap(session.folders), [], "work:")
+    peak = peak_of(take(end, count))
+    assert peak < 16 * MIB, peak
