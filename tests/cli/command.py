@@ -31,6 +31,13 @@ def environment(**added: str) -> dict[str, str]:
     return {**kept, **added}
 
 
+def new_directory(client: Path) -> str:
+    """The capability of a directory that is made for the test."""
+    made = grid("-d", client, "mkdir")
+    assert made.code == 0, made.err
+    return made.line
+
+
 def grid(*arguments: str | Path, stdin: bytes = b"", **added: str) -> Outcome:
     """Run the command to its end; added: variables of its environment."""
     command = [warm_program("grid.cli"), *map(str, arguments)]

@@ -16,7 +16,7 @@ import pytest
 from attrs import field, frozen
 
 from grid.node.local_grid import LocalGrid
-from tests.cli.command import grid
+from tests.cli.command import new_directory
 from tests.transfer.conftest import BUCKET
 from tests.transfer.killed_transfer import Killable, killable_transfers
 from tests.transfer.test_engine import contents
@@ -62,7 +62,7 @@ def end(request: pytest.FixtureRequest, kind: str, tmp_path: Path) -> _End:
     if kind == "local":
         return _End(url=f"{tmp_path}/there", path=tmp_path / "there")
     local: LocalGrid = request.getfixturevalue("local_grid")
-    return _End(url=f"{grid('-d', local.client, 'mkdir').line}:new", client=local.client, packs=kind == "packs")
+    return _End(url=f"{new_directory(local.client)}:new", client=local.client, packs=kind == "packs")
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from grid.node.local_grid import LocalGrid
 from grid.node.running import find_running
 from grid.transfer.ends import KeptPart, NoParts, PassingError, SourceChangedError
 from grid.transfer.grid_resuming import Resumption
-from tests.cli.command import grid
+from tests.cli.command import new_directory
 from tests.support.tree_grid import TreeGrid
 from tests.transfer.end_contract import BytesBody
 from tests.transfer.killed_transfer import Killable, killable_transfers
@@ -55,7 +55,7 @@ def bytes_written(local: LocalGrid) -> int:
 
 def kill_and_go_on(local: LocalGrid, transfers: Killable, source: Path, folder: Path) -> int:
     """Kill a transfer when six of eight parts are noted, and run it again; bytes that servers wrote the second time."""
-    target, journal = f"{grid('-d', local.client, 'mkdir').line}:", folder / "state" / "journal.sqlite"
+    target, journal = f"{new_directory(local.client)}:", folder / "state" / "journal.sqlite"
     first = transfers.transfer(source, target, journal, client=local.client, fatal=2 * (PARTS - 2))
     assert first["killed"]
     assert journal.stat().st_mode & 0o777 == 0o600
