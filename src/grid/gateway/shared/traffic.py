@@ -16,8 +16,8 @@ VIEWS = frozenset(
     {
         "json", "uri", "readonly-uri", "info", "rename-form", "zip", "upload", "check", "mkdir", "mkdir-with-children",
         "mkdir-immutable", "unlink", "delete", "undo", "rename", "relink", "set_children", "set-children",
-        "stream-manifest", "stream-deep-check", "start-manifest", "start-deep-check", "start-deep-size", "start-deep-stats", "status",
-        "cancel", "openmetrics",
+        "unlink-many", "move-many", "stream-manifest", "stream-deep-check", "start-manifest", "start-deep-check",
+        "start-deep-size", "start-deep-stats", "status", "cancel", "openmetrics",
     }
 )  # fmt: skip
 """Values of `t` that are counted separately."""
