@@ -19,8 +19,8 @@ from grid.caps import DirectoryCap
 from grid.directory.edits import RemoveChild, SetChild
 from grid.directory.gathering import Directories
 from grid.directory.node import Look
+from grid.read_write_locks import ReadWriteLocks
 from grid.s3.faults import S3Fault
-from grid.storage.calls.read_write_locks import ReadWriteLocks
 
 
 @define(eq=False)

@@ -27,13 +27,12 @@ from grid.transfer.ends import (
 )
 from grid.transfer.object_accounts import store_arguments
 from grid.transfer.object_errors import as_end_errors
-from grid.transfer.s3_uploads import PART_SIZE, S3Uploads, open_uploads, part_size_of, upload_in_parts
+from grid.transfer.s3_uploads import PART_SIZE, PARTS_AT_ONCE, S3Uploads, open_uploads, part_size_of, upload_in_parts
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 LISTED_AT_ONCE = 1000
-PARTS_AT_ONCE = 4
 MAX_KEY_BYTES = 1024
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,200}")

@@ -42,11 +42,11 @@ from grid.ports import (
     StoreAnswer,
     TestWrite,
 )
+from grid.read_write_locks import ReadWriteLocks
 from grid.storage.calls.advisories import Advisories
 from grid.storage.calls.call_limits import check_numbers, check_ranges, check_stores, check_vectors
 from grid.storage.calls.directory_sync import DirectorySync
 from grid.storage.calls.meter import Meter, count_finds, count_ranges, metered, note_stored
-from grid.storage.calls.read_write_locks import ReadWriteLocks
 from grid.storage.calls.tasks import shielded, together
 from grid.storage.calls.uploads import ShareUpload, UploadContext, UploadTable, disk_error
 from grid.storage.files.disk import Disk, Space

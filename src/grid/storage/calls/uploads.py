@@ -19,9 +19,9 @@ from twisted.internet.defer import Deferred, DeferredLock
 from grid.errors import FormatError, GridError, NoSpaceError, PeerError, PeerRefusedError
 from grid.limits import MAX_FILE_SIZE, MAX_UPLOAD_BACKLOG, MAX_UPLOAD_FILES, WRITE_CALL_BYTES
 from grid.ports import Clock, ShareNumber, ShareWrite, Timer
+from grid.read_write_locks import ReadWriteLocks
 from grid.storage.calls.directory_sync import DirectorySync
 from grid.storage.calls.meter import Meter, count_writes, counted_later, metered
-from grid.storage.calls.read_write_locks import ReadWriteLocks
 from grid.storage.calls.tasks import shielded, together
 from grid.storage.files.disk import FULL
 from grid.storage.files.incoming import IncomingShare, Span

@@ -1,4 +1,4 @@
-"""Locks on storage indexes: any number of readers or one writer, first come, first served."""
+"""Locks by key, such as a storage index: any number of readers or one writer, first come, first served."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from twisted.python.failure import Failure
 
 from grid.errors import PeerRefusedError
 from grid.limits import MAX_WAITING_CALLS
-from grid.storage.calls.read_write_locks import ReadWriteLocks
+from grid.read_write_locks import ReadWriteLocks
 
 
 class Worker:
