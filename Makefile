@@ -1,7 +1,7 @@
 # Each target sets up all that it needs: Python 3.11 or newer with its venv module is all that must be there.
 # PYTHON=/path/to/python3 chooses one.
 
-.PHONY: help install demo test test-deep lint types tests interop browser docs perf-smoke packaging py312 py313 peers peers-test doors main-job format clean
+.PHONY: help install demo test test-deep lint types tests interop browser docs perf-smoke packaging py312 py313 peers peers-test doors main-job measure format clean
 
 help:
 	@echo "make install Grid and its command, grid, in .venv"
@@ -12,6 +12,7 @@ help:
 	@echo "make peers   the programs that Grid is measured beside, in the user's cache (GRID_PEERS); PEERS=minio builds that one too"
 	@echo "make peers-test each of them driven as campaigns drive it; a missing one is named and skipped"
 	@echo "make doors   real clients at the doors of a real grid: boto3, aws, rclone, s5cmd, restic, pandas, zarr, dask; a missing one is named and skipped"
+	@echo "make measure every published scenario beside its peers, about three hours; the page is .tox/measure/found/index.html"
 	@echo "make main-job 10,000 small files and two of a gigabyte from an S3 and an SFTP server onto a grid and back, killed on the way; 30 GB in TMPDIR"
 	@echo "make format  lay the sources out"
 	@echo "make clean   remove all that these have set up"
@@ -51,6 +52,10 @@ peers: .tox/bootstrap/installed
 
 peers-test: .tox/bootstrap/installed
 	.tox/bootstrap/bin/tox run -e environment,peers
+
+measure: .tox/bootstrap/installed
+	-.tox/bootstrap/bin/python scripts/make_peers.py
+	.tox/bootstrap/bin/tox run -e environment,tahoe-peer,$@ -- $(ARGS)
 
 main-job: .tox/bootstrap/installed
 	GRID_MAIN_JOB=full .tox/bootstrap/bin/tox run -e environment,doors -- -s tests/doors/test_main_job.py

@@ -25,6 +25,7 @@ from perf.reports.samples_table import write_csv, write_files_csv, write_parquet
 from perf.reports.target_rows import target_tables
 from perf.runs.command import InterruptedRunError, add_run, tell
 from perf.runs.doctor import add_doctor
+from perf.runs.tour import add_tour
 from perf.soak.command import add_soak
 
 TIMELINES_DRAWN = 6
@@ -173,6 +174,7 @@ def _parser() -> argparse.ArgumentParser:
     described.set_defaults(action=_show)
     described.add_argument("campaign", help="a name, or a .toml file")
     add_run(commands)
+    add_tour(commands)
     shown = commands.add_parser("report", help="the targets, and what records say, in Markdown")
     shown.set_defaults(action=_report)
     shown.add_argument("--subject", help="the system that the others are compared with; the first if not given")

@@ -93,9 +93,9 @@ TOP: Mapping[str, Key] = {
 TABLES = ("work", "primer")
 
 
-def parse_campaign(content: str, name: str, path: str) -> Campaign:
-    """Parse a campaign; CampaignError if it is invalid or impossible."""
-    return _File(content, name, path, TOP).campaign()
+def parse_campaign(content: str, name: str, path: str, changes: Mapping[str, Any] | None = None) -> Campaign:
+    """Parse a campaign; CampaignError if it is invalid or impossible. changes: values to use for keys at the top."""
+    return _File(content, name, path, TOP, changes).campaign()
 
 
 class _File(TomlFile):

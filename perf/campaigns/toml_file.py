@@ -76,11 +76,24 @@ def flag(value: Any) -> bool:  # noqa: ANN401 - TOML's
     return value
 
 
+def parse_changes(arguments: Sequence[str]) -> dict[str, Any]:
+    """Values for keys of a file from `KEY=VALUE`, each as in TOML; CampaignError."""
+    changes: dict[str, Any] = {}
+    for argument in arguments:
+        try:
+            changes |= tomllib.loads(argument)
+        except tomllib.TOMLDecodeError as error:
+            raise CampaignError(f"{argument!r} is not KEY=VALUE as in TOML, with text in quotes: {error}") from None
+    return changes
+
+
 class TomlFile:
     """One file, with its lines for error messages."""
 
-    def __init__(self, content: str, name: str, path: str, top: Mapping[str, Key]) -> None:
-        """top: the keys allowed at the top of the file, for hints about misplaced ones."""
+    def __init__(
+        self, content: str, name: str, path: str, top: Mapping[str, Key], changes: Mapping[str, Any] | None = None
+    ) -> None:
+        """top: the keys allowed at the top of the file, for hints about misplaced ones. changes: values to use there instead."""
         self._lines = content.split("\n")
         self._name, self._path, self._top = name, path, top
         try:
@@ -88,6 +101,7 @@ class TomlFile:
         except tomllib.TOMLDecodeError as error:
             line = re.search(r"at line (\d+)", str(error))
             raise CampaignError(f"{path}:{line[1] if line else len(self._lines)}: {error}") from None
+        self._raw.update(changes or {})
 
     def _values(self, key: str, value: Any, known: Mapping[str, Key], table: str = "") -> list[Any]:  # noqa: ANN401
         """A key's values, at least one."""

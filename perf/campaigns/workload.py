@@ -175,9 +175,11 @@ KEYS: Mapping[str, Key] = {
 """Keys of a file; a [smoke] table overrides some of them."""
 
 
-def parse_workload(content: str, name: str, path: str, *, smoke: bool = False) -> Workload:
-    """Parse a workload; CampaignError if it is invalid. smoke: apply the [smoke] table."""
-    return _File(content, name, path, {}).workload(smoke=smoke)
+def parse_workload(
+    content: str, name: str, path: str, *, smoke: bool = False, changes: Mapping[str, Any] | None = None
+) -> Workload:
+    """Parse a workload; CampaignError if it is invalid. smoke: apply the [smoke] table. changes: values to use for keys."""
+    return _File(content, name, path, {}, changes).workload(smoke=smoke)
 
 
 def workload_from(plan: Mapping[str, Any]) -> Workload:

@@ -17,6 +17,7 @@ from perf.campaigns.campaign import MB, Campaign, Encoding, Load, campaign_from
 from perf.campaigns.files import load, load_campaign, names
 from perf.campaigns.labels import BASES, OPTIONS, PEERS, parse_label, with_baselines
 from perf.campaigns.smoke import smoke
+from perf.campaigns.toml_file import parse_changes
 from perf.campaigns.workload import Workload, workload_from
 from perf.network.site import Site
 from perf.processes.existing import ExistingGrid
@@ -67,6 +68,12 @@ def add_run(commands: Any) -> None:  # noqa: ANN401 - argparse keeps the type of
     run.add_argument("--clients", help="warm,gateway,cli")
     run.add_argument("--sizes", help="of the files, MB, with commas")
     run.add_argument("--seconds", type=float, help="of idleness")
+    run.add_argument(
+        "--set",
+        action="append",
+        metavar="KEY=VALUE",
+        help="another value for a key of the file, as TOML: --set 'sets=[\"1g_1\"]'",
+    )
     run.add_argument("--runs", type=int, help="fresh grids this many times")
     run.add_argument("--repetitions", type=int, help="of each cell in a run")
     run.add_argument("--seed", type=int, help="of the order; from the clock if not given")
@@ -224,10 +231,11 @@ def _against(worse: list[str] | None) -> str:
 
 
 def _chosen(options: argparse.Namespace) -> Campaign | Workload:
-    campaign = load(options.campaign, smoke=options.smoke)
+    changes = parse_changes(options.set or [])
+    campaign = load(options.campaign, smoke=options.smoke, changes=changes)
     if isinstance(campaign, Workload):
         return _chosen_workload(campaign, options)
-    campaign = load_campaign(options.campaign)
+    campaign = load_campaign(options.campaign, changes)
     systems = tuple(options.systems.split(",")) if options.systems else campaign.systems
     if options.aa:
         systems = (options.aa, f"{options.aa}#2")
