@@ -7,7 +7,8 @@ from grid.mutable.share.layout import plan_table
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.versions import BadShare, Sighting, VersionMap
 from grid.mutable.write import goal as goals
-from grid.mutable.write.goal import ABSENT, assign_homeless, choose_goal
+from grid.mutable.write.goal import ABSENT, assign_homeless, choose_goal, guards_of
+from grid.mutable.write.goal import tests_of_version as unchanged
 from grid.mutable.writing import next_delay
 from grid.ports import ServerId, ShareNumber
 from tests.support.virtual_time import SeededEntropy
@@ -54,6 +55,29 @@ def test_homeless_when_there_are_more_than_servers_then_go_round() -> None:
     numbers = [ShareNumber(number) for number in range(7)]
     placed = assign_homeless(numbers, [], SERVERS[:3])
     assert [server for server, _ in placed] == [*SERVERS[:3], *SERVERS[:3], SERVERS[0]]
+
+
+def test_guards_when_each_server_showed_one_share_at_most_are_of_that_share_or_of_all_numbers() -> None:
+    found = VersionMap(servers=SERVERS, answered=frozenset(SERVERS[:3]), sightings=[sighting(0, 0), sighting(2, 4)])
+    guards = guards_of(found, 6)
+    assert {server: set(tests) for server, tests in guards.items()} == {
+        SERVERS[0]: {0},
+        SERVERS[1]: set(range(6)),
+        SERVERS[2]: {4},
+    }
+    assert guards[SERVERS[0]][ShareNumber(0)] == unchanged(sighting(0, 0).prefix)
+    assert set(guards[SERVERS[1]].values()) == {ABSENT}
+
+
+def test_guards_when_a_server_showed_two_shares_are_of_all_numbers_on_every_server() -> None:
+    bad = BadShare(server_id=SERVERS[0], number=ShareNumber(5), front=b"\0junk", reason="junk")
+    found = VersionMap(
+        servers=SERVERS, answered=frozenset(SERVERS[:3]), sightings=[sighting(0, 0), sighting(2, 4)], bad=[bad]
+    )
+    guards = guards_of(found, 6)
+    assert [set(guards[server]) for server in SERVERS[:3]] == [set(range(6))] * 3
+    absent = {server: {number for number in range(6) if guards[server][ShareNumber(number)] == ABSENT} for server in guards}
+    assert absent == {SERVERS[0]: {1, 2, 3, 4}, SERVERS[1]: set(range(6)), SERVERS[2]: {0, 1, 2, 3, 5}}
 
 
 def test_tests_when_of_an_empty_share_then_are_those_of_none() -> None:

@@ -40,13 +40,16 @@ def tests_of_version(prefix: Prefix) -> Tests:
 def guards_of(found: VersionMap, n: int) -> Mapping[ServerId, Guards]:
     """For each server that answered: the tests that it still holds the shares below n that it showed, and no others.
 
-    Without these tests, two writers that choose different locations on one server would not notice each other.
+    Without these tests, two writers that choose different locations on one server would not notice each other. If no server showed
+    two, those that showed one need no tests of the others: whoever saw that share writes it, and whoever saw none tests all numbers.
     """
-    guards = {server_id: dict.fromkeys(map(ShareNumber, range(n)), ABSENT) for server_id in found.answered}
+    shown: dict[ServerId, dict[ShareNumber, Tests]] = {server_id: {} for server_id in found.answered}
     for (server_id, number), share in found.locations().items():
-        if server_id in guards and number < n:
-            guards[server_id][number] = tests_of(share)
-    return guards
+        if server_id in shown and number < n:
+            shown[server_id][number] = tests_of(share)
+    nothing = dict.fromkeys(map(ShareNumber, range(n)), ABSENT)
+    is_spread = all(len(tests) <= 1 for tests in shown.values())
+    return {server_id: tests if tests and is_spread else nothing | tests for server_id, tests in shown.items()}
 
 
 def tests_of_front(front: bytes) -> Tests:

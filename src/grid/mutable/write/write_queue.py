@@ -90,7 +90,7 @@ class WriteQueue:
             return
         fronts = {number: bytes(pieces[0]) if pieces else b"" for number, pieces in answer.data.items()}
         guards: dict[ShareNumber, Tests] = {
-            number: tests_of_front(fronts.get(number, b"")) for number in self._guards[server_id]
+            number: tests_of_front(fronts.get(number, b"")) for number in map(ShareNumber, range(self._job.prefix.n))
         }
         if answer.passed:
             for number in sent.tests:
