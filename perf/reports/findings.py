@@ -9,6 +9,7 @@ from attrs import evolve, frozen
 
 from perf.records.record import Record, Sample
 from perf.records.work import Work, work_of
+from perf.reports.needed import sentences_of_k
 from perf.reports.report import speedups, works
 from perf.sampling.fits import Cost, Knee, Point, find_knee, fit_cost
 from perf.sampling.statistics import Estimate, median
@@ -199,7 +200,7 @@ def sentences(record: Record, subject: str | None = None) -> list[str]:
     ]
     lines += [f"{system}: use --jobs {jobs}." for system, jobs in recommended_jobs(record).items()]
     lines += [*_modes(record), *_faults(record), *_slow_aes(record)]
-    return [*lines, *_stillness(record)]
+    return [*lines, *sentences_of_k(record), *_stillness(record)]
 
 
 def _stillness(record: Record) -> Iterable[str]:
