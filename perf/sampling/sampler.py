@@ -23,6 +23,9 @@ from perf.sampling.traffic import Traffic, connections, difference
 T = TypeVar("T")
 
 INTERVAL_S = 0.1
+CHILDREN_EVERY = 10
+"""Looks from one search for what the watched processes have started to the next."""
+MOST_READ = 2**16
 KEPT = 1200
 """Points of a series; longer operations keep every second, third, ... one."""
 
@@ -105,20 +108,23 @@ class Sampler:
         self._started = 0.0
         self._pressure: Mapping[str, float] = {}
         self._open: Mapping[str, Mapping[int, Traffic]] = {}
+        self._strangers: set[int] = set()
+        """What this process had started before, and nobody watches: the nodes of other systems."""
         self.watched = Watched(spent={}, pressure={}, series=Series())
 
     def __enter__(self) -> Self:
         self._open = {name: _connections(pids) for name, pids in self._members.items()}
+        self._strangers = {pid for _, pid in self._started_meanwhile(everywhere=False)}
         self._pressure = stalls()
         self._started = time.perf_counter()
-        self._look()
+        self._look(everywhere=True)
         self._thread.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._stop.set()
         self._thread.join()
-        self._look()
+        self._look(everywhere=True)
         seconds = time.perf_counter() - self._started
         now = stalls()
         self.watched = Watched(
@@ -128,27 +134,36 @@ class Sampler:
         )
 
     def _watch(self) -> None:
+        looks = 0
         while not self._stop.wait(self._interval_s):
-            self._look()
+            looks += 1
+            self._look(everywhere=looks % CHILDREN_EVERY == 0)
 
-    def _look(self) -> None:
+    def _look(self, *, everywhere: bool) -> None:
         found = {name: _look_at(pids) for name, pids in self._members.items()}
         if "client" in found:
-            for name, pid in self._started_meanwhile():
+            for name, pid in self._started_meanwhile(everywhere=everywhere):
                 self._commands.setdefault(name, {})[pid] = _look_at([pid])
             for name, commands in self._commands.items():
                 found[name] = _sum([found[name], *commands.values()])
             found["client"] = evolve(found["client"], traffic=self._traffic())
         self._points.append((int((time.perf_counter() - self._started) * 1e3), found))
 
-    def _started_meanwhile(self) -> Iterator[tuple[str, int]]:
-        """Descendants of this process that are not watched: the nearest watched ancestor's name (else the client's) and pid."""
+    def _started_meanwhile(self, *, everywhere: bool) -> Iterator[tuple[str, int]]:
+        """Descendants of this process that are not watched: the nearest watched ancestor's name (else the client's) and pid.
+
+        everywhere: those of watched processes too. A node has a dozen threads that the kernel must be asked about, and seldom a child.
+        """
         parents = [("client", os.getpid())]
         while parents:
             name, parent = parents.pop()
             for pid in children_of(parent):
+                if pid in self._strangers:
+                    continue
                 if pid not in self._owners:
                     yield name, pid
+                elif not everywhere:
+                    continue
                 parents.append((self._owners.get(pid, name), pid))
 
     def _traffic(self) -> Traffic | None:
@@ -213,7 +228,7 @@ def _look_at(pids: Sequence[int]) -> _Look:
     user = system = pages = 0
     for pid in pids:
         with suppress(OSError, IndexError):
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
             user, system, pages = user + int(fields[11]), system + int(fields[12]), pages + int(fields[21])
     return _Look(user, system, pages)
 
@@ -227,8 +242,17 @@ def children_of(pid: int) -> list[int]:
     found = []
     with suppress(OSError):  # It ended meanwhile.
         for thread in os.listdir(f"/proc/{pid}/task"):
-            found += [int(child) for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split()]
+            found += [int(child) for child in _read(f"/proc/{pid}/task/{thread}/children").split()]
     return found
+
+
+def _read(path: str) -> bytes:
+    """A small file of the kernel's; OSError. It is read many times a second, beside what is measured: without Python's layers."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, MOST_READ)
+    finally:
+        os.close(descriptor)
 
 
 def _connections(pids: Sequence[int]) -> dict[int, Traffic]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -109,7 +110,7 @@ def test_interrupted_tour_keeps_what_it_measured_and_continues(tmp_path: Path) -
     record = folder / "size-count.jsonl"
     while began.poll() is None and not (record.exists() and len(record.read_bytes().splitlines()) > 4):
         time.sleep(0.05)
-    subprocess.run(["kill", "-INT", f"-{began.pid}"], check=True)
+    os.killpg(began.pid, signal.SIGINT)
     _, told = began.communicate(timeout=60)
     assert began.returncode == 128 + signal.SIGINT, told
     assert "the same command continues" in told
@@ -120,6 +121,6 @@ def test_interrupted_tour_keeps_what_it_measured_and_continues(tmp_path: Path) -
     later = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     while later.poll() is None and len(record.read_bytes().splitlines()) <= len(before) + 5:
         time.sleep(0.05)
-    subprocess.run(["kill", "-INT", f"-{later.pid}"], check=True)
+    os.killpg(later.pid, signal.SIGINT)
     later.communicate(timeout=60)
     assert read_record(record).samples[: len(before)] == before

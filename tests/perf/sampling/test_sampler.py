@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
-from perf.sampling.sampler import Sampler, children_of, stalls, thinned
+from perf.sampling.sampler import CHILDREN_EVERY, Sampler, children_of, stalls, thinned
 
 WORK = """
 import time
@@ -34,6 +35,34 @@ def test_command_that_is_started_meanwhile_counts_as_the_clients() -> None:
     assert len(series.at_ms) == len(series.cpu_ms["client"]) == len(series.resident_kib["server0"]) > 2
     assert list(series.at_ms) == sorted(series.at_ms)
     assert series.cpu_ms["client"][-1] >= 200
+
+
+def test_what_was_started_before_and_is_not_watched_counts_for_nobody() -> None:
+    stranger = subprocess.Popen([sys.executable, "-c", WORK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert stranger.stdout is not None
+    stranger.stdout.readline()
+    with Sampler({"client": []}) as sampler:
+        pass
+    stranger.communicate("\n")
+    assert sampler.watched.spent["client"].resident == 0
+
+
+def test_watched_processes_are_seldom_asked_for_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    seen = threading.Event()
+
+    def counted(pid: int) -> list[int]:
+        asked.append(pid)
+        if asked.count(os.getpid()) > 3 * CHILDREN_EVERY:
+            seen.set()
+        return children_of(pid)
+
+    node = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    monkeypatch.setattr("perf.sampling.sampler.children_of", counted)
+    with Sampler({"client": [], "server0": [node.pid]}, interval_s=0.001):
+        assert seen.wait(60)
+    node.communicate(b"\n")
+    assert asked.count(node.pid) <= asked.count(os.getpid()) / CHILDREN_EVERY + 2
 
 
 def test_member_that_has_ended_has_spent_nothing() -> None:
