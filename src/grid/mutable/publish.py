@@ -179,7 +179,10 @@ async def _publish_whole(session: Session, found: VersionMap, release: Release, 
         pieces = [(table.data[0] + offset, raw) for offset, raw in data.get(number, ())]
         return [*pieces, *fields.front_writes(hashes.chain(number), hashes.block_tree(number))]
 
-    job = _write_job(session, found, release, fields, payload, table.eof, settle=release.original is None)
+    rewritten = release.goal if stage is None else ()
+    job = _write_job(
+        session, found, release, fields, payload, table.eof, settle=release.original is None, rewritten=rewritten
+    )
     if stage is None:
         written = await session.write(job, release.goal)
         return updated(found, fields, hashes.chain, written, held=release.held)
@@ -307,7 +310,9 @@ def _write_job(
     share_bytes: int,
     *,
     settle: bool,
+    rewritten: Collection[ShareLocation] = (),
 ) -> WriteJob:
+    """The job of one version. rewritten: locations whose shares one message each replaces, without a stage."""
     best = found.best
     unfinished: Mapping[Identity, frozenset[ShareNumber]] = {
         prefix.order: frozenset(share.number for share in found.shares_of(prefix))
@@ -327,7 +332,7 @@ def _write_job(
         held=release.held,
         unfinished=unfinished,
         late_floor_s=REPAIR_FLOOR_S if release.original is not None else WRITE_FLOOR_S,
-        guards=guards_of(found, release.geometry.n) if release.original is None and best is not None else {},
+        guards=guards_of(found, release.geometry.n, rewritten) if release.original is None and best is not None else {},
     )
 
 

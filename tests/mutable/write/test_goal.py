@@ -59,7 +59,7 @@ def test_homeless_when_there_are_more_than_servers_then_go_round() -> None:
 
 def test_guards_when_each_server_showed_one_share_at_most_are_of_that_share_or_of_all_numbers() -> None:
     found = VersionMap(servers=SERVERS, answered=frozenset(SERVERS[:3]), sightings=[sighting(0, 0), sighting(2, 4)])
-    guards = guards_of(found, 6)
+    guards = guards_of(found, 6, [(SERVERS[0], ShareNumber(0)), (SERVERS[2], ShareNumber(4))])
     assert {server: set(tests) for server, tests in guards.items()} == {
         SERVERS[0]: {0},
         SERVERS[1]: set(range(6)),
@@ -67,6 +67,8 @@ def test_guards_when_each_server_showed_one_share_at_most_are_of_that_share_or_o
     }
     assert guards[SERVERS[0]][ShareNumber(0)] == unchanged(sighting(0, 0).prefix)
     assert set(guards[SERVERS[1]].values()) == {ABSENT}
+    beside = guards_of(found, 6, [(SERVERS[0], ShareNumber(0)), (SERVERS[2], ShareNumber(5))])
+    assert [set(beside[server]) for server in SERVERS[:3]] == [{0}, set(range(6)), set(range(6))]
 
 
 def test_guards_when_a_server_showed_two_shares_are_of_all_numbers_on_every_server() -> None:
@@ -74,9 +76,11 @@ def test_guards_when_a_server_showed_two_shares_are_of_all_numbers_on_every_serv
     found = VersionMap(
         servers=SERVERS, answered=frozenset(SERVERS[:3]), sightings=[sighting(0, 0), sighting(2, 4)], bad=[bad]
     )
-    guards = guards_of(found, 6)
+    guards = guards_of(found, 6, found.locations())
     assert [set(guards[server]) for server in SERVERS[:3]] == [set(range(6))] * 3
-    absent = {server: {number for number in range(6) if guards[server][ShareNumber(number)] == ABSENT} for server in guards}
+    absent = {
+        server: {number for number in range(6) if guards[server][ShareNumber(number)] == ABSENT} for server in guards
+    }
     assert absent == {SERVERS[0]: {1, 2, 3, 4}, SERVERS[1]: set(range(6)), SERVERS[2]: {0, 1, 2, 3, 5}}
 
 

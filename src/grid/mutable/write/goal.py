@@ -37,11 +37,12 @@ def tests_of_version(prefix: Prefix) -> Tests:
     return ((0, len(checkstring), checkstring),)
 
 
-def guards_of(found: VersionMap, n: int) -> Mapping[ServerId, Guards]:
+def guards_of(found: VersionMap, n: int, rewritten: Collection[ShareLocation] = ()) -> Mapping[ServerId, Guards]:
     """For each server that answered: the tests that it still holds the shares below n that it showed, and no others.
 
     Without these tests, two writers that choose different locations on one server would not notice each other. If no server showed
-    two, those that showed one need no tests of the others: whoever saw that share writes it, and whoever saw none tests all numbers.
+    two, those whose only share is `rewritten` at once need no tests of the others: whoever saw it rewrites it, and whoever saw none
+    tests all numbers.
     """
     shown: dict[ServerId, dict[ShareNumber, Tests]] = {server_id: {} for server_id in found.answered}
     for (server_id, number), share in found.locations().items():
@@ -49,7 +50,12 @@ def guards_of(found: VersionMap, n: int) -> Mapping[ServerId, Guards]:
             shown[server_id][number] = tests_of(share)
     nothing = dict.fromkeys(map(ShareNumber, range(n)), ABSENT)
     is_spread = all(len(tests) <= 1 for tests in shown.values())
-    return {server_id: tests if tests and is_spread else nothing | tests for server_id, tests in shown.items()}
+    return {
+        server_id: tests
+        if tests and is_spread and all((server_id, number) in rewritten for number in tests)
+        else nothing | tests
+        for server_id, tests in shown.items()
+    }
 
 
 def tests_of_front(front: bytes) -> Tests:
