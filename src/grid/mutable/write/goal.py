@@ -41,8 +41,8 @@ def guards_of(found: VersionMap, n: int, rewritten: Collection[ShareLocation] = 
     """For each server that answered: the tests that it still holds the shares below n that it showed, and no others.
 
     Without these tests, two writers that choose different locations on one server would not notice each other. If no server showed
-    two, those whose only share is `rewritten` at once need no tests of the others: whoever saw it rewrites it, and whoever saw none
-    tests all numbers.
+    two, those whose only share is `rewritten` at once need no tests of the others: a writer that saw it rewrites it, and one that
+    saw none tests all numbers.
     """
     shown: dict[ServerId, dict[ShareNumber, Tests]] = {server_id: {} for server_id in found.answered}
     for (server_id, number), share in found.locations().items():
