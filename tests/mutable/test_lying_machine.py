@@ -32,6 +32,7 @@ from grid.mutable.share import geometry
 from grid.mutable.share.geometry import MDMF_SEGMENT_SIZE, FormatName
 from grid.mutable.share.prefix import Prefix
 from grid.sinks import BytesSink
+from tests.support.depth import examples
 from tests.support.held_versions import is_of, versions_held, whole_versions
 from tests.support.lying_slots import LIES, LyingServer
 from tests.support.lying_writes import WRITE_LIES
@@ -347,8 +348,7 @@ def test_file_when_servers_lie_then_the_honest_ones_decide() -> None:
     fired.clear()
     known_key()
     asked = settings().max_examples
-    examples = SEARCH_CASES if asked >= settings.get_profile("search").max_examples else max(150, asked)
-    run(examples)
+    run(SEARCH_CASES if asked >= settings.get_profile("search").max_examples else max(examples(200), asked))
     for lie in sorted(LIES.keys() - fired.keys()):
         LyingMachine.first_lie = lie
         run(20)
@@ -357,6 +357,6 @@ def test_file_when_servers_lie_then_the_honest_ones_decide() -> None:
     assert {*LIES, "a write"} <= fired.keys(), f"never used: {sorted(LIES.keys() - fired.keys())}"
 
 
-def run(examples: int) -> None:
-    limits = settings(max_examples=examples, stateful_step_count=12, report_multiple_bugs=False, phases=PHASES)
+def run(count: int) -> None:
+    limits = settings(max_examples=count, stateful_step_count=12, report_multiple_bugs=False, phases=PHASES)
     run_state_machine_as_test(LyingMachine, settings=limits)

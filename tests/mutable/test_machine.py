@@ -327,7 +327,7 @@ EVERYTHING = {
 def test_file_when_anything_happens_to_its_servers_then_no_acknowledged_change_is_lost() -> None:
     fired.clear()
     for machine in (MutableMachine, OtherMachine):
-        run_state_machine_as_test(machine, settings=settings(max_examples=examples(250), stateful_step_count=30))
+        run_state_machine_as_test(machine, settings=settings(max_examples=examples(160), stateful_step_count=30))
         if fired.keys() >= EVERYTHING:
             break
     assert fired.keys() >= EVERYTHING

@@ -42,8 +42,8 @@ from tests.support.hostile_clients import (
 DESCRIPTORS = 400
 """Of each process: some 160 connections, of which one address gets 120."""
 
-COUNT = 512
-NEGOTIATED = 150
+COUNT = 320
+NEGOTIATED = 130
 """Each of those costs both sides a certificate's signature."""
 
 ATTEMPTS = 20
