@@ -43,9 +43,10 @@ class Step:
 
     def __str__(self) -> str:
         found = self.ratio
+        spread = f"95 %: {found.interval.low:.3g} to {found.interval.high:.3g}, {found.count} runs"
         text = (
             f"{self.work}, {self.system}: k = {self.high} takes {found.median:.3g} times the time of k = {self.low} "
-            f"(95 %: {found.interval.low:.3g} to {found.interval.high:.3g}): {self.verdict}."
+            f"({spread if found.count > 1 else 'one run'}): {self.verdict}."
         )
         return f"{text} {'; '.join(self.reasons).capitalize()}." if self.reasons else text
 

@@ -33,7 +33,7 @@ def test_doubling_has_a_verdict_from_its_interval(at_60: tuple[float, ...], verd
 def test_sentence_gives_the_ratio_and_the_reasons() -> None:
     (line,) = sentences_of_k(of(get(30, 1.0), get(60, 2.0, requests=80)))
     assert line.startswith(
-        "get 100 MB, segments of 128 KiB, warm, grid: k = 60 takes 2 times the time of k = 30 (95 %: 2 to 2): twice. "
+        "get 100 MB, segments of 128 KiB, warm, grid: k = 60 takes 2 times the time of k = 30 (one run): twice. "
         "Blocks of 2,185 bytes instead of 4,370; 2.00 times the messages; "
     )
     assert line in sentences(of(get(30, 1.0), get(60, 2.0, requests=80)))
