@@ -182,7 +182,7 @@ def draw(found: Sequence[Measured], path: Path) -> None:
     panel.legend(loc="lower right", frameon=False)
     panel.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
-    figure.savefig(path, metadata={"Software": None})
+    figure.savefig(path, metadata={"Software": None}, bbox_inches="tight")
     pyplot.close(figure)
 
 
