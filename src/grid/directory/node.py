@@ -176,9 +176,9 @@ class Directory:
                 edits = choose(partial(_child_of, self._parse(data)), not first)
                 edited = self._apply(data, edits, not first, write_key)
             except (DirectoryError, FormatError) as error:
-                if not first:
-                    raise
-                # The contents may be remembered ones: a refusal counts only if the present ones cause it.
+                # The contents may be remembered ones: a refusal counts only if the present ones cause it. If an earlier
+                # attempt has collided, it is left on some servers, and its opponent may give way to it: `modify`
+                # stores the present contents again, so that both see the same directory from now on.
                 refusal = error
                 return None
             _note_previous(previous, edited.previous, edits)

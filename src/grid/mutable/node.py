@@ -224,15 +224,16 @@ class MutableFile:
         self._session.note(found)
 
     async def _recall(self) -> _Memory | None:
-        """What is remembered, if the map has the shares of every server: then it is as good for a write as a new map."""
+        """What is remembered, if the map has the shares of every server and no rivals: then it is as good for a write as a new one."""
         if self._rest is not None:
             await self._rest.wait()
         memory = self._memory
         if memory is None or self._key is None:
             return None
         found = memory.found
-        whole = len(found.answered) == len(found.servers) and not found.failed and not found.is_outdated
-        return memory if whole and found.best is not None else None
+        whole = len(found.answered) == len(found.servers) and not found.failed
+        sure = found.best is not None and not (found.is_outdated or found.is_contested)
+        return memory if whole and sure else None
 
     async def _find_for_write(self, attempt: int, speculate: Speculate) -> VersionMap:
         mode = MapMode.CHECK if attempt and self._key else MapMode.WRITE

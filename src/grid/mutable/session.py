@@ -24,7 +24,7 @@ from grid.mutable.read.newest import NewestSeen
 from grid.mutable.read.read_plan import ReadPlan, ReadResult
 from grid.mutable.read.refutations import Refutations
 from grid.mutable.share.keys import FileKeys
-from grid.mutable.share.prefix import Prefix
+from grid.mutable.share.prefix import MAX_SEQNUM, Prefix
 from grid.mutable.share.requests import ReadBlocks, ReadFronts
 from grid.mutable.share.versions import ShareLocation, VersionMap
 from grid.mutable.write.goal import Goal, choose_goal
@@ -94,11 +94,13 @@ class Session:
         private_key: PrivateKey | None = None,
         speculate: Speculate | None = None,
         anew: bool = False,
+        patiently: bool = False,
         on_rest: Callable[[VersionMap | None], None] | None = None,
     ) -> VersionMap:
         """Find what is where now. Never fails, however little is found.
 
         speculate: what to request early if the file is known. anew: include shares that reads have refuted.
+        patiently: wait for every server as if nothing could be read without it.
         on_rest: return the map as soon as it is good enough for a read. `on_rest` is called once no server is waited for, with the
         whole map if the first one was not whole, otherwise with None.
         """
@@ -116,7 +118,7 @@ class Session:
             add_lease=add_lease,
             private_key=private_key,
             speculation=speculate(known) if known is not None and speculate is not None else None,
-            floor=floor,
+            floor=MAX_SEQNUM if patiently else floor,
         )
 
         def noted(found: VersionMap) -> VersionMap:
@@ -183,7 +185,7 @@ class Session:
         except ConflictError as error:
             highest = max((seqnum for seqnum, _ in error.shown.values()), default=0)
             self.grid.remembered.of(NewestSeen).learn(self.keys.storage_index, highest)
-            self.conflicts.note(error.shown, error.ours)
+            self.conflicts.note(error.shown, error.ours, job.base)
             raise
         self.refutations.forget(written.locations)
         return written

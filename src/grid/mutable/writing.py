@@ -19,7 +19,8 @@ from grid.plural import counted
 from grid.ports import Entropy
 
 UNFINISHED_WAITS_S = (1.0, 3.0)
-"""A version with too few shares may be one that is being written: it gets this long."""
+"""A version with too few shares, or one of two rivals of which neither has most servers, may be one that is being written:
+it gets this long."""
 
 RETRIES = 3
 FIRST_DELAY_S = 1.0
@@ -30,7 +31,8 @@ DELAY_DEVIATION = 0.11962656492
 async def find_for_write(
     session: Session, mode: MapMode, private_key: PrivateKey | None, speculate: Speculate | None = None
 ) -> VersionMap:
-    """Find a map to write by. If a version exists that is newer than all readable ones, give its writer time to finish first.
+    """Find a map to write by. If a version exists that is newer than all readable ones, or two rivals do of which neither has
+    most servers, give their writers time to finish first.
 
     If a write could fail only because servers were silent, ask all servers once more.
     """
@@ -39,10 +41,11 @@ async def find_for_write(
         found = await session.find(mode, private_key=found.private_key or private_key, speculate=speculate)
     for wait_s in UNFINISHED_WAITS_S:
         enough = min([session.grid.encoding.happy, *(prefix.n for prefix in found.newer_unrecoverable)])
-        if not found.newer_unrecoverable or len(found.answered) < enough:
+        if not (found.newer_unrecoverable or found.is_contested) or len(found.answered) < enough:
             break  # If too few servers answer, no write succeeds, however long this waits for the other writer.
         await session.grid.runtime.clock.sleep(wait_s)
-        found = await session.find(mode, private_key=found.private_key, speculate=speculate)
+        patiently = found.is_contested
+        found = await session.find(mode, private_key=found.private_key, speculate=speculate, patiently=patiently)
     return found
 
 

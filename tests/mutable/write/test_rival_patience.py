@@ -1,6 +1,6 @@
 """A safe write, and late servers that could together hold a rival version: the plan alone, in virtual time.
 
-[docs/decisions/0235-writers-meet-on-every-server.md]
+[docs/decisions/0235-writers-meet-on-every-server.md, docs/decisions/0334-late-servers-and-rivals.md]
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from grid.engine.lateness import OTHER_WRITER_PATIENCE_S, WRITE_FLOOR_S
+from grid.engine.lateness import OTHER_WRITER_PATIENCE_S, WRITE_FLOOR_S, WRITE_HOPELESS_S
 from grid.engine.server_memory import ServerMemory
+from grid.errors import PeerGoneError
 from grid.mutable.share.geometry import Geometry
 from grid.mutable.share.keys import FileKeys
 from grid.mutable.share.prefix import Prefix
@@ -39,13 +40,13 @@ def server(number: int) -> ServerId:
 class Write:
     """A plan that overwrites version 1 on ten servers with one share each."""
 
-    def __init__(self, *, k: int = 3, memory: ServerMemory | None = None, **changes: Any) -> None:
+    def __init__(self, *, k: int = 3, happy: int = 0, memory: ServerMemory | None = None, **changes: Any) -> None:
         old = prefix_of(k, 1, b"o")
         job = WriteJob(
             prefix=prefix_of(k, 2, b"n"),
             contents=ShareContents(payload=lambda number: [(0, b"share")], share_bytes=5, new_length=None),
             base=old.order,
-            happy=7 if k <= 7 else k,
+            happy=happy or max(7, k),
             settle=True,
         )
         goal: Goal = {(server(number), ShareNumber(number)): unchanged(old) for number in range(N)}
@@ -115,6 +116,43 @@ def test_write_that_is_safe_when_late_servers_are_in_doubt_does_not_wait_for_the
     write = Write(memory=memory)
     write.all_but(3)
     assert write.ends_at() < OTHER_WRITER_PATIENCE_S / 2
+
+
+@pytest.mark.parametrize(
+    ("late", "hidden", "waits"), [(4, 0, False), (5, 0, True), (9, 0, True), (4, 9, False), (5, 9, True)]
+)
+def test_write_that_is_safe_waits_for_late_servers_until_most_have_taken_it(
+    late: int, hidden: int, waits: bool
+) -> None:
+    """With nine hidden shares, most servers are still those of ten: a file has no more."""
+    write = Write(k=1, happy=1, hidden=hidden)
+    write.all_but(late)
+    ends_at = write.ends_at()
+    assert ends_at >= WRITE_HOPELESS_S if waits else ends_at == OTHER_WRITER_PATIENCE_S
+    assert len(write.plan.result().locations) == N - late
+
+
+def test_write_that_is_safe_when_most_servers_are_in_doubt_waits_for_them() -> None:
+    memory = ServerMemory()
+    for number in range(4, N):
+        memory.silent(server(number), WRITE_KIND, 0.0)
+    write = Write(k=1, happy=1, memory=memory)
+    write.all_but(6)
+    write.plan.advance(10.0)
+    assert not write.plan.finished
+    for number in (4, 5):
+        write.take(number, 20.0)
+    write.plan.advance(20.0)
+    assert write.plan.finished
+
+
+def test_write_that_is_safe_when_most_servers_refuse_it_ends_with_the_others() -> None:
+    write = Write(k=1, happy=1)
+    for number in range(4, N):
+        write.plan.fail(write.sent[server(number)], PeerGoneError("the connection was refused"), ANSWER_S)
+    write.all_but(6)
+    assert write.plan.finished
+    assert len(write.plan.result().locations) == 4
 
 
 def test_write_of_a_new_file_waits_for_no_rival() -> None:

@@ -351,12 +351,21 @@ class MapPlan(PlanBase):
         best = found.best
         if best is None or best.seqnum < self._wants.floor:
             return Stake.EVERYTHING
+        if self._lacks_majority(found):
+            return Stake.MAJORITY
         if self._wants.mode in {MapMode.CHECK, MapMode.REPAIR}:
             return Stake.HEALTH
         asked = len(self._servers) - len(self._rest)
         missing = len(self._waiting.server_ids | self._heard.failed)
         enough = missing * -(-best.n // asked) < best.k
         return Stake.NOTHING if enough and not found.newer_unrecoverable else Stake.NEWNESS
+
+    def _lacks_majority(self, found: VersionMap) -> bool:
+        """Whether a change that this map is made for could be stored without most servers: these may have a rival's by then."""
+        count = len(self._servers)
+        if self._wants.mode is MapMode.READ or self._keys.write_key is None or 2 * self._encoding.happy > count:
+            return False
+        return 2 * len(self._heard.answered) <= count and not found.has_majority({p.order for p in found.versions()})
 
     def _leave_silent_behind(self, now: float) -> None:
         for request in self._waiting.overdue(self._stake(), now) if self._waiting else ():

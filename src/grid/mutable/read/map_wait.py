@@ -53,6 +53,7 @@ class Stake(Enum):
 
     EVERYTHING = "no version can be read yet, or one is known that is newer than all that are seen"
     NEWNESS = "enough servers keep silent to hide a newer version"
+    MAJORITY = "they are most servers, and a change would be made without them"
     HEALTH = "the result names what they hold"
     NOTHING = "they cannot hide a version"
 
@@ -127,7 +128,7 @@ class Waiting:
     def wake_at(self, stake: Stake) -> float | None:
         """When to give up on the next server, if nothing changes."""
         times = [self._limit(question, stake) for question in self._questions.values()]
-        if stake in {Stake.NEWNESS, Stake.HEALTH}:
+        if stake in {Stake.NEWNESS, Stake.HEALTH, Stake.MAJORITY}:
             first = min((question.watch.sent_at for question in self._questions.values()), default=0.0)
             times.append(max(first + UNREACHED_S, self._looked_at + UNREACHED_AGAIN_S))
         return min(times) if self._questions else None
@@ -150,14 +151,17 @@ class Waiting:
         if latency.latency_known:
             usual_s = max(KNOWN_FACTOR * known_s, KNOWN_SLOWEST_FACTOR * latency.slowest_s)
             newness_s = min(honest_s, max(KNOWN_FLOOR_S, usual_s, grace_s))
-        if self._loads.memory.is_unreached(question.server_id):
+        is_unreached = self._loads.memory.is_unreached(question.server_id)
+        if is_unreached:
             newness_s = min(newness_s, UNREACHED_S)
         match stake:
             case Stake.EVERYTHING:
                 return sent_at + (honest_s if doubtful else ANSWER_LIMIT_S + early_s)
+            case Stake.MAJORITY if not is_unreached:
+                return sent_at + (honest_s if doubtful else ANSWER_LIMIT_S + early_s)
             case Stake.HEALTH:
                 return sent_at + (DOUBTFUL_CHECK_S if doubtful else newness_s)
-            case Stake.NEWNESS:
+            case Stake.NEWNESS | Stake.MAJORITY:
                 return self._last_answer_at + DOUBTFUL_S if doubtful else sent_at + newness_s
             case Stake.NOTHING:
                 return self._last_answer_at + (DOUBTFUL_S if doubtful else grace_s)

@@ -95,7 +95,7 @@ class VersionMap:
         return found
 
     def recoverable(self) -> list[Prefix]:
-        """The versions with k or more share numbers that count, newest first."""
+        """The versions with k or more share numbers that count, newest first; of rivals, the one on more servers."""
         return self._sorted(True)
 
     def unrecoverable(self) -> list[Prefix]:
@@ -149,6 +149,25 @@ class VersionMap:
         return len(seqnums) != len(set(seqnums))
 
     @property
+    def is_contested(self) -> bool:
+        """Whether rivals were seen and the best version is not on most servers: its writer may not be done, or not have won.
+
+        Rivals of it: versions with the same sequence number, and those with a higher one that gave way.
+        """
+        best = self.best
+        if best is None or self.has_majority([best.order]):
+            return False
+        rivals = [prefix for prefix in self.versions() if prefix != best]
+        return any(prefix.seqnum == best.seqnum or prefix.order in self.given_way for prefix in rivals)
+
+    def has_majority(self, orders: Collection[tuple[int, bytes]]) -> bool:
+        """Whether most of the servers that may hold the file show one of these versions."""
+        shown = {share.server_id for share in self.sightings}
+        holders = {share.server_id for share in self.sightings if share.prefix.order in orders}
+        most = max((share.prefix.n for share in self.sightings), default=0)
+        return 2 * len(holders) > max(len(shown), min(most, len(self.servers)))
+
+    @property
     def is_outdated(self) -> bool:
         """Whether a version newer than the best is known to have been signed."""
         best = self.best
@@ -193,9 +212,15 @@ class VersionMap:
         return found
 
     def _sorted(self, recoverable: bool) -> list[Prefix]:
-        versions = dict.fromkeys(sighting.prefix for sighting in self.sightings)
-        wanted = [prefix for prefix in versions if (self.count_numbers(prefix) >= prefix.k) is recoverable]
-        return sorted(wanted, key=lambda prefix: (prefix.order not in self.given_way, prefix.order), reverse=True)
+        holders: dict[Prefix, set[ServerId]] = {}
+        for share in self.sightings:
+            holders.setdefault(share.prefix, set()).add(share.server_id)
+        wanted = [prefix for prefix in holders if (self.count_numbers(prefix) >= prefix.k) is recoverable]
+
+        def rank(prefix: Prefix) -> tuple[bool, int, int, bytes]:
+            return prefix.order not in self.given_way, prefix.seqnum, len(holders[prefix]), prefix.root_hash
+
+        return sorted(wanted, key=rank, reverse=True)
 
 
 def version_name(prefix: Prefix) -> str:

@@ -31,6 +31,7 @@ class OtherWriters:
     base: Identity | None
     known: Mapping[Identity, frozenset[ShareNumber]] = field(factory=dict)
     shown: dict[ServerId, Identity] = field(factory=dict)
+    _appeared: set[Identity] = field(factory=set)
     _numbers: dict[Identity, set[ShareNumber]] = field(factory=dict)
 
     @property
@@ -40,7 +41,18 @@ class OtherWriters:
 
     def is_newer(self, identity: Identity | None) -> bool:
         """Whether a share of this identity would be another writer's, if it were proven. None: no version at all."""
-        return identity is None or self.base is None or identity > self.base
+        return identity is None or self.base is None or identity > self.base or identity in self._appeared
+
+    def appeared(self, identity: Identity | None, before: Identity | None) -> None:
+        """Note that a server shows this version where the map showed an older one.
+
+        If it has the base's sequence number, it is a rival of the base that has been written since, whichever root hash is higher.
+        Versions with lower numbers are old: a server may show them by turns.
+        """
+        if identity is None or before is None or self.base is None or identity == self.base:
+            return
+        if identity[0] == self.base[0] and identity > before:
+            self._appeared.add(identity)
 
     def is_older(self, identity: Identity | None) -> bool:
         """Whether this version is older than the one being replaced."""
@@ -77,24 +89,35 @@ class Conflicts:
     """What writes that gave way have learned: what servers proved then, and the versions that gave way.
 
     A server that hides from the next map what it proved is not asked again. A version that gave way may still have k shares,
-    on servers that missed the other writer's change. It must not be built upon in place of that change.
+    on servers that missed the other writer's change. It must not be built upon in place of that change, unless most servers
+    have it or the version that it replaced: then the other change cannot have succeeded.
     """
 
     _shown: dict[str, Identity] = field(factory=dict)
-    _given_way: list[Identity] = field(factory=list)
+    _given_way: dict[Identity, Identity | None] = field(factory=dict)
 
-    def note(self, shown: Mapping[str, Identity], ours: Identity | None) -> None:
-        """Note that the version `ours` has given way to these."""
+    def note(self, shown: Mapping[str, Identity], ours: Identity | None, base: Identity | None) -> None:
+        """Note that the version `ours`, which replaces `base`, has given way to these."""
         self._shown |= shown
         if ours is not None:
-            self._given_way = [*self._given_way[-MOST_GIVEN_WAY + 1 :], ours]
+            self._given_way[ours] = base
+            if len(self._given_way) > MOST_GIVEN_WAY:
+                del self._given_way[next(iter(self._given_way))]
+
+    def _with_bases(self, order: Identity) -> list[Identity]:
+        """A version that gave way, those before it that did, and the one that the first of them replaced."""
+        versions = [order]
+        while (base := self._given_way.get(versions[-1])) is not None and base not in versions:
+            versions.append(base)
+        return versions
 
     def apply(self, found: VersionMap) -> VersionMap:
         """The map without servers that hide what they showed to a write, because a write would meet it again and again.
 
         Versions that gave way come last in it.
         """
-        found = evolve(found, given_way=frozenset(self._given_way)) if self._given_way else found
+        last = frozenset(order for order in self._given_way if not found.has_majority(self._with_bases(order)))
+        found = evolve(found, given_way=last) if last else found
         newest: dict[str, Identity] = {}
         for share in found.sightings:
             newest[share.server_id] = max(share.prefix.order, newest.get(share.server_id, share.prefix.order))

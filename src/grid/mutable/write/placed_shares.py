@@ -37,6 +37,13 @@ class PlacedShares:
         self.placed: set[ShareLocation] = set()
         self.removed: set[ShareLocation] = set()
         self.yielded: set[ShareLocation] = set()
+        self._voters = _voters(job, goal)
+        self._majority = _majority(job, len(self._voters))
+
+    @property
+    def has_majority(self) -> bool:
+        """Whether most of the servers that held the old version have this one, so that no rival of it can have most of them."""
+        return len({server_id for server_id, _ in self.placed} & self._voters) >= self._majority
 
     @property
     def safe(self) -> set[ShareLocation]:
@@ -100,6 +107,22 @@ class PlacedShares:
         """The result of the write."""
         lost = self.goal.keys() - self.placed - self.removed
         return Written(locations=frozenset(self.placed), removed=frozenset(self.removed), lost=frozenset(lost))
+
+
+def _voters(job: WriteJob, goal: Goal) -> frozenset[ServerId]:
+    """The servers on which this write replaces shares, or finds them unchanged: each of them takes one of two rivals."""
+    found = {server_id for (server_id, _), tests in goal.items() if tests != ABSENT}
+    found |= {
+        server_id for server_id, guards in job.guards.items() if any(tests != ABSENT for tests in guards.values())
+    }
+    return frozenset(found)
+
+
+def _majority(job: WriteJob, voters: int) -> int:
+    """How many voters are most of the servers that may hold the old version; 0 if the write has no rivals."""
+    if job.base is None or job.held or job.removes:
+        return 0
+    return max(voters, min(job.prefix.n, voters + job.hidden)) // 2 + 1
 
 
 def are_enough(locations: Iterable[ShareLocation], k: int, happy: int) -> bool:

@@ -139,7 +139,11 @@ class WritePlan(PlanBase):
 
     def _is_decided(self) -> bool:
         """Whether late answers cannot matter any more, or have had enough time."""
-        return self._is_lost() or (self._shares.are_enough() and not self._other_writer_limits())
+        if self._is_lost():
+            return True
+        # Without a majority, the late servers may all have a rival, whose writer goes past those that have this version.
+        is_safe = self._shares.are_enough() and self._shares.has_majority
+        return is_safe and not self._other_writer_limits()
 
     def _other_writer_limits(self) -> list[float]:
         """How long to wait for late servers that may together hold k shares of a version nobody has shown yet."""
@@ -198,6 +202,7 @@ class WritePlan(PlanBase):
                 changed = True
             elif _differs(front, tests):
                 changed = True
+                self._others.appeared(parse_identity(front), parse_identity(tests[0][2]))
                 self._in_the_way(server_id, number, front, now)
             else:
                 self._shares.due[server_id, number] = tests
@@ -213,6 +218,8 @@ class WritePlan(PlanBase):
                 and parse_identity(front)
                 and not front.startswith(self._job.prefix.checkstring)
             ):
+                if number in guarded:
+                    self._others.appeared(parse_identity(front), parse_identity(sent.guards[number][0][2]))
                 self._in_the_way(server_id, number, front, now)
 
     def _barred(self, request: WriteSlot, answer: SlotAnswer, now: float) -> None:
