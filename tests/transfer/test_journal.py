@@ -130,7 +130,7 @@ def test_journal_when_its_disk_is_full_says_so_and_keeps_what_it_had(
     monkeypatch.setattr("grid.transfer.journal.sqlite3.connect", connect_to_small)
     journal = Journal(path)
     journal.note([row("a")])
-    with pytest.raises(JournalFullError, match=r"full$"):
+    with pytest.raises(JournalFullError, match=r"make room there$"):
         journal.note([row("n" * 3000 + str(number)) for number in range(100)])
     assert journal.find("s", "a") == row("a")
     journal.close()
@@ -211,7 +211,7 @@ def test_journal_on_a_disk_that_is_full_is_not_to_be_removed(path: Path, monkeyp
         raise error
 
     monkeypatch.setattr("grid.transfer.journal.sqlite3.connect", full)
-    with pytest.raises(NoSpaceError, match=r"journal\.sqlite: database or disk is full$"):
+    with pytest.raises(NoSpaceError, match=r"journal\.sqlite: its disk is full; make room there$"):
         Journal(path)
 
 

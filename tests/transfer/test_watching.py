@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -13,10 +14,11 @@ from grid.errors import GridError
 from grid.transfer.ends import Entry, LeftOut, NotThereError, PassingError
 from grid.transfer.engine import Observer, Outcome, Plan
 from grid.transfer.grid_session import Doubt
-from grid.transfer.journal import FAILED, Journal, JournalError
+from grid.transfer.journal import FAILED, Journal, JournalError, JournalFullError
 from grid.transfer.local_end import LocalEnd
 from grid.transfer.status import read_status
 from grid.transfer.watching import Check, FolderWatch, Settling, Watched
+from tests.support.depth import spread
 from tests.transfer.test_engine import contents
 
 
@@ -40,8 +42,8 @@ class Rig:
     """A folder, a target beside it, and a clock that only `sleep` moves."""
 
     def __init__(self, root: Path, *, check: Check | None = None, step: Callable[[], None] = lambda: None) -> None:
-        self.folder, self.target = root / "folder", _Target(root / "target")
-        self.folder.mkdir(exist_ok=True)
+        self.root, self.folder, self.target = root, root / "folder", _Target(root / "target")
+        self.folder.mkdir(parents=True, exist_ok=True)
         self.later_s = 0.0
         self.journal = Journal(root / "journal.sqlite", step)
         self.warnings: list[str] = []
@@ -164,6 +166,71 @@ def test_watch_when_the_disk_of_its_journal_is_full_for_a_while_loses_nothing(tm
 
     assert contents(tmp_path / "target") == {"b": b"second"}
     assert len(outcomes) == 2 and len(rig.warnings) == 2
+
+
+def test_watch_when_the_journal_is_full_from_any_write_on_stores_everything_once_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room, write = [0], Journal._many
+
+    def write_within(self: Journal, statement: str, values: Sequence[tuple[object, ...]]) -> None:
+        room[0] -= 1
+        if room[0] < 0:
+            raise JournalFullError("the journal of the transfer cannot be used: its disk is full; make room there")
+        write(self, statement, values)
+
+    monkeypatch.setattr(Journal, "_many", write_within)
+    for count in spread(range(2, 60), 6):
+        room[0] = 1000
+        rig = Rig(tmp_path / str(count))
+        rig.write("before", b"before")
+
+        def fill(rig: Rig = rig, count: int = count) -> None:
+            for number in range(6):
+                rig.write(f"after-{number}", b"%d" % number)
+            room[0] = count
+
+        def empty() -> None:
+            room[0] = 1000
+
+        rig.run([fill, empty, lambda: None])
+        assert contents(rig.root / "target") == contents(rig.folder)
+        assert max(Counter(rig.stored).values()) == 1
+        assert not rig.watch.missing
+        assert all("make room" in warning for warning in rig.warnings)
+        rig.journal.close()
+
+
+def test_watch_when_it_cannot_note_what_it_stores_says_that_something_is_missing(tmp_path: Path) -> None:
+    is_full = [False]
+
+    def step() -> None:
+        if is_full[0]:
+            raise JournalFullError("its disk is full; make room there")
+
+    rig = Rig(tmp_path, step=step)
+    rig.run([])
+    assert not rig.watch.missing
+    rig.write("a", b"first")
+    is_full[0] = True
+    rig.run([])
+    assert "make room" in rig.watch.missing
+
+
+def test_watch_when_a_library_cancels_what_a_pass_waits_for_goes_on(tmp_path: Path) -> None:
+    fails = [True]
+
+    async def check(names: Sequence[str]) -> Mapping[str, Doubt]:
+        if fails.pop() if fails else False:
+            raise asyncio.CancelledError
+        return {}
+
+    rig = Rig(tmp_path, check=check)
+    rig.write("a", b"first")
+    outcomes = rig.run([lambda: None])
+    assert [each.copied for each in outcomes] == [0]
+    assert len(rig.warnings) == 1 and "dropped" in rig.warnings[0]
+    assert contents(tmp_path / "target") == {"a": b"first"}
 
 
 def checking(answers: list[Mapping[str, Doubt]], asked: list[list[str]]) -> Check:

@@ -274,6 +274,8 @@ def _is_full(error: Exception) -> bool:
 
 def _what_helps(error: Exception) -> str:
     """What is wrong; only a file that is damaged is better removed, for it says what need not be sent again."""
+    if _is_full(error):
+        return "its disk is full; make room there"
     if isinstance(error, OSError):
         return str(error.strerror)
     is_damaged = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)

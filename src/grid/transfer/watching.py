@@ -1,8 +1,8 @@
 """Watches a folder: each pass sends the files that have settled, and checks what was sent.
 
 It owns when a file counts as complete, the order of the passes, and the pauses between them. A pass is a transfer with
-a journal, so a killed watch resumes where it was. Errors of a pass never end the watch, unless the first one could not
-begin.
+a journal, so a killed watch resumes where it was. Nothing that happens in a pass ends the watch, unless the first one could
+not begin.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from attrs import evolve, frozen
 
 from grid.errors import GridError
 from grid.transfer.choices import may_pass, pause_before
-from grid.transfer.ends import Entry, TargetEnd
+from grid.transfer.ends import Entry, PassingError, TargetEnd
 from grid.transfer.engine import Observer, Outcome, Plan, Transfer
 from grid.transfer.journal import FAILED, Journal
 from grid.transfer.local_end import UNSETTLED, LocalEnd
@@ -104,12 +104,27 @@ class FolderWatch:
         self._fresh: list[str] = []
         self._observer = evolve(observer, warn=self._warn_once, stored=self._note_stored(observer.stored))
         self._has_listed = self._has_checked = False
+        self.missing = ""
+        """Why the last pass did not store everything that was complete; empty if it did."""
 
     async def once(self) -> Outcome:
         """Send settled new files and check them; files found damaged are sent once more.
 
         Raises the errors of a transfer.
         """
+        # A task of its own: libraries cancel what waits for a connection that they drop, and task groups that fail together
+        # leave a cancellation behind. Neither may look like the end of the watch.
+        task = asyncio.current_task()
+        try:
+            return await asyncio.create_task(self._pass())
+        except asyncio.CancelledError:
+            if task is None or task.cancelling():
+                raise
+            raise PassingError(
+                "a connection was dropped before everything was stored; the next pass continues there"
+            ) from None
+
+    async def _pass(self) -> Outcome:
         outcome = await self._send()
         wrong = await self._check()
         if wrong:
@@ -131,9 +146,11 @@ class FolderWatch:
                 if not self._has_listed and not may_pass(error):
                     raise
                 attempt += 1
+                self.missing = str(error)
                 self._warn(f"{error}; trying again")
             else:
                 attempt = attempt + 1 if outcome.failures else 0
+                self.missing = str(outcome.failures[0][1]) if outcome.failures else ""
                 for name, why in outcome.failures:
                     text = str(why)
                     self._warn_once(text if name in text else f"{name}: {text}")

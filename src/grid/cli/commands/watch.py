@@ -16,7 +16,7 @@ from grid.cli.arguments.completion import complete_local_or_remote
 from grid.cli.commands.cp import JOBS, conclude
 from grid.cli.commands.transfer import observer_of
 from grid.cli.terminal.exit_codes import ExitCode
-from grid.cli.terminal.failures import describe
+from grid.cli.terminal.failures import describe, tell_problem
 from grid.cli.terminal.invocation import examples, invocation, progress_options
 from grid.cli.transfer.selection import selection_options
 from grid.cli.transfer.throttle import bwlimit_option
@@ -97,8 +97,22 @@ def watch(ctx: click.Context, /, *, folder: str, once: bool, status: bool, as_js
         try:
             asyncio.run(_run(ctx, given, report, once=once))
         except asyncio.CancelledError:
-            return ExitCode.INTERRUPTED if once else ExitCode.OK  # SIGTERM is the normal way to end a watch.
+            # SIGTERM is the normal way to end a watch.
+            return ExitCode.INTERRUPTED if once else _conclude_watch(report, as_json=as_json)
     return conclude(display, as_json=as_json)
+
+
+def _conclude_watch(report: _Report, *, as_json: bool) -> int:
+    """The exit status of a watch that was ended: an error if something is left to store although it was tried."""
+    if not report.missing:
+        return ExitCode.OK
+    tell_problem(
+        f"not everything is stored: {report.missing}; start the watch again: it continues where it was",
+        kind="incomplete",
+        code=ExitCode.OTHER,
+        as_json=as_json,
+    )
+    return ExitCode.OTHER
 
 
 async def _run(ctx: click.Context, given: _Options, report: _Report, *, once: bool) -> None:
@@ -136,10 +150,13 @@ async def _run(ctx: click.Context, given: _Options, report: _Report, *, once: bo
                 slow=limit(given.bwlimit),
             )
             watch = FolderWatch(watched, report.observer(journal))
-            if once:
-                report.conclude(await watch.once(), settling)
-            else:
-                await watch.run(given.every, lambda outcome: report.tell(outcome, settling))
+            try:
+                if once:
+                    report.conclude(await watch.once(), settling)
+                else:
+                    await watch.run(given.every, lambda outcome: report.tell(outcome, settling))
+            finally:
+                report.missing = watch.missing
         finally:
             journal.close()
     finally:
@@ -152,6 +169,7 @@ class _Report:
 
     def __init__(self, display: TransferDisplay, *, as_json: bool, is_quiet: bool) -> None:
         self._display, self._as_json, self._is_quiet = display, as_json, is_quiet
+        self.missing = ""
 
     def observer(self, journal: Journal) -> Observer:
         """An observer that shows progress, and notes in the journal which files are being stored."""
