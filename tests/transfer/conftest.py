@@ -71,6 +71,20 @@ def sftp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]
     server.stop()
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a megabyte."""
+    path = tmp_path / "small"
+    path.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(path)], check=False)
+    if made.returncode:
+        pytest.skip("file systems cannot be mounted here, so none can be full")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
 def require(package: str) -> None:
     """Skip the test if a package is not installed, and say which."""
     if find_spec(package) is None:

@@ -1,10 +1,13 @@
-"""Listings of very many files, at object stores and on the grid: in memory that does not grow with them."""
+"""Listings of very many files, on disks, at object stores and on the grid: in memory that does not grow with them."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 import tracemalloc
 from collections.abc import Coroutine, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from grid.caps import DirectoryCap, LitCap
 from grid.directory.pack import Child
 from grid.transfer.ends import Entry, SourceEnd
 from grid.transfer.grid_end import GridEnd
+from grid.transfer.local_end import LocalEnd
 from grid.transfer.object_end import LISTED_AT_ONCE, open_object_end
 from tests.transfer.conftest import require
 from tests.transfer.scripted_s3 import BUCKET, TIME, ScriptedS3, scripted_s3
@@ -78,6 +82,25 @@ def test_listing_of_a_bucket_is_asked_for_page_by_page_as_it_is_taken(
         peak = peak_of(take(open_object_end(f"s3://{BUCKET}/in"), count, look))
         assert len(state.asked) == count // PAGE
     assert peak < 16 * MIB, peak
+
+
+@pytest.mark.parametrize("count", [10_000, pytest.param(10**6, marks=pytest.mark.deep)])
+def test_listing_of_a_local_directory_holds_few_entries_at_a_time(count: int, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for number in range(count):
+        os.close(os.open(f"{folder}/file-{number:07}", os.O_CREAT | os.O_WRONLY))
+
+    async def take_all() -> None:
+        taken = 0
+        async for found in LocalEnd(str(folder)).entries():
+            assert isinstance(found, Entry)
+            taken += 1
+        assert taken == count
+
+    peak = peak_of(take_all())
+    shutil.rmtree(folder)
+    assert peak < 2 * MIB, peak
 
 
 class _Session:
