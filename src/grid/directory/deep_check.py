@@ -52,8 +52,11 @@ async def deep_check(
     add_lease: bool = False,
     repair: bool = False,
     on_unreadable: OnUnreadable | None = None,
+    on_start: Callable[[Visited], None] | None = None,
 ) -> AsyncGenerator[Checked, None]:
     """Check everything that a walk visits. repair: repair what is unhealthy and recoverable.
+
+    on_start: called with each object before it is checked; at most JOBS of them have no result yet.
 
     A mutable object with only a read cap is checked but not repaired. The errors of `walk` are raised after everything
     visited before them was reported.
@@ -78,6 +81,8 @@ async def deep_check(
         async with aclosing(walk(store, root, on_unreadable=on_unreadable)) as visits:
             try:
                 async for visited in visits:
+                    if on_start is not None:
+                        on_start(visited)
                     jobs.start(packs.examine(visited))
                     if jobs.count >= JOBS:
                         yield await jobs.next()
@@ -105,6 +110,16 @@ async def check_and_repair(store: Store, visited: Visited, cap: KnownCap, verify
     except GridError as error:
         return Checked(visited=visited, health=before, error=error)
     return Checked(visited=visited, health=mended.before, repair=mended)
+
+
+def good_shares(checked: Checked) -> int:
+    """The good shares of an object after a repair; 0 for a file in a pack that was already counted."""
+    health = checked.health if checked.repair is None else checked.repair.after
+    if health is None or checked.is_repeat or not checked.counts:
+        return 0
+    results = health.to_json().get("results")
+    good = results.get("count-shares-good") if isinstance(results, dict) else None
+    return good if isinstance(good, int) else 0
 
 
 @frozen

@@ -111,12 +111,12 @@ def test_nothing_in_a_tree_becomes_markup_in_the_page_of_an_operation_over_it(te
     }
 
     require_harmless(render_tree_operation(text, found, finished=False, error=None))
-    require_harmless(render_tree_operation("start-deep-check", found, finished=True, error=text))
+    require_harmless(render_tree_operation("deep-check", found, finished=True, error=text))
 
 
 def test_an_operation_over_a_tree_says_how_it_stands() -> None:
-    running = render_tree_operation("start-deep-check", {}, finished=False, error=None)
-    over = render_tree_operation("start-deep-check", {"count-objects-checked": 4}, finished=True, error=None)
+    running = render_tree_operation("deep-check", {}, finished=False, error=None)
+    over = render_tree_operation("deep-check", {"count-objects-checked": 4}, finished=True, error=None)
 
     assert "data-poll" in running and "Stop it" in running
     assert "data-poll" not in over and "count objects checked" in over

@@ -93,7 +93,7 @@ def check_deeply(ctx: click.Context, paths: tuple[str, ...], options: CheckOptio
 async def _check_below(tree: Tree, remote: RemotePath, options: CheckOptions, display: SurveyDisplay) -> int:
     from grid.cli.surveys import CheckFlags
     from grid.cli.terminal.failures import tell_unread
-    from grid.directory.deep_check import CheckCounters
+    from grid.directory.deep_check import CheckCounters, good_shares
     from grid.directory.walk import Visited
     from grid.errors import GridError
 
@@ -112,7 +112,7 @@ async def _check_below(tree: Tree, remote: RemotePath, options: CheckOptions, di
     async for checked in tree.survey.check(root.cap, flags, stats.append, unreadable):
         counters.add(checked)
         literal += checked.health is not None and not checked.counts
-        display.take(checked.visited, shares=_good_shares(checked))
+        display.take(checked.visited, shares=good_shares(checked))
         _tell(checked, options, display.echo)
     display.stop()
     if options.raw:
@@ -124,14 +124,6 @@ async def _check_below(tree: Tree, remote: RemotePath, options: CheckOptions, di
     if left.unrecoverable:
         return ExitCode.NOT_FOUND
     return ExitCode.OTHER if left.unhealthy or lost or counters.failed_checks else ExitCode.OK
-
-
-def _good_shares(checked: Checked) -> int:
-    """The good shares of an object after a repair; 0 for a file in a pack that was already counted."""
-    health = checked.health if checked.repair is None else checked.repair.after
-    results = None if health is None or checked.is_repeat or not checked.counts else health.to_json().get("results")
-    good = results.get("count-shares-good") if isinstance(results, dict) else None
-    return good if isinstance(good, int) else 0
 
 
 def _tell(checked: Checked, options: CheckOptions, echo: Callable[[str], None]) -> None:

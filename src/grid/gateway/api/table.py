@@ -110,7 +110,7 @@ GET_OPERATION = (
     Action("", "Its state", (TEXT, HTML), _STATE, json="OperationState"),
     Action("status", "The same", (TEXT, HTML), _STATE, json="OperationState"),
 )
-END_OPERATION = (Action("cancel", "End it", (TEXT, HTML), _STATE, json="OperationState"),)
+END_OPERATION = (Action("cancel", "End it", (TEXT, HTML), f"302 {_STATE}", json="OperationState"),)
 
 
 def shown(summary: str, *answers: str, statuses: str = "200", json: str = "") -> tuple[Action, ...]:
@@ -272,7 +272,7 @@ def _operations() -> list[Endpoint]:
             summary="Cancel an operation, or ask for its state",
             tag=tag,
             actions=(*GET_OPERATION, *END_OPERATION),
-            arguments=("output",),
+            arguments=("output", "ask"),
             bodies=(_FORM,),
         ),
         Endpoint(

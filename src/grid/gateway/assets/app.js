@@ -29,8 +29,3 @@ for (const details of document.querySelectorAll(".actions details")) {
     if (details.open) details.querySelector("input:not([type=hidden])")?.focus();
   });
 }
-for (const form of document.querySelectorAll("[data-operation]")) {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  form.querySelector("[data-handle]").value = Array.from(bytes, (o) => o.toString(16).padStart(2, "0")).join("");
-  form.hidden = false;
-}

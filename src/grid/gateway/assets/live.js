@@ -1,5 +1,5 @@
 // Live parts of a page, fetched again after each announcement of the gateway.
-import { fetchPage } from "./dom.js";
+import { announce, fetchPage } from "./dom.js";
 
 const QUIET_MS = 250;
 const POLL_MS = 2000;
@@ -41,7 +41,7 @@ function follow(part) {
   if (!part.dataset.live) {
     poll = setInterval(async () => {
       await refresh();
-      if (!part.querySelector(".busy")) clearInterval(poll);
+      if (!part.querySelector(".busy")) finish(part, poll);
     }, POLL_MS);
     return;
   }
@@ -59,6 +59,16 @@ function follow(part) {
     source.close();
     clearInterval(poll);
   });
+}
+
+// Announces the outcome, and removes what only made sense while the operation ran.
+function finish(part, poll) {
+  clearInterval(poll);
+  announce(part.querySelector(".notice")?.textContent ?? "Finished");
+  for (const each of document.querySelectorAll("[data-while-running]")) {
+    if (each.contains(document.activeElement)) document.getElementById("main").focus();
+    each.remove();
+  }
 }
 
 function keepFocus(part, change) {

@@ -18,6 +18,7 @@ from grid.gateway.pages.mistakes import sentence, servers_hint
 from grid.gateway.pages.paging import PAGE_ROWS, Paged, caption_text, find_names, page_links
 from grid.gateway.pages.selection import pick_all, pick_box, selection_bar
 from grid.gateway.pages.shell import card, crumbs, document, hidden, nothing_here, notice
+from grid.gateway.pages.tree_check import tree_card
 from grid.gateway.pages.undo import undo_part
 from grid.gateway.shared.node_view import ServerView
 
@@ -30,7 +31,8 @@ class DirectoryView:
     """cap: of the directory. root, names: its path, as in the address. problem: why it cannot be read.
 
     warning: shown although the directory can be read. servers: all known servers. page: of the list, from 1. find: the
-    words to search names for. past: changes that can be undone, the newest first.
+    words to search names for. past: changes that can be undone, the newest first. last_check: of everything below: its
+    handle, and whether it has finished.
     """
 
     cap: DirectoryCap = field(repr=False)
@@ -45,6 +47,7 @@ class DirectoryView:
     page: int = 1
     find: str = ""
     past: Sequence[PastChange] = ()
+    last_check: tuple[str, bool] | None = field(default=None, repr=False)
 
     @property
     def path(self) -> str:
@@ -82,6 +85,7 @@ def render_directory(view: DirectoryView) -> str:
             check_form(view.path),
             id="health",
         ),
+        tree_card(view.path, is_writable=view.is_writable, last=view.last_check),
     )
 
 

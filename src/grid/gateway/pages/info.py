@@ -13,6 +13,7 @@ from grid.gateway.pages.file_cards import preview, share_links
 from grid.gateway.pages.links import file_path, object_path, with_arguments
 from grid.gateway.pages.markup import Markup, icon, size_text, tag
 from grid.gateway.pages.shell import button, card, document, facts, hidden, notice
+from grid.gateway.pages.tree_check import tree_card
 
 
 def render_upload_results(cap: KnownCap, name: str = "") -> str:
@@ -52,7 +53,7 @@ def render_info(child: Child, size: int | None, name: str = "", way: Markup | No
         seen,
         _replace(target, cap) if _can_be_replaced(target) else None,
         _health(target, cap),
-        _tree(cap) if isinstance(target, DirectoryCap) else None,
+        _tree(target) if isinstance(target, DirectoryCap) and target.authority != "verify" else None,
         share_links(target),
     )
 
@@ -131,22 +132,5 @@ def _health(target: KnownCap, cap: str) -> Markup:
     return card("Health", words, check_form(object_path(cap)), id="health")
 
 
-def _tree(cap: str) -> Markup:
-    """Operations on everything below the directory."""
-    entries = []
-    for t, label in (("start-deep-check", "Check everything"), ("start-deep-stats", "Count everything")):
-        entry = tag("input", type="hidden", name="ophandle", value="", data_handle=True)
-        entries.append(
-            tag(
-                "form",
-                hidden(t=t),
-                entry,
-                tag("button", label),
-                action=object_path(cap),
-                method="post",
-                enctype="multipart/form-data",
-                data_operation=True,
-                hidden=True,
-            )
-        )
-    return card("Everything below", tag("div", entries, class_="buttons"), id="tree")
+def _tree(cap: DirectoryCap) -> Markup:
+    return tree_card(object_path(cap.to_string(), directory=True), is_writable=cap.authority == "write")

@@ -10,10 +10,10 @@ from grid.gateway.pages.shell import card, document, hidden, notice
 
 _MAX_LISTED = 500
 _TITLES = {
-    "start-deep-check": "Check of everything below",
-    "start-deep-stats": "Count of everything below",
-    "start-deep-size": "Size of everything below",
-    "start-manifest": "List of everything below",
+    "deep-check": "Check of everything below",
+    "deep-stats": "Count of everything below",
+    "deep-size": "Size of everything below",
+    "manifest": "List of everything below",
 }
 
 

@@ -65,8 +65,13 @@ UNNAMED_UPLOAD = "unknown-filename"
 """The name of an upload that arrives without one."""
 
 
-async def get_directory(exchange: Exchange, cap: DirectoryCap, *, by_path: bool) -> AnyAnswer:
-    """Answer a GET or HEAD of a directory. by_path: whether it was found in another directory."""
+async def get_directory(
+    exchange: Exchange, cap: DirectoryCap, *, by_path: bool, last_check: tuple[str, bool] | None = None
+) -> AnyAnswer:
+    """Answer a GET or HEAD of a directory. by_path: whether it was found in another directory.
+
+    last_check: of everything below: its handle, and whether it has finished.
+    """
     view = exchange.arguments.t
     if exchange.method == "HEAD" and view not in _HEADED:
         raise BadRequest(f"HEAD of a directory: t={view!r} is not known")
@@ -79,14 +84,12 @@ async def get_directory(exchange: Exchange, cap: DirectoryCap, *, by_path: bool)
         return Answer(200, _HEADED[view], headers=headers)
     if is_held(exchange.headers.get("if-none-match"), tag):
         return Answer(304, "", headers=headers)
-    answer = await _view(exchange, cap, view)
+    answer = await (_listing(exchange, cap, last_check) if view == "" else _view(exchange, cap, view))
     return evolve(answer, headers=(*answer.headers, *headers)) if answer.status == 200 else answer
 
 
 async def _view(exchange: Exchange, cap: DirectoryCap, view: str) -> AnyAnswer:
     match view:
-        case "":
-            return await _listing(exchange, cap)
         case "json":
             directory = exchange.gateway.store.directory(cap)
             children = await list_children(directory, shape="json")
@@ -115,11 +118,11 @@ def _last_name(exchange: Exchange) -> str:
     return next((name for name in reversed(exchange.segments[2:]) if name), "")
 
 
-async def _listing(exchange: Exchange, cap: DirectoryCap) -> Answer:
+async def _listing(exchange: Exchange, cap: DirectoryCap, last_check: tuple[str, bool] | None) -> Answer:
     """The page of a directory. If it cannot be read, the page says so."""
     directory = exchange.gateway.store.directory(cap)
     try:
-        view = view_of(exchange, cap, await directory.list(), warning=directory.warning)
+        view = view_of(exchange, cap, await directory.list(), warning=directory.warning, last_check=last_check)
         shown = await run_sized(exchange.gateway.store.runtime.cpu, len(view.children), listing_page, view)
         return warned(shown, directory.warning)
     except GridError as error:

@@ -23,6 +23,7 @@ from grid.gateway.pages.health import render_check_results
 from grid.gateway.pages.info import render_info
 from grid.gateway.pages.links import object_path
 from grid.gateway.pages.paging import MAX_FIND, parse_page
+from grid.gateway.pages.tree_check import TreeCheck, render_tree_check
 from grid.gateway.pages.tree_operation import render_tree_operation
 from grid.ports import CpuPool, Sink
 from grid.runtime import SMALL_WORK
@@ -122,8 +123,9 @@ def view_of(
     children: Mapping[str, Child] | None = None,
     problem: str | None = None,
     warning: str | None = None,
+    last_check: tuple[str, bool] | None = None,
 ) -> DirectoryView:
-    """The view of a directory at the request's path. problem, warning: see DirectoryView."""
+    """The view of a directory at the request's path. problem, warning, last_check: see DirectoryView."""
     root, *names = exchange.segments[1:]
     if names and not names[-1]:
         del names[-1]
@@ -141,6 +143,7 @@ def view_of(
         page=parse_page(exchange.arguments.shown("page")),
         find=(exchange.arguments.shown("find") or "")[:MAX_FIND],
         past=exchange.gateway.store.journal.changes(cap),
+        last_check=last_check,
     )
 
 
@@ -170,5 +173,13 @@ def operation_page(
     kind: str, document: Mapping[str, object], *, finished: bool, error: str | None, status: int = 200
 ) -> Answer:
     """A running or finished operation over a tree. The page reloads itself while the operation runs."""
-    found = page(render_tree_operation(kind, document, finished=finished, error=error), status)
+    return _refreshed(page(render_tree_operation(kind, document, finished=finished, error=error), status), finished)
+
+
+def tree_check_page(view: TreeCheck, status: int = 200) -> Answer:
+    """A check of everything below a directory, started from its page. The page reloads itself while the check runs."""
+    return _refreshed(page(render_tree_check(view), status), view.state != "running")
+
+
+def _refreshed(found: Answer, finished: bool) -> Answer:
     return found if finished else evolve(found, headers=(*found.headers, ("Refresh", "60")))

@@ -12,11 +12,13 @@ from grid.codec.base32 import encode
 from grid.errors import CancelledError
 from grid.gateway.faults import BadRequest, MethodNotAllowed, NotFound
 from grid.gateway.http.answers import Answer, AnyAnswer, encode_text, json_answer, redirect, text_answer
-from grid.gateway.http.exchange import Exchange
+from grid.gateway.http.exchange import Exchange, own_path
 from grid.gateway.http.routing import Handler, allow
+from grid.gateway.pages.tree_check import State, TreeCheck, UnhealthyObject
 from grid.gateway.tree.checks import CheckOptions, Json, output_of, walk_fault
-from grid.gateway.tree.directory_views import operation_page
+from grid.gateway.tree.directory_views import operation_page, tree_check_page
 from grid.gateway.tree.operations import Operations, TreeKind, TreeWork
+from grid.gateway.tree.replacing import asks
 from grid.limits import MAX_HANDLE_LENGTH
 from grid.runtime import run_sized
 
@@ -85,6 +87,9 @@ def _root_index(work: TreeWork) -> str:
     return "" if index is None else encode(index)
 
 
+_HANDLE_SIZE = 16
+"""Random bytes in a handle that the gateway chooses."""
+
 STARTS: Mapping[str, TreeKind] = {
     "start-manifest": "manifest",
     "start-deep-check": "deep-check",
@@ -100,16 +105,22 @@ def routes(running: Operations) -> Mapping[str, Handler]:
 
 
 def start_operation(operations: Operations, exchange: Exchange, root: DirectoryCap) -> AnyAnswer:
-    """Start the operation of `t` and answer with the address of its state; BadRequest, TooManyRequests."""
+    """Start the operation of `t` and answer with the address of its state; BadRequest, TooManyRequests.
+
+    The form of a page gives no handle. The gateway chooses one that nobody can guess, since the page that it leads to
+    contains links with the directory's capability.
+    """
     arguments, gateway = exchange.arguments, exchange.gateway
-    kind, handle = STARTS[arguments.t], arguments.text("ophandle")
+    kind, handle, home = STARTS[arguments.t], arguments.text("ophandle"), ""
+    if kind == "deep-check" and not handle and asks(exchange):
+        home, handle = own_path(exchange), encode(gateway.store.runtime.entropy.random_bytes(_HANDLE_SIZE))
     if not handle:
         raise BadRequest("ophandle= is missing: choose any text that nobody else uses")
     if len(handle) > MAX_HANDLE_LENGTH:
         raise BadRequest("ophandle= is too long")
     output_of(arguments, "text")
     options, retain_s = CheckOptions.of(arguments), arguments.count("retain-for")
-    operations.start(handle, kind, root, options, gateway.store, retain_s)
+    operations.start(handle, kind, root, options, gateway.store, retain_s, home)
     output = arguments.text("output")
     query = f"?output={quote(output, safe='')}" if output else ""
     return redirect(f"{exchange.origin}/operations/{quote(handle, safe='')}{query}")
@@ -138,6 +149,8 @@ async def operations(running: Operations, exchange: Exchange) -> AnyAnswer:
     if is_cancelling:
         if not work.finished:
             work.cancel()
+        if asks(exchange):
+            return redirect(f"/operations/{quote(handle, safe='')}")
         answer = await _state(exchange, work, output)
         table.release(handle)
         return answer
@@ -154,7 +167,10 @@ async def _state(exchange: Exchange, work: TreeWork, output: str) -> Answer:
     if work.failure is not None and not isinstance(work.failure, CancelledError):
         fault = walk_fault(work.failure)
         status, error = fault.status, str(fault)
-    return await run_sized(exchange.gateway.store.runtime.cpu, work.records, _rendered, work, output, status, error)
+    cpu = exchange.gateway.store.runtime.cpu
+    if work.home and output != "json":
+        return await run_sized(cpu, work.records, tree_check_page, _tree_check(work, error), status)
+    return await run_sized(cpu, work.records, _rendered, work, output, status, error)
 
 
 def _rendered(work: TreeWork, output: str, status: int, error: str | None) -> Answer:
@@ -169,6 +185,35 @@ def _rendered(work: TreeWork, output: str, status: int, error: str | None) -> An
     if work.kind == "manifest" and output == "text":
         return Answer(status, "text/plain;charset=utf-8", encode_text(manifest_text(work), "replace"))
     return operation_page(work.kind, document, finished=work.finished, error=error, status=status)
+
+
+def _tree_check(work: TreeWork, error: str | None) -> TreeCheck:
+    """The view of a check that was started from a page."""
+    report, stats = work.report, work.stats
+    state: State = "finished" if work.finished else "running"
+    if work.failure is not None:
+        state = "stopped" if error is None else "failed"
+    return TreeCheck(
+        home=work.home,
+        state=state,
+        problem=error or "",
+        verify=work.options.verify,
+        repair=work.options.repair,
+        done=stats.count_directories + stats.count_files + stats.count_unknown,
+        found=report.found,
+        shares=report.shares,
+        size=stats.deep_size + stats.size_literal_files,
+        counts=report.counters.to_json(repair=True),
+        under_way=list(report.under_way),
+        unhealthy=[_unhealthy_object(work, *entry) for entry in report.unhealthy],
+    )
+
+
+def _unhealthy_object(work: TreeWork, path: object, before: object) -> UnhealthyObject:
+    assert isinstance(path, list) and isinstance(before, dict)
+    document = work.report.results.get(before["storage-index"], before)
+    after = document.get("post-repair-results", before)
+    return UnhealthyObject(path=path, now=after if isinstance(after, dict) else before)
 
 
 def _one_object(exchange: Exchange, work: TreeWork, index: str) -> AnyAnswer:

@@ -5,6 +5,7 @@ Owns the bounds: how many operations run and are remembered, for how long, and h
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from contextlib import aclosing
 from typing import Generic, Literal, Protocol, TypeVar
@@ -13,10 +14,10 @@ from attrs import define, field
 
 from grid.caps import DirectoryCap
 from grid.codec.base32 import encode
-from grid.directory.deep_check import CheckCounters, Checked, deep_check
+from grid.directory.deep_check import CheckCounters, Checked, deep_check, good_shares
 from grid.directory.stats import Manifest, Stats
 from grid.directory.store import Health
-from grid.directory.walk import Visited, walk
+from grid.directory.walk import Path, Visited, walk
 from grid.errors import CancelledError, GridError
 from grid.gateway.faults import NotFound, PayloadTooLarge, TooManyRequests
 from grid.gateway.history.recorded_store import RecordedStore
@@ -24,6 +25,9 @@ from grid.gateway.tree.checks import CheckOptions, Json, UnreadDirectories, chec
 from grid.limits import MAX_OPERATION_RECORDS, MAX_OPERATIONS, MAX_RUNNING_OPERATIONS
 from grid.ports import Clock, Timer
 from grid.runtime import Tasks, is_cancellation
+
+MAX_KEPT = 1000
+"""Unhealthy objects that a check started from a page keeps; it counts the others."""
 
 UNCOLLECTED_S = 4 * 86400.0
 """Seconds that a finished operation is kept until a client asks for it."""
@@ -116,6 +120,10 @@ class OperationTable(Generic[W]):
             self._set_timer(handle, entry)
         return entry.work
 
+    def newest(self) -> list[tuple[str, W]]:
+        """All operations by handle, the newest first."""
+        return [(handle, entry.work) for handle, entry in reversed(self._entries.items())]
+
     def release(self, handle: str) -> None:
         """Forget the operation of this handle, if any, and cancel it if it runs."""
         entry = self._entries.pop(handle, None)
@@ -174,17 +182,33 @@ class Budget:
 
 @define
 class HealthReport:
-    """The results of a deep check. results: by storage index."""
+    """The results of a deep check. results: by storage index. shares: good ones, after repairs.
+
+    found: the objects known so far, and those linked twice. under_way: the paths of those that are being checked.
+    """
 
     counters: CheckCounters = field(factory=CheckCounters)
     corrupt: list[list[object]] = field(factory=list)
     remaining: list[list[object]] = field(factory=list)
     unhealthy: list[list[object]] = field(factory=list, repr=False)
     results: dict[str, Json] = field(factory=dict, repr=False)
+    shares: int = 0
+    found: int = 1
+    under_way: deque[Path] = field(factory=deque, repr=False)
 
-    def add(self, checked: Checked, *, repair: bool) -> None:
-        """Add the result of one object."""
+    def begin(self, visited: Visited) -> None:
+        """Note that the check of an object begins. Results come in the same order."""
+        self.found += len(visited.children or ())
+        self.under_way.append(visited.path)
+
+    def count(self, checked: Checked) -> None:
+        """Count the result of one object."""
+        self.under_way.popleft()
         self.counters.add(checked)
+        self.shares += good_shares(checked)
+
+    def keep(self, checked: Checked, *, repair: bool) -> None:
+        """Keep the result of one object."""
         index = getattr(checked.visited.target, "storage_index", None)
         if index is None:
             return
@@ -197,15 +221,25 @@ class HealthReport:
             self.unhealthy.append([list(checked.visited.path), before])
 
 
+def is_unhealthy(checked: Checked) -> bool:
+    """Whether it was found with shares missing or damaged, or could not be checked; literal files have no shares."""
+    return checked.counts and (checked.health is None or not checked.health.healthy)
+
+
 @define(eq=False)
 class TreeWork:
-    """One operation. failure: what ended it early; its results so far are kept. finished: whether it ended."""
+    """One operation. failure: what ended it early; its results so far are kept. finished: whether it ended.
+
+    home: the address of the directory's page if a check was started there, else "". Such a check keeps the results of
+    MAX_KEPT unhealthy objects and of no others, so it has no limit on the size of the tree.
+    """
 
     kind: TreeKind
     root: DirectoryCap = field(repr=False)
     options: CheckOptions
     _store: RecordedStore = field(repr=False)
     _budget: Budget = field(repr=False)
+    home: str = field(default="", repr=False)
     stats: Stats = field(factory=Stats)
     manifest: Manifest = field(factory=Manifest, repr=False)
     report: HealthReport = field(factory=HealthReport, repr=False)
@@ -259,16 +293,24 @@ class TreeWork:
                 add_lease=options.add_lease,
                 repair=options.repair,
                 on_unreadable=unread.note,
+                on_start=self.report.begin,
             )
             async with aclosing(checks):
                 async for checked in checks:
-                    self._remember()
-                    self.stats.add(checked.visited)
-                    self.report.add(checked, repair=options.repair)
+                    self._check(checked)
         else:
             async with aclosing(walk(self._store, self.root, on_unreadable=unread.note)) as visits:
                 async for visited in visits:
                     self._visit(visited)
+
+    def _check(self, checked: Checked) -> None:
+        is_kept = not self.home or (is_unhealthy(checked) and len(self.report.unhealthy) < MAX_KEPT)
+        if is_kept:
+            self._remember()
+        self.stats.add(checked.visited)
+        self.report.count(checked)
+        if is_kept:
+            self.report.keep(checked, repair=self.options.repair)
 
     def _visit(self, visited: Visited) -> None:
         if self.kind == "manifest":
@@ -302,14 +344,22 @@ class Operations:
         options: CheckOptions,
         store: RecordedStore,
         retain_s: float | None,
+        home: str = "",
     ) -> None:
-        """Start an operation, replacing any earlier one with this handle. TooManyRequests."""
+        """Start an operation, replacing any earlier one with this handle. home: see TreeWork. TooManyRequests."""
         self.table.make_room(handle)
         while self.budget.left < MAX_OPERATION_RECORDS // 10 and self.table.forget_oldest():
             pass  # A finished operation makes room for a new one.
-        work = TreeWork(kind, root, options, store, self.budget)
+        work = TreeWork(kind, root, options, store, self.budget, home)
         self.table.add(handle, work, retain_s)
         work.start(lambda: self.table.ended(work))
+
+    def check_of(self, root: DirectoryCap) -> tuple[str, bool] | None:
+        """The handle of the last check that was started from this directory's page, and whether it has finished."""
+        for handle, work in self.table.newest():
+            if work.home and work.root == root:
+                return handle, work.finished
+        return None
 
     def close(self) -> None:
         """Cancel and forget all operations."""

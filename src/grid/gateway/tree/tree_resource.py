@@ -58,7 +58,7 @@ async def tree_resource(operations: Operations, exchange: Exchange) -> AnyAnswer
         return await _at_nothing(exchange, path, reached)
     match exchange.method:
         case "GET" | "HEAD":
-            return await _get(exchange, path, reached)
+            return await _get(operations, exchange, path, reached)
         case "PUT":
             return await _put(exchange, path, reached)
         case "POST":
@@ -93,10 +93,11 @@ def _entry_at(exchange: Exchange, reached: Reached) -> PathEntry:
     return _new_entry(open_directory(exchange.gateway, reached.child), reached.missing)
 
 
-async def _get(exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnswer:
+async def _get(operations: Operations, exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnswer:
     target = reached.child.target
     if isinstance(target, DirectoryCap) and target.authority != "verify":
-        return await get_directory(exchange, target, by_path=reached.parent is not None)
+        last_check = operations.check_of(target)
+        return await get_directory(exchange, target, by_path=reached.parent is not None, last_check=last_check)
     _require_no_slash(path, reached)
     by_path = reached.parent is not None
     if exchange.method == "GET" and exchange.arguments.t == "info" and by_path:

@@ -1,0 +1,55 @@
+"""Checks and repairs of everything below a directory, from its page."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.browser.conftest import Served
+from tests.browser.test_access import axe_script, faults
+from tests.browser.visitor import Visitor
+
+pytestmark = pytest.mark.browser
+
+
+def test_everything_below_is_checked_live_stopped_and_repaired(visitor: Visitor, served: Served) -> None:
+    random_bytes = random.Random(7).randbytes
+    directory = visitor.make_directory({f"{number}.bin": random_bytes(300) for number in range(30)})
+    for number in range(3):
+        visitor.ask("PUT", f"{directory}sub/{number}.bin", random_bytes(300))
+    page = visitor.page
+    page.set_viewport_size({"width": 320, "height": 800})
+    visitor.go(directory)
+    served.order("hold")
+    page.locator("#tree").get_by_label("Verify: read").check()
+    page.get_by_role("button", name="Check everything below").click()
+    page.get_by_role("heading", name="Verification of everything below").wait_for()
+    page.locator("#operation progress").wait_for()
+    visitor.picture("running")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert faults(visitor, axe_script(), None) == []
+    page.get_by_role("button", name="Stop it").click()
+    page.get_by_text("Stopped. This is what was found until then.").wait_for()
+    served.order("release")
+
+    served.kill(0)
+    served.kill(3)
+    page.get_by_role("link", name="Back to the directory").click()
+    page.get_by_role("link", name="Results of the last check").wait_for()
+    page.locator("#tree").get_by_label("Repair what").check()
+    served.order("slow 50")
+    page.get_by_role("button", name="Check everything below").click()
+    page.locator("#operation .busy").wait_for()
+    served.order("slow 0")
+    page.locator(".notice", has_text="Everything is healthy").wait_for()
+
+    assert page.get_by_role("button", name="Stop it").count() == 0
+    assert page.locator("#announce").inner_text().startswith("Everything is healthy: 35 objects.")
+    for width in (320, 768, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        visitor.picture(f"repaired-{width}")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+        assert faults(visitor, axe_script(), None) == [], width
+    page.locator("#unhealthy").get_by_role("link", name="sub/1.bin").click()
+    page.get_by_role("heading", name="1.bin").wait_for()
