@@ -207,6 +207,8 @@ class MutableFile:
         rest = RestOfMap()
         on_rest = partial(self._complete, rest) if mode is MapMode.READ else None
         found = await self._session.find(mode, private_key=self._key, speculate=speculate, on_rest=on_rest)
+        if mode is MapMode.READ and found.best is None and found.silent and found.unrecoverable():
+            return await self._find(MapMode.CHECK, speculate)  # Silent servers may have the shares that are missing.
         self._remember(found, None)
         self._rest = None if on_rest is None or rest.is_over else rest
         return found
