@@ -10,7 +10,6 @@ Cost: finding: a read of each directory on the path. Linking: the same except fo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 
 from attrs import define, field
 
@@ -21,8 +20,9 @@ from grid.directory.node import Look
 from grid.directory.pack import Child
 from grid.s3.faults import S3Fault
 from grid.s3.lifetimes import BucketLink
-from grid.s3.names import KeyPath, path_of
+from grid.s3.names import MARK, KeyPath, path_of
 from grid.s3.object_info import StoredObject, object_of
+from grid.s3.removal import require_unmarked, storing
 
 
 @define(eq=False)
@@ -61,8 +61,11 @@ class Bucket:
         describe: computes the link's metadata from the current object; it may raise to refuse the change. NoSuchBucket if
         the bucket was deleted meanwhile.
         """
-        async with nullcontext() if self.bucket_link is None else self.bucket_link.kept():
-            return await self._link(path_of(key), target, describe)
+        link, path = self.bucket_link, path_of(key)
+        if link is None:
+            return await self._link(path, target, describe)
+        async with link.kept():
+            return await storing(link, lambda: self._link(path, target, describe))
 
     async def _link(
         self, path: KeyPath, target: KnownCap, describe: Callable[[StoredObject | None], dict[str, object]]
@@ -71,6 +74,7 @@ class Bucket:
         outcome = _Outcome()
 
         def decide(look: Look, retrying: bool) -> Sequence[SetChild | RemoveChild]:
+            self._require_unmarked(parent, look)
             outcome.before = find_object(look, path)
             metadata = describe(outcome.before)
             if _is_directory(look(path.name)):
@@ -121,6 +125,11 @@ class Bucket:
         if self.root.authority != "write":
             raise S3Fault("AccessDenied", "This access key may only read that bucket.")
 
+    def _require_unmarked(self, directory: DirectoryCap, look: Look) -> None:
+        """Raise MarkedError if a removal of the bucket has marked the directory. Nobody can remove an access key's own buckets."""
+        if self.bucket_link is not None:
+            require_unmarked(directory, look(MARK))
+
     async def _walk(self, names: Sequence[str]) -> DirectoryCap | None:
         """The directory at the end of a path, or None."""
         found = self.root
@@ -140,7 +149,10 @@ class Bucket:
             if child is not None and isinstance(child.target, DirectoryCap):
                 found = child.target
             else:
-                found = await self.directories.make(found, name)
+                above, found = found, await self.directories.make(found, name)
+                if self.bucket_link is not None:
+                    # A removal that has read the directory above already does not know of this one.
+                    self._require_unmarked(above, (await self.directories.read(above)).get)
             if found.authority != "write":
                 raise S3Fault("AccessDenied", "A directory on the way to that key cannot be changed.")
         return found

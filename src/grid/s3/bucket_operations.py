@@ -25,6 +25,7 @@ from grid.s3.faults import S3Fault, not_implemented, s3_fault
 from grid.s3.listing import Entry, Page, Query
 from grid.s3.objects import require_offered
 from grid.s3.payload import Payload, read_document
+from grid.s3.removal import remove_bucket
 from grid.s3.times import iso_time
 
 MAX_PAGE = 1000
@@ -113,20 +114,8 @@ async def delete_bucket(call: Call) -> AnyAnswer:
     link = bucket.bucket_link
     if link is None or link.home.authority != "write":
         raise S3Fault("AccessDenied", "This access key may not remove that bucket.")
-    await _require_empty(call, bucket)
-    async with link.lifetime.alone():
-        await _require_empty(call, bucket)
-        await link.remove()
+    await remove_bucket(link, call.door.lister, call.door.services.store.runtime.entropy.random_bytes(16).hex())
     return Answer(204, "")
-
-
-async def _require_empty(call: Call, bucket: Bucket) -> None:
-    """Raise BucketNotEmpty if the bucket has an object, or too many directories to search."""
-    page = await call.door.lister.page(bucket.root, Query(most=1))
-    if page.entries:
-        raise S3Fault("BucketNotEmpty")
-    if page.next is not None:
-        raise S3Fault("BucketNotEmpty", "The bucket has too many empty directories to search.")
 
 
 @frozen

@@ -1,8 +1,8 @@
 """Lifetimes of buckets: no put is acknowledged into a bucket that was deleted meanwhile.
 
 Requests of one door that use the same bucket share its lifetime. Changes hold it together, a removal alone; a change
-that finds a removal ahead of it asks the directory of buckets whether the bucket is still there. Other gateways are not
-seen from here.
+that finds a removal ahead of it asks the directory of buckets whether the bucket is still there. What other gateways do
+meanwhile is up to grid.s3.removal.
 
 Cost: nothing; a change that a removal overtook: a read of the directory of buckets.
 """
@@ -81,9 +81,3 @@ class BucketLink:
         if here is None or here.target != self.root:
             raise S3Fault("NoSuchBucket")
         return ()
-
-    async def remove(self) -> None:
-        """Remove the link, durably. The caller holds the lifetime alone."""
-        self.lifetime.is_doubtful = True
-        edit = RemoveChild(self.name, must_exist=False, only=self.root)
-        await self.directories.change(self.home, lambda look, retrying: (edit,))

@@ -29,6 +29,9 @@ BESIDE = "%="
 UPLOADS = "%!uploads"
 """The directory of incomplete multipart uploads."""
 
+MARK = "%!removed"
+"""The mark of a removal of the bucket in a directory."""
+
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f]+")
 _UNESCAPED = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 
