@@ -101,6 +101,9 @@ IN_MEMORY: dict[str, list[list[str]]] = {
     "s3 key add": [["--bucket", "photos=work:dir"]],
     "s3 key list": [[]],
     "s3 key remove": [["KEY"]],
+    "s3 public add": [["--bucket", "photos=work:dir"]],
+    "s3 public list": [[]],
+    "s3 public remove": [["photos"]],
 }
 """Command lines of each command, one after the other on one grid."""
 
@@ -200,6 +203,8 @@ WRONG = {
     "put": ["none"],
     "s3 key list": ["one too many"],
     "s3 key add": [],
+    "s3 public list": ["one too many"],
+    "s3 public add": [],
 }
 """A command line of each command that fails; of all others, a path where nothing is."""
 

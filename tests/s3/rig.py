@@ -15,7 +15,7 @@ from attrs import define, evolve, field
 from twisted.internet.endpoints import TCP4ServerEndpoint
 
 from grid.caps import DirectoryCap
-from grid.s3.accounts import Account
+from grid.s3.accounts import PUBLIC, Account
 from grid.s3.door import Door
 from grid.s3.server import S3Factory
 from grid.s3.signature import RequestHead, Scope, request_text, sign, signing_key
@@ -128,10 +128,10 @@ async def running_door(tmp_path: Path, **settings: Any) -> AsyncIterator[S3Rig]:
 
 @asynccontextmanager
 async def opened(rig: Rig, accounts: dict[str, Account], domain: str = "") -> AsyncIterator[S3Rig]:
-    """A door beside a gateway, for these accounts."""
+    """A door beside a gateway, for these accounts; PUBLIC is everybody's."""
     from twisted.internet import reactor
 
-    door = Door(rig.gateway, accounts.get, domain)
+    door = Door(rig.gateway, accounts.get, domain, lambda: accounts.get(PUBLIC))
     factory = S3Factory(door, reactor, ConnectionLimit())
     listening = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(factory)
     address: Any = listening.getHost()

@@ -116,6 +116,23 @@ async def test_a_key_that_looks_like_a_way_out_stays_in_its_bucket(tmp_path: Pat
         assert texts((await rig.ask("GET", "/")).body, "Name") == ["bucket"]
 
 
+@pytest.mark.parametrize(
+    ("method", "target", "refusal"),
+    [
+        ("POST", "/bucket?delete", "EntityTooLarge"),
+        ("PUT", f"/bucket/{'k' * 1025}", "KeyTooLongError"),
+        ("POST", f"/bucket/{'k' * 1025}?uploads", "KeyTooLongError"),
+    ],
+)
+async def test_an_impossible_key_or_document_is_refused_before_its_body_arrives(
+    tmp_path: Path, method: str, target: str, refusal: str
+) -> None:
+    async with running_door(tmp_path) as rig:
+        fields = {"Content-Length": str(100 * 2**20), "Connection": "close"}
+        assert code(await rig.send(rig.head(method, target, fields, payload="UNSIGNED-PAYLOAD"))) == refusal
+        assert await rig.keys() == []
+
+
 async def test_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:
     async with running_door(tmp_path) as rig:
         for target in ("/bucket/%ff", "/bucket?prefix=%ff"):

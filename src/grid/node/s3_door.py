@@ -21,6 +21,7 @@ from grid.node.files import expand_home
 from grid.node.redaction import one_line
 from grid.node.s3_keys import KeyFile
 from grid.node.web_address import place_to_listen
+from grid.s3.accounts import PUBLIC
 from grid.s3.door import Door
 from grid.s3.server import S3Factory
 from grid.wire.connections.connection_limit import ConnectionLimit
@@ -48,7 +49,7 @@ async def running_s3_door(
         return
     where = f"{directory.config_file}: section [s3]"
     keys = KeyFile(directory.private)
-    door = Door(services, keys.find, settings.domain)
+    door = Door(services, keys.find, settings.domain, keys.public)
     factory = S3Factory(door, reactor, connection_limit)
     listening: Any = factory
     if settings.certificate is not None:
@@ -83,9 +84,12 @@ async def running_s3_door(
 
 
 def _users(keys: KeyFile) -> list[DoorUser]:
-    """The access keys and the buckets that they open."""
+    """The access keys and the buckets that they open, and the public buckets."""
     found = []
     for account in keys.accounts().values():
+        if account.access_key == PUBLIC:
+            found.append(DoorUser("everybody", f"{', '.join(sorted(account.buckets))}; reads only"))
+            continue
         buckets = ", ".join(sorted(account.buckets)) or "no bucket by name"
         home = "; buckets made with it" if account.home is not None else ""
         found.append(DoorUser(account.access_key, f"{buckets}{home}{'; reads only' if account.is_read_only else ''}"))

@@ -1,4 +1,4 @@
-"""The access keys of a node's S3 door, in the private file `private/s3-keys.json`.
+"""The access keys and public buckets of a node's S3 door, in the private file `private/s3-keys.json`.
 
 A running door reloads the file when it changes, so a removed key opens nothing from then on.
 """
@@ -17,7 +17,7 @@ from twisted.logger import Logger
 
 from grid.errors import ConfigError
 from grid.node.files import make_private_directory, read_text, write_atomically
-from grid.s3.accounts import MAX_KEYS, Account, pack_accounts, parse_accounts
+from grid.s3.accounts import MAX_KEYS, PUBLIC, Account, pack_accounts, parse_accounts
 
 NAME = "s3-keys.json"
 
@@ -71,6 +71,10 @@ class KeyFile:
     def find(self, access_key: str) -> Account | None:
         """The account of an access key; None while the file cannot be read."""
         return self.accounts().get(access_key)
+
+    def public(self) -> Account | None:
+        """The account that stands for everybody; None if no bucket is public, or while the file cannot be read."""
+        return self.accounts().get(PUBLIC)
 
     def accounts(self) -> Mapping[str, Account]:
         """All accounts by access key; empty while the file cannot be read."""

@@ -18,6 +18,9 @@ from grid.errors import CapError, ConfigError
 
 MAX_KEYS = 10_000
 
+PUBLIC = ""
+"""The access key that stands for everybody: its buckets are public. No signed request can name it."""
+
 _BUCKET = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*")
 """Labels of a host name, separated by periods."""
 
@@ -53,7 +56,10 @@ def is_bucket_name(name: str) -> bool:
 def parse_accounts(text: str, file: str) -> dict[str, Account]:
     """Parse the file's text into accounts by access key; ConfigError, which names the file."""
     try:
-        found = [_account(each) for each in json.loads(text)["keys"]]
+        said = json.loads(text)
+        found = [_account(each) for each in said["keys"]]
+        if said.get("public"):
+            found.append(everybody({_text(name): _directory(cap) for name, cap in said["public"].items()}))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, CapError):
         raise ConfigError(f"{file}: not a file of access keys; restore it, or remove it and make new keys") from None
     return {account.access_key: account for account in found}
@@ -70,8 +76,16 @@ def pack_accounts(accounts: Mapping[str, Account]) -> str:
             "created": account.created,
         }
         for account in accounts.values()
+        if account.access_key != PUBLIC
     ]
-    return json.dumps({"version": 1, "keys": keys}, indent=1) + "\n"
+    public = accounts.get(PUBLIC)
+    named = {name: cap.to_string() for name, cap in public.buckets.items()} if public is not None else {}
+    return json.dumps({"version": 1, "keys": keys, "public": named}, indent=1) + "\n"
+
+
+def everybody(buckets: Mapping[str, DirectoryCap]) -> Account:
+    """The account of requests that are not signed, which can read these buckets."""
+    return Account(access_key=PUBLIC, secret="", buckets={name: cap.read_cap() for name, cap in buckets.items()})
 
 
 def _account(said: Mapping[str, object]) -> Account:

@@ -22,6 +22,7 @@ _MOMENT = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 _CREDENTIAL = re.compile(r"([^/]{1,128})/([0-9]{8})/([^/]{1,64})/([a-z0-9]{1,16})/aws4_request")
 _SIGNATURE = re.compile(r"[0-9a-f]{64}")
 _HASH = re.compile(r"[0-9a-f]{64}")
+_SIGNING = frozenset({"X-Amz-Algorithm", "X-Amz-Signature", "AWSAccessKeyId", "Signature"})
 
 STREAMING = frozenset(
     {
@@ -49,6 +50,22 @@ class Claim:
     expires_s: int | None = None
 
 
+ANONYMOUS = Claim(
+    access_key="",
+    scope=Scope(day="", region="us-east-1"),
+    moment="",
+    signed=frozenset(),
+    signature="",
+    payload=UNSIGNED,
+)
+"""Stands for the claim of a request that is not signed."""
+
+
+def is_signed(head: RequestHead) -> bool:
+    """Whether a request claims a sender, validly or not."""
+    return head.header("authorization") is not None or any(name in _SIGNING for name, _ in head.query)
+
+
 def parse_claim(head: RequestHead) -> Claim:
     """Parse a request's claim; S3Fault if it has none or it is malformed."""
     authorization = head.header("authorization")
@@ -59,7 +76,7 @@ def parse_claim(head: RequestHead) -> Claim:
             )
         return _presigned(head)
     if not authorization:
-        raise S3Fault("AccessDenied", "The request is not signed, and nothing here is public.")
+        raise S3Fault("AccessDenied", "The request is not signed.")
     return _signed(head, authorization)
 
 

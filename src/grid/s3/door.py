@@ -24,11 +24,15 @@ FindAccount = Callable[[str], Account | None]
 
 @define(eq=False)
 class Door:
-    """One door. domain: the host name whose subdomains are buckets; "" for none. find_account: by access key."""
+    """One door. domain: the host name whose subdomains are buckets; "" for none. find_account: by access key.
+
+    find_public: the account of requests that are not signed, or None.
+    """
 
     services: Services
     find_account: FindAccount = field(repr=False)
     domain: str = ""
+    find_public: Callable[[], Account | None] = field(default=lambda: None, repr=False)
     directories: Directories = field(init=False)
     lister: Lister = field(init=False)
     lifetimes: Lifetimes = field(factory=Lifetimes)

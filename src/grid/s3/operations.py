@@ -72,6 +72,11 @@ _add("object", "DELETE", "uploadId", "AbortMultipartUpload", upload_operations.a
 _add("object", "GET", "uploadId", "ListParts", upload_listings.list_parts)
 _add("bucket", "GET", "uploads", "ListMultipartUploads", upload_listings.list_uploads)
 
+PUBLIC_OPERATIONS = frozenset(
+    {"GetBucketLocation", "GetObject", "HeadBucket", "HeadObject", "ListObjects", "ListObjectsV2"}
+)
+"""What a request that is not signed may do with a public bucket."""
+
 _LIST_2 = Operation("ListObjectsV2", bucket_operations.list_objects_2)
 _COPY = {
     "PutObject": Operation("CopyObject", copying.copy_object),

@@ -21,17 +21,20 @@ from grid.gateway.http.request import GatewayRequest
 from grid.gateway.http.routing import Routes
 from grid.gateway.http.server import GatewayChannel, GatewayFactory
 from grid.gateway.shared.traffic import Traffic
-from grid.s3.accounts import Account
-from grid.s3.authentication import parse_claim, verify_claim
+from grid.s3.accounts import PUBLIC, Account
+from grid.s3.authentication import ANONYMOUS, Claim, is_signed, parse_claim, verify_claim
 from grid.s3.documents import XML, document, text
 from grid.s3.door import Call, Door
 from grid.s3.faults import S3Fault, s3_fault
-from grid.s3.operations import Level, choose_operation
+from grid.s3.names import path_of
+from grid.s3.operations import PUBLIC_OPERATIONS, Level, Operation, choose_operation
 from grid.s3.signature import RequestHead
 from grid.version import __version__
 from grid.wire.connections.connection_limit import ConnectionLimit, Standing
 
 MAX_PARAMETERS = 100
+
+_NOT_PUBLIC = "The request is not signed, and this is not public."
 
 _log = Logger("grid.s3")
 
@@ -70,16 +73,17 @@ class S3Request(GatewayRequest):
         if len(self.factory.requests) > door.services.settings.max_concurrent:
             raise S3Fault("SlowDown", headers=(("Retry-After", "5"),))
         head = self._head()
-        claim = parse_claim(head)
-        account = door.find_account(claim.access_key)
-        if account is None:
-            raise S3Fault("InvalidAccessKeyId")
-        key = verify_claim(head, claim, account.secret, door.now())
-        self.channel.permit.stand(Standing.ACTIVE)
+        account, claim, key = self._identified(head)
         _require_owner(head, account)
         bucket_name, object_key = self._named(head)
         level: Level = "object" if object_key else "bucket" if bucket_name else "service"
+        if claim is ANONYMOUS and bucket_name not in account.buckets:
+            raise S3Fault("AccessDenied", _NOT_PUBLIC)
         operation = choose_operation(head, level)
+        if claim is ANONYMOUS:
+            _require_public(head, operation)
+        if object_key:
+            path_of(object_key)  # An impossible key is refused before the body is read.
         self._record.shown = f"s3 {operation.name}"
         self._record.called = (operation.name, "")
         assert self.body is not None
@@ -95,6 +99,23 @@ class S3Request(GatewayRequest):
             request_id=self._request_id,
         )
         return await operation.run(call)
+
+    def _identified(self, head: RequestHead) -> tuple[Account, Claim, bytes]:
+        """The account of the request, its claim, and its signing key; the faults of `parse_claim` and `verify_claim`."""
+        door = self.factory.door
+        if not is_signed(head):
+            # The connection stays a stranger's, which gives way first.
+            public = door.find_public()
+            if public is None:
+                raise S3Fault("AccessDenied", _NOT_PUBLIC)
+            return public, ANONYMOUS, b""
+        claim = parse_claim(head)
+        account = door.find_account(claim.access_key)
+        if account is None or account.access_key == PUBLIC:
+            raise S3Fault("InvalidAccessKeyId")
+        key = verify_claim(head, claim, account.secret, door.now())
+        self.channel.permit.stand(Standing.ACTIVE)
+        return account, claim, key
 
     def _of_error(self, error: BaseException) -> Answer:
         if not isinstance(error, GridError):
@@ -138,6 +159,14 @@ class S3Request(GatewayRequest):
             return host.removesuffix(f".{domain}"), path
         bucket, _, key = path.partition("/")
         return bucket, key
+
+
+def _require_public(head: RequestHead, operation: Operation) -> None:
+    """Raise unless a request that is not signed may do this with a public bucket. AccessDenied, InvalidRequest."""
+    if operation.name not in PUBLIC_OPERATIONS:
+        raise S3Fault("AccessDenied", _NOT_PUBLIC)
+    if any(name.startswith("response-") for name, _ in head.query):
+        raise S3Fault("InvalidRequest", "Only signed requests may set headers of the answer.")
 
 
 def _require_owner(head: RequestHead, account: Account) -> None:

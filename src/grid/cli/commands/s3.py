@@ -1,4 +1,4 @@
-"""`grid s3 key add|list|remove`: manage access to a node's S3 interface."""
+"""`grid s3 key|public add|list|remove`: manage access to a node's S3 interface."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 from grid.cli.terminal.invocation import examples, json_option
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from grid.caps import DirectoryCap
@@ -54,24 +55,14 @@ def add(ctx: click.Context, *, buckets: tuple[str, ...], home: str | None, read_
 
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.tree import Tree, open_tree_directory, run_in_tree
-    from grid.errors import GridError
     from grid.node.s3_keys import changing_keys, new_pair
-    from grid.s3.accounts import Account, is_bucket_name
+    from grid.s3.accounts import Account
 
     if not buckets and home is None:
         raise click.UsageError("Name at least one bucket with --bucket, or a directory of buckets with --buckets-in.")
     directory, aliases = open_tree_directory(ctx)
     private = _private(directory)
-    wanted: dict[str, RemotePath] = {}
-    for text in buckets:
-        name, equals, path = text.partition("=")
-        if not equals or not is_bucket_name(name):
-            raise click.UsageError(
-                f"--bucket {text}: expected NAME=ALIAS:PATH; a NAME has 3 to 63 lower-case letters, digits, dots and hyphens"
-            )
-        if name in wanted:
-            raise GridError(f"the bucket {name} is named twice")
-        wanted[name] = parse_remote(path, aliases)
+    wanted = _parse_buckets(buckets, aliases)
     home_path = None if home is None else parse_remote(home, aliases)
 
     async def operation(tree: Tree) -> tuple[dict[str, DirectoryCap], DirectoryCap | None]:
@@ -107,9 +98,11 @@ def list_keys(ctx: click.Context, *, as_json: bool) -> int:
     """Show the access keys and their buckets, never their secrets."""
     from grid.cli.arguments.tree import open_tree_directory
     from grid.node.s3_keys import read_keys
+    from grid.s3.accounts import PUBLIC
     from grid.s3.times import iso_time
 
-    accounts = read_keys(_private(open_tree_directory(ctx)[0])).values()
+    accounts = read_keys(_private(open_tree_directory(ctx)[0]))
+    accounts.pop(PUBLIC, None)
     if as_json:
         said = [
             {
@@ -119,11 +112,11 @@ def list_keys(ctx: click.Context, *, as_json: bool) -> int:
                 "makes_buckets": each.home is not None and not each.is_read_only,
                 "read_only": each.is_read_only,
             }
-            for each in accounts
+            for each in accounts.values()
         ]
         click.echo(json.dumps(said, indent=1))
         return 0
-    for each in accounts:
+    for each in accounts.values():
         created = iso_time(each.created)[:10]
         opened = [*sorted(each.buckets), *(["a directory of buckets"] if each.home else [])]
         kind = "read only" if each.is_read_only else "read and write"
@@ -149,11 +142,128 @@ def remove(ctx: click.Context, *, access_key: str, as_json: bool) -> int:
     from grid.node.s3_keys import changing_keys
 
     with changing_keys(_private(open_tree_directory(ctx)[0])) as accounts:
-        if accounts.pop(access_key, None) is None:
+        if not access_key or accounts.pop(access_key, None) is None:
             raise GridError(f"there is no access key {access_key}; `grid s3 key list` shows those there are")
     line = {"event": "s3-key-remove", "access_key": access_key}
     click.echo(json.dumps(line) if as_json else f"removed {access_key}")
     return 0
+
+
+@s3.group()
+def public() -> None:
+    """Manage public buckets, which everybody can read and list without an access key. A running node follows changes at once."""
+
+
+@public.command(
+    "add",
+    short_help="Make directories public buckets.",
+    epilog=examples(
+        "grid s3 public add --bucket website=work:website",
+        "grid -d ~/client s3 public add --bucket website=work:website",
+        "grid s3 public add --json --bucket website=work:website",
+    ),
+)
+@click.option(
+    "--bucket", "buckets", metavar="NAME=ALIAS:PATH", multiple=True, required=True,
+    help="A bucket, and the directory that holds its objects. Can be given several times.",
+)  # fmt: skip
+@json_option()
+@click.pass_context
+def add_public(ctx: click.Context, *, buckets: tuple[str, ...], as_json: bool) -> int:
+    """Let everybody who reaches the S3 interface read and list a directory, without an access key.
+
+    The directory must exist. Nobody can change it without an access key.
+    """
+    from grid.cli.arguments.tree import Tree, open_tree_directory, run_in_tree
+    from grid.node.s3_keys import changing_keys
+    from grid.s3.accounts import PUBLIC, everybody
+
+    directory, aliases = open_tree_directory(ctx)
+    private = _private(directory)
+    wanted = _parse_buckets(buckets, aliases)
+
+    async def operation(tree: Tree) -> dict[str, DirectoryCap]:
+        return {name: (await tree.find_directory(path)).cap for name, path in wanted.items()}
+
+    found = run_in_tree(directory, operation)
+    with changing_keys(private) as accounts:
+        before = accounts[PUBLIC].buckets if PUBLIC in accounts else {}
+        accounts[PUBLIC] = everybody({**before, **found})
+    for name in sorted(found):
+        line = {"event": "s3-public-add", "bucket": name}
+        click.echo(json.dumps(line) if as_json else f"{name} is public")
+    return 0
+
+
+@public.command(
+    "list",
+    short_help="Show the public buckets.",
+    epilog=examples("grid s3 public list", "grid s3 public list --json", "grid -d ~/client s3 public list"),
+)
+@json_option("Print JSON.")
+@click.pass_context
+def list_public(ctx: click.Context, *, as_json: bool) -> int:
+    """Show the names of the public buckets."""
+    from grid.cli.arguments.tree import open_tree_directory
+    from grid.node.s3_keys import read_keys
+    from grid.s3.accounts import PUBLIC
+
+    account = read_keys(_private(open_tree_directory(ctx)[0])).get(PUBLIC)
+    names = sorted(account.buckets) if account is not None else []
+    if as_json:
+        click.echo(json.dumps(names))
+        return 0
+    for name in names:
+        click.echo(name)
+    return 0
+
+
+@public.command(
+    "remove",
+    short_help="Make a bucket private again.",
+    epilog=examples(
+        "grid s3 public remove website",
+        "grid -d ~/client s3 public remove website",
+        "grid s3 public remove --json website",
+    ),
+)
+@click.argument("bucket", metavar="BUCKET")
+@json_option()
+@click.pass_context
+def remove_public(ctx: click.Context, *, bucket: str, as_json: bool) -> int:
+    """Make a public bucket private again. A running node refuses requests without an access key at once. The directory stays."""
+    from grid.cli.arguments.tree import open_tree_directory
+    from grid.errors import GridError
+    from grid.node.s3_keys import changing_keys
+    from grid.s3.accounts import PUBLIC, everybody
+
+    with changing_keys(_private(open_tree_directory(ctx)[0])) as accounts:
+        left = dict(accounts[PUBLIC].buckets) if PUBLIC in accounts else {}
+        if left.pop(bucket, None) is None:
+            raise GridError(f"{bucket} is not a public bucket; `grid s3 public list` shows them")
+        accounts[PUBLIC] = everybody(left)
+    line = {"event": "s3-public-remove", "bucket": bucket}
+    click.echo(json.dumps(line) if as_json else f"{bucket} is private")
+    return 0
+
+
+def _parse_buckets(texts: tuple[str, ...], aliases: Mapping[str, str]) -> dict[str, RemotePath]:
+    """Parse NAME=ALIAS:PATH, each name once; UsageError, GridError."""
+    from grid.cli.arguments.remote import parse_remote
+    from grid.errors import GridError
+    from grid.s3.accounts import is_bucket_name
+
+    wanted: dict[str, RemotePath] = {}
+    for text in texts:
+        name, equals, path = text.partition("=")
+        if not equals or not is_bucket_name(name):
+            raise click.UsageError(
+                f"--bucket {text}: expected NAME=ALIAS:PATH; a NAME has 3 to 63 lower-case letters, digits, dots and hyphens"
+            )
+        if name in wanted:
+            raise GridError(f"the bucket {name} is named twice")
+        wanted[name] = parse_remote(path, aliases)
+    return wanted
 
 
 def _private(home: object) -> Path:

@@ -83,7 +83,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "config": CommandEntry("config:config", "Show and change the settings of a node."),
         "run": CommandEntry("run:run", "Run a node in the foreground."),
         "gateway": CommandEntry("run:gateway", "Serve the grid over HTTP, with pages for a browser."),
-        "s3": CommandEntry("s3:s3", "Manage the access keys of the S3 interface."),
+        "s3": CommandEntry("s3:s3", "Manage access keys and public buckets of the S3 interface."),
         "web": CommandEntry("web:web", "Open the pages of the gateway in a browser."),
         "stop": CommandEntry("run:stop", "Stop a running node."),
         "completion": CommandEntry("completion:completion", "Print a shell's completion code."),
