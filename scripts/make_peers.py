@@ -1,8 +1,8 @@
 """Install pinned versions of the programs that Grid is benchmarked against: make_peers.py [NAME...].
 
 They go below $GRID_PEERS, or grid-peers in the user's cache, each version in its own environment: Python programs from
-scripts/peers/*.txt, Go programs at exact versions, OpenSSH from Debian. Without a name, everything but MinIO is
-installed, which takes long to build; name it to install it. Whatever cannot be installed is listed with the reason,
+scripts/peers/*.txt, Go programs at exact versions, OpenSSH from Debian. Without a name, everything but kopia and
+MinIO is installed, which take long to build; name them to install them. Whatever cannot be installed is listed with the reason,
 here and in the index, peers.json; everything else continues. Installed programs are skipped.
 """
 
@@ -38,6 +38,7 @@ PYTHON_PEERS = {
 GO_PEERS = {
     "versitygw": ("github.com/versity/versitygw", "cmd/versitygw", "v1.8.0"),
     "restic": ("github.com/restic/restic", "cmd/restic", "v0.18.1"),
+    "kopia": ("github.com/kopia/kopia", "", "v0.22.3"),
     "minio": ("github.com/minio/minio", "", "v0.0.0-20260212201848-7aac2a2c5b7c"),
 }
 """Command to Go module, the command's folder in it, and an exact version."""
@@ -52,7 +53,7 @@ DEBIAN_PEERS = {
 """Command to Debian package."""
 
 PLAIN_PEERS = ("cp",)
-ON_REQUEST = ("minio",)
+ON_REQUEST = ("kopia", "minio")
 
 Found = dict[str, str]
 """The index entry of a peer: its program and version."""

@@ -28,7 +28,11 @@ S3_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "boto3": ("tuned",),
 }
 PEERS: Mapping[str, tuple[str, ...]] = {
-    **{f"{client}@{server}": options for server in ("versitygw", "minio") for client, options in S3_OPTIONS.items()},
+    **{
+        f"{client}@{server}": options
+        for server in ("versitygw", "minio", "grid")
+        for client, options in S3_OPTIONS.items()
+    },
     "scp": ("tuned", "old", "strict", "cipher=*"),
     "sftp": ("tuned", "sync", "strict", "cipher=*"),
     "sftp@grid": ("tuned",),

@@ -18,8 +18,9 @@ from perf.campaigns.toml_file import CampaignError, Key, TomlFile, flag, number,
 from perf.network.site import MEDIA, TOPOLOGIES, Site
 
 UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "b": 1}
-GRID_CLIENTS = ("cli", "gateway", "library", "cp", "transfer", "transfer-pack")
-"""`cli`: a command per file. `cp`: one `grid cp` for all. `gateway`, `library`: a permanent process."""
+GRID_CLIENTS = ("cli", "gateway", "links", "library", "cp", "transfer", "transfer-pack")
+"""`cli`: a command per file. `cp`: one `grid cp` for all. `gateway`, `library`: a permanent process. `links`: a gateway that
+stores each file in one directory, one after the other."""
 
 UNPLACED = ("scp-ciphers", "ciphers-micro", "scale", "faults")
 """Drivers that start everything themselves, so topology, medium, limits and encoding do not apply."""
@@ -40,6 +41,7 @@ DRIVERS = (
     "repair",
     "scale",
     "faults",
+    "doors",
 )
 IMAGES = "images"
 """A set of files with the published sizes of a hundred images."""
@@ -70,7 +72,7 @@ class Workload:
     span_s: seconds within which staccato starts all its transfers. chunks: options of `transfer-modes`, in MB. ciphers:
     empty for all that ssh knows. servers: storage nodes of each grid. encoding: of grids, as in campaigns; 3-of-10 by
     default. warmups: files put and got by each system in advance. clients, nodes: of `scale`. lost: shares that
-    `repair` must recreate.
+    `repair` must recreate. keys: in the listing of `doors`. slow_clients: at each door.
     """
 
     name: str
@@ -97,6 +99,8 @@ class Workload:
     clients: tuple[int, ...] = field(default=(), converter=_integers)
     nodes: tuple[int, ...] = field(default=(), converter=_integers)
     lost: tuple[int, ...] = field(default=(), converter=_integers)
+    keys: int = 0
+    slow_clients: int = 0
 
     @property
     def sites(self) -> list[Site]:
@@ -171,6 +175,8 @@ KEYS: Mapping[str, Key] = {
     "clients": number(1, 256),
     "nodes": number(1, 1000),
     "lost": number(1, 255),
+    "keys": number(1, 10**6, many=False),
+    "slow-clients": number(1, 1000, many=False),
 }
 """Keys of a file; a [smoke] table overrides some of them."""
 

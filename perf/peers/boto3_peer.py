@@ -33,8 +33,9 @@ class Boto3(S3Peer):
 
     @property
     def client_pids(self) -> Sequence[int]:
-        """The one process."""
-        return [self._process.pid] if self._process is not None else []
+        """The one process, and what serves S3 on its machine."""
+        own = [self._process.pid] if self._process is not None else []
+        return [*own, *super().client_pids]
 
     def make_bucket(self) -> None:
         """Start the process, and create a bucket."""
@@ -62,6 +63,15 @@ class Boto3(S3Peer):
     def get(self, name: str, target: Path) -> Cost:
         """`download_file`."""
         return self._do("get", name, target)
+
+    def first_byte(self, name: str) -> Cost:
+        """`get_object` until the first byte; the rest is read too, but does not count."""
+        return Cost(seconds=float(self._ask("first", name)["result"][0]))
+
+    def count_keys(self, prefix: str) -> tuple[int, Cost]:
+        """Count the keys below a prefix with `list_objects_v2`, page by page."""
+        said = self._ask("count", prefix)
+        return int(said["result"][0]), Cost(seconds=float(said["seconds"]))
 
     def put_folder(self, source: Path, name: str) -> Cost:
         """`upload_file` for each: one after the other, or 32 at a time if tuned."""

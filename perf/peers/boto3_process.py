@@ -52,6 +52,11 @@ class Worker:
         elif what == "list":
             pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=name)
             return [entry["Key"] for page in pages for entry in page.get("Contents", ())]
+        elif what == "count":
+            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=name)
+            return [str(sum(page["KeyCount"] for page in pages))]
+        elif what == "first":
+            return [str(self._first_byte(name))]
         elif what == "delete":
             self._client.head_object(Bucket=BUCKET, Key=name)
             self._client.delete_object(Bucket=BUCKET, Key=name)
@@ -66,6 +71,15 @@ class Worker:
         else:
             raise ValueError(f"no question {what!r}")
         return None
+
+    def _first_byte(self, name: str) -> float:
+        """Seconds until the first byte of an object."""
+        started = time.perf_counter()
+        body = self._client.get_object(Bucket=BUCKET, Key=name)["Body"]
+        body.read(1)
+        seconds = time.perf_counter() - started
+        body.read()
+        return seconds
 
     def _each(self, what: str, items: list[tuple[str, str]]) -> None:
         if not self._tuned:

@@ -12,6 +12,7 @@ from perf.campaigns.labels import PEERS, parse_label
 from perf.peers.boto3_peer import Boto3
 from perf.peers.contract import Peer
 from perf.peers.copy import Copy
+from perf.peers.object_servers import GridServer
 from perf.peers.restic import Restic
 from perf.peers.s3_commands import AwsCommand, Rclone, S3Peer, S5cmd
 from perf.peers.sftp_door import SftpAtGrid, Sshfs, SshfsAtGrid
@@ -28,17 +29,23 @@ PLAIN: Mapping[str, type[Scp | Sftp | Copy]] = {
 }
 
 
-def make_peer(text: str) -> Peer:
-    """The peer with this label, not started; ValueError if there is none."""
+def make_peer(text: str, servers: int = 10) -> Peer:
+    """The peer with this label, not started; ValueError if there is none. servers: storage nodes behind a door of ours."""
     label = parse_label(text)
     if not label.is_peer:
         raise ValueError(f"{text} is a grid; the peers are {', '.join(PEERS)}")
     client, _, server = label.base.partition("@")
     if client in S3_CLIENTS:
-        return S3_CLIENTS[client](text, server, label.options)
+        found = S3_CLIENTS[client](text, server, label.options)
+        if isinstance(found.server, GridServer):
+            found.server.server_count = servers
+        return found
     if client == "restic":
         return Restic(text, server, label.options)
-    return PLAIN[label.base](text, label.options)
+    plain = PLAIN[label.base](text, label.options)
+    if isinstance(plain, SftpAtGrid):
+        plain.server_count = servers
+    return plain
 
 
 def default_and_tuned() -> Sequence[str]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal, TypeVar
+
+from attrs import evolve
 
 from perf.campaigns.campaign import Encoding
 from perf.campaigns.labels import Label, parse_label
@@ -23,8 +26,10 @@ from perf.processes.process_grid import ClientSettings, ProcessGrid
 
 T = TypeVar("T")
 
-GridClientName = Literal["cli", "gateway", "library", "cp", "transfer", "transfer-pack"]
-"""transfer, transfer-pack: folders use `grid transfer`, the latter with packs; single files use cli."""
+GridClientName = Literal["cli", "gateway", "links", "library", "cp", "transfer", "transfer-pack"]
+"""transfer, transfer-pack: folders use `grid transfer`, the latter with packs; single files use cli. links: a gateway that
+stores each file in one directory, one after the other.
+"""
 
 AT_ONCE = 8
 """Files of a folder sent in parallel through a gateway: `grid cp`'s default."""
@@ -53,23 +58,20 @@ class GridPeer(Peer):
         self._clients: list[Client] = []
         self._library: LibraryClient | None = None
         self._caps: dict[str, str] = {}
-        self.stays = client in ("gateway", "library")
+        self._folder = ""
+        self._turn = threading.Lock()
+        self.stays = client in ("gateway", "links", "library")
         self.words: Sequence[str] = ()
         """Additional options of `grid transfer`."""
 
     @property
     def settings(self) -> ClientSettings:
         """The client's settings: 3-of-10 with ten servers."""
-        few = self._servers < 10
-        usual = Encoding(needed=2 if few else 3, happy=min(7, self._servers), total=self._servers if few else 10)
-        encoding = self._encoding or usual
-        return ClientSettings(
-            kind=self.kind,
-            needed=encoding.needed,
-            happy=encoding.happy,
-            total=encoding.total,
-            gateway=self.client == "gateway",
-        )
+        usual = evolve(ClientSettings.usual(self._servers, self.kind), gateway=self.client in ("gateway", "links"))
+        given = self._encoding
+        if given is None:
+            return usual
+        return evolve(usual, needed=given.needed, happy=given.happy, total=given.total)
 
     @property
     def properties(self) -> Properties:
@@ -143,6 +145,7 @@ class GridPeer(Peer):
             library.stop()
         grid, self._grid = self._grid, None
         self._clients.clear()
+        self._folder = ""
         if grid is not None:
             grid.stop()
 
@@ -162,6 +165,8 @@ class GridPeer(Peer):
         """`grid put FILE`, or PUT /uri. number: of the client."""
         if self.client == "gateway":
             return self._through_gateway(lambda client: self._caps.__setitem__(name, client.put(source)), number)
+        if self.client == "links":
+            return self._linked(lambda client, folder, entry: client.put_in(folder, entry, source), name)
         if self._library is not None:
             library = self._library
             return _timed(lambda: self._caps.__setitem__(name, library.put(source)))
@@ -175,6 +180,8 @@ class GridPeer(Peer):
         cap = self.cap(name)
         if self.client == "gateway":
             return self._through_gateway(lambda client: client.get(cap, target), number)
+        if self.client == "links":
+            return self._linked(lambda client, folder, entry: client.get_from(folder, entry, target), name)
         if self._library is not None:
             library = self._library
             return _timed(lambda: library.get(cap, target))
@@ -269,6 +276,15 @@ class GridPeer(Peer):
         client = self._clients[number]
         assert isinstance(client, WebClient)
         return _timed(lambda: operation(client))
+
+    def _linked(self, operation: Callable[[WebClient, str, str], object], name: str) -> Cost:
+        """Through the gateway, on files of one directory, one at a time."""
+        client = self._clients[0]
+        assert isinstance(client, WebClient)
+        with self._turn:
+            self._folder = self._folder or client.make_directory()
+            self._caps[name] = ""
+            return _timed(lambda: operation(client, self._folder, name.replace("/", "-")))
 
     def _each(self, one: Callable[[T], Cost], items: Sequence[T]) -> Cost:
         started = time.perf_counter()

@@ -1,35 +1,80 @@
-"""S3 servers for several clients: versitygw over a plain directory, and MinIO over four erasure-coded ones."""
+"""S3 servers for several clients: versitygw over a plain directory, MinIO over four erasure-coded ones, and our own door."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from perf.network.contract import Host
+from perf.network.contract import Placement
 from perf.peers.contract import Properties, new_secret
 from perf.peers.programs import find_program
 from perf.peers.servers import ServerProcess, free_port
+from perf.processes.node_directory import Kind
+from perf.processes.process_grid import ClientSettings, ProcessGrid
+from perf.processes.s3_door import S3Door, open_s3_door
 
 DRIVES = 4
 """MinIO's directories: with four, it uses 2-of-4 coding, and any two may fail."""
 
 
 class ObjectServer(ABC):
-    """An S3 server on a free port with a random account."""
+    """An S3 server with an account."""
 
     program = ""
+    """Its program in the index of installed peers; empty for our own."""
 
     def __init__(self) -> None:
-        self.access_key = new_secret()[:20]
-        self.secret_key = new_secret()
+        self.access_key = ""
+        self.secret_key = ""
         self.url = ""
-        self.process: ServerProcess | None = None
 
     @property
     @abstractmethod
     def properties(self) -> Properties:
         """What it does with bytes, whatever the client."""
+
+    @property
+    @abstractmethod
+    def pids(self) -> Sequence[int]:
+        """The processes that store."""
+
+    @property
+    def gateway_pids(self) -> Sequence[int]:
+        """Processes on the client's machine that serve S3 and store nothing; they count as the client's."""
+        return ()
+
+    @property
+    def other_pids(self) -> Sequence[int]:
+        """Processes that are neither."""
+        return ()
+
+    @abstractmethod
+    def start(self, root: Path, placement: Placement, environment: Mapping[str, str]) -> None:
+        """Start it with its data below root; PeerError, MissingPeerError."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End it, if it was started."""
+
+    def folders(self, root: Path) -> Sequence[Path]:
+        """Where it stores. root: as given to `start`."""
+        return [root / "remote"]
+
+
+class SingleServer(ObjectServer):
+    """One process on a free port of the first server host, with a random account."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.access_key = new_secret()[:20]
+        self.secret_key = new_secret()
+        self.process: ServerProcess | None = None
+
+    @property
+    def pids(self) -> Sequence[int]:
+        """The one process."""
+        return [self.process.pid] if self.process is not None else []
 
     @abstractmethod
     def command(self, program: str, address: str, data: Path) -> list[str]:
@@ -39,9 +84,9 @@ class ObjectServer(ABC):
     def account(self) -> Mapping[str, str]:
         """The environment variables with its account: everybody can read its command line."""
 
-    def start(self, root: Path, host: Host, environment: Mapping[str, str]) -> None:
+    def start(self, root: Path, placement: Placement, environment: Mapping[str, str]) -> None:
         """Start it with its data in root/remote; PeerError, MissingPeerError."""
-        port = free_port()
+        host, port = placement.server(0), free_port()
         self.url = f"http://{host.address}:{port}"
         command = self.command(find_program(self.program).path, f"{host.address}:{port}", root / "remote")
         account = {**environment, **self.account()}
@@ -54,7 +99,7 @@ class ObjectServer(ABC):
             process.stop()
 
 
-class Versity(ObjectServer):
+class Versity(SingleServer):
     """versitygw over a directory, with metadata in extended attributes, without which multipart uploads fail."""
 
     program = "versitygw"
@@ -80,7 +125,7 @@ class Versity(ObjectServer):
         return {"ROOT_ACCESS_KEY": self.access_key, "ROOT_SECRET_KEY": self.secret_key}
 
 
-class Minio(ObjectServer):
+class Minio(SingleServer):
     """MinIO over four directories."""
 
     program = "minio"
@@ -113,4 +158,66 @@ class Minio(ObjectServer):
         }
 
 
-OBJECT_SERVERS: Mapping[str, type[ObjectServer]] = {"versitygw": Versity, "minio": Minio}
+class GridServer(ObjectServer):
+    """The S3 door of a client node, on a grid. server_count: storage nodes; with fewer than ten, each gets one share."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.server_count = 10
+        self.door: S3Door | None = None
+        self._grid: ProcessGrid | None = None
+
+    @property
+    def properties(self) -> Properties:
+        """The grid's properties."""
+        settings = ClientSettings.usual(self.server_count)
+        return Properties(
+            expansion=settings.total / settings.needed,
+            encrypts="server",
+            proves="every byte, from the capability; plain HTTP from the door to the client",
+            syncs=True,
+            survives=settings.total - settings.needed,
+        )
+
+    @property
+    def pids(self) -> Sequence[int]:
+        """The storage nodes."""
+        return [node.pid for node in self._grid.storage] if self._grid is not None else []
+
+    @property
+    def gateway_pids(self) -> Sequence[int]:
+        """The node with the door."""
+        return [self.door.node.pid] if self.door is not None else []
+
+    @property
+    def other_pids(self) -> Sequence[int]:
+        """The introducer."""
+        staying = {*self.pids}
+        return [node.pid for node in self._grid.nodes if node.pid not in staying] if self._grid is not None else []
+
+    def start(self, root: Path, placement: Placement, environment: Mapping[str, str]) -> None:
+        """Start a grid, and a client with an open door."""
+        storage: list[Kind] = ["grid"] * self.server_count
+        self._grid = ProcessGrid(
+            root / "grid", introducer="grid", storage=storage, force_foolscap=False, placement=placement
+        )
+        self._grid.__enter__()
+        self.door = open_s3_door(self._grid, ClientSettings.usual(self.server_count))
+        self.access_key, self.secret_key = self.door.access_key, self.door.secret_key
+        self.url = f"http://127.0.0.1:{self.door.port}"
+
+    def stop(self) -> None:
+        """Stop every node."""
+        door, self.door = self.door, None
+        if door is not None:
+            door.node.stop()
+        grid, self._grid = self._grid, None
+        if grid is not None:
+            grid.stop()
+
+    def folders(self, root: Path) -> Sequence[Path]:
+        """The shares of all servers."""
+        return [node.directory / "storage" / "shares" for node in self._grid.storage] if self._grid is not None else []
+
+
+OBJECT_SERVERS: Mapping[str, type[ObjectServer]] = {"versitygw": Versity, "minio": Minio, "grid": GridServer}

@@ -24,6 +24,7 @@ PROGRAMS = (
     "boto3",
     "paramiko",
     "restic",
+    "kopia",
     "versitygw",
     "minio",
 )

@@ -47,13 +47,13 @@ class Restic(Peer):
     @property
     def server_pids(self) -> Sequence[int]:
         """The S3 server, if there is one."""
-        return [self.server.process.pid] if self.server is not None and self.server.process is not None else []
+        return self.server.pids if self.server is not None else []
 
     def bring_up(self, server: Host) -> None:
         """Create a password, the server, and an empty repository."""
         self.write_secret("password", new_secret())
         if self.server is not None:
-            self.server.start(self.root, server, super().environment())
+            self.server.start(self.root, self.placement, super().environment())
             self.write_secret(
                 "credentials",
                 f"[default]\naws_access_key_id = {self.server.access_key}\naws_secret_access_key = {self.server.secret_key}\n",

@@ -43,7 +43,7 @@ class S3Peer(Peer):
         super().__init__(label)
         self.server = OBJECT_SERVERS[server]()
         self.options = tuple(options)
-        self.programs = (self.client, self.server.program)
+        self.programs = (self.client, *filter(None, [self.server.program]))
 
     @property
     def properties(self) -> Properties:
@@ -52,8 +52,18 @@ class S3Peer(Peer):
 
     @property
     def server_pids(self) -> Sequence[int]:
-        """The S3 server."""
-        return [self.server.process.pid] if self.server.process is not None else []
+        """The S3 server, or the storage nodes behind it."""
+        return self.server.pids
+
+    @property
+    def client_pids(self) -> Sequence[int]:
+        """What serves S3 on the client's machine."""
+        return self.server.gateway_pids
+
+    @property
+    def other_pids(self) -> Sequence[int]:
+        """What is neither."""
+        return self.server.other_pids
 
     @property
     def tuned(self) -> bool:
@@ -62,7 +72,7 @@ class S3Peer(Peer):
 
     def bring_up(self, server: Host) -> None:
         """Start the server, and create the account and a bucket."""
-        self.server.start(self.root, server, super().environment())
+        self.server.start(self.root, self.placement, super().environment())
         self.write_secret(
             "credentials",
             f"[default]\naws_access_key_id = {self.server.access_key}\naws_secret_access_key = {self.server.secret_key}\n",
@@ -76,6 +86,11 @@ class S3Peer(Peer):
     @abstractmethod
     def make_bucket(self) -> None:
         """Create the bucket for everything."""
+
+    def stored_bytes(self) -> int:
+        """Bytes of the server's files."""
+        found = (path for folder in self.server.folders(self.root) for path in folder.rglob("*"))
+        return sum(path.stat().st_blocks * 512 for path in found if path.is_file())
 
     def environment(self) -> dict[str, str]:
         """Uses the account's file instead of the account itself."""

@@ -15,6 +15,7 @@ from perf.peers.commands import run_peer
 from perf.peers.contract import Cost, Properties
 from perf.peers.programs import MissingPeerError
 from perf.peers.ssh import Sftp
+from perf.processes.node_directory import Kind
 from perf.processes.node_process import wait_until
 from perf.processes.process_grid import ClientSettings, ProcessGrid
 from perf.processes.sftp_door import ACCOUNT, SftpDoor, open_sftp_door
@@ -23,15 +24,16 @@ MOUNT_S = 10.0
 
 
 class SftpAtGrid(Sftp):
-    """`sftp` at the SFTP door of a client, on a grid of ten servers with 3-of-10. The door counts as a client."""
+    """`sftp` at the SFTP door of a client, on a grid of `server_count` servers. The door counts as a client."""
 
     programs: tuple[str, ...] = ("ssh", "sftp")
 
     def __init__(self, label: str, options: Sequence[str] = ()) -> None:
         """options: `tuned`, which lets the door choose the cipher."""
         super().__init__(label, options)
+        self.server_count = 10
+        self.door: SftpDoor | None = None
         self._grid: ProcessGrid | None = None
-        self._door: SftpDoor | None = None
 
     @property
     def cipher(self) -> str:
@@ -41,8 +43,13 @@ class SftpAtGrid(Sftp):
     @property
     def properties(self) -> Properties:
         """The grid's properties."""
+        settings = ClientSettings.usual(self.server_count)
         return Properties(
-            expansion=10 / 3, encrypts="server", proves="every byte, from the capability", syncs=True, survives=7
+            expansion=settings.total / settings.needed,
+            encrypts="server",
+            proves="every byte, from the capability",
+            syncs=True,
+            survives=settings.total - settings.needed,
         )
 
     @property
@@ -53,7 +60,7 @@ class SftpAtGrid(Sftp):
     @property
     def client_pids(self) -> Sequence[int]:
         """The node with the door."""
-        return [self._door.node.pid] if self._door is not None else []
+        return [self.door.node.pid] if self.door is not None else []
 
     @property
     def other_pids(self) -> Sequence[int]:
@@ -63,17 +70,18 @@ class SftpAtGrid(Sftp):
 
     def bring_up(self, server: Host) -> None:
         """Start a grid, and a client with an open door."""
+        storage: list[Kind] = ["grid"] * self.server_count
         self._grid = ProcessGrid(
-            self.root / "grid", introducer="grid", storage=["grid"] * 10, force_foolscap=False, placement=self.placement
+            self.root / "grid", introducer="grid", storage=storage, force_foolscap=False, placement=self.placement
         )
         self._grid.__enter__()
-        self._door = open_sftp_door(self._grid, ClientSettings(kind="grid"), self.root / "user_key")
-        host_key = self._door.client.directory / "private" / "ssh_host_key.pub"
-        self.write_client_configuration("127.0.0.1", self._door.port, host_key, ACCOUNT)
+        self.door = open_sftp_door(self._grid, ClientSettings.usual(self.server_count), self.root / "user_key")
+        host_key = self.door.client.directory / "private" / "ssh_host_key.pub"
+        self.write_client_configuration("127.0.0.1", self.door.port, host_key, ACCOUNT)
 
     def take_down(self) -> None:
         """Stop every node."""
-        door, self._door = self._door, None
+        door, self.door = self.door, None
         if door is not None:
             door.node.stop()
         grid, self._grid = self._grid, None

@@ -111,13 +111,31 @@ class WebClient:
 
     def get(self, cap: str, path: Path) -> None:
         """Download to a file."""
-        with self._request("GET", f"uri/{urllib.parse.quote(cap, safe='')}") as answer, path.open("wb") as target:
+        self._download(f"uri/{urllib.parse.quote(cap, safe='')}", path)
+
+    def _download(self, where: str, path: Path) -> None:
+        with self._request("GET", where) as answer, path.open("wb") as target:
             expected = int(answer.headers["Content-Length"])
             while piece := answer.read(COPY_BYTES):
                 target.write(piece)
                 expected -= len(piece)
         if expected:
             raise RuntimeError(f"the gateway's answer is {expected} bytes short")
+
+    def make_directory(self) -> str:
+        """Create an empty directory; return its write capability."""
+        with self._request("POST", "uri?t=mkdir") as answer:
+            return answer.read().decode("ascii").strip()
+
+    def put_in(self, directory: str, name: str, path: Path) -> None:
+        """Upload an immutable file, and link it to the directory."""
+        target = f"uri/{urllib.parse.quote(directory, safe='')}/{urllib.parse.quote(name, safe='')}"
+        with path.open("rb") as body, self._request("PUT", target, body, path.stat().st_size) as answer:
+            answer.read()
+
+    def get_from(self, directory: str, name: str, path: Path) -> None:
+        """Download a file of the directory to a file."""
+        self._download(f"uri/{urllib.parse.quote(directory, safe='')}/{urllib.parse.quote(name, safe='')}", path)
 
     def check(self, cap: str, *, verify: bool = True) -> dict[str, Any]:
         """The RESULTS object of [spec webapi 6.2]."""

@@ -36,6 +36,12 @@ class ClientSettings:
     segment_size: int | None = None
     gateway: bool = False
 
+    @classmethod
+    def usual(cls, servers: int, kind: Kind = "grid") -> ClientSettings:
+        """3-of-10; on fewer than ten servers one share each, of which two are needed."""
+        few = servers < 10
+        return cls(kind=kind, needed=2 if few else 3, happy=min(7, servers), total=servers if few else 10)
+
 
 @frozen(kw_only=True)
 class ClientSecrets:

@@ -79,6 +79,8 @@ _NAMES = {
     "add-each": "{} children",
     "add-batch": "{} children",
     "list": "{} children",
+    "list keys": "of {}",
+    "slow clients": "{}",
 }
 
 

@@ -36,7 +36,7 @@ def copy_modes(settings: Workload, work: Path, table: Table) -> None:
                         if isinstance(peer, GridPeer) and peer.client == "cp":
                             _by_one_command(settings, work, table, (run, peer), plan, sizes, factors)
                         else:
-                            _up_and_down(settings, work, table, (run, peer), plan, sizes, factors)
+                            up_and_down(settings, work, table, (run, peer), plan, sizes, factors)
 
 
 def _by_one_command(
@@ -77,7 +77,7 @@ def streams(settings: Workload, work: Path, table: Table) -> None:
                 plan = Schedule(workers=jobs, due_s=(0.0,) * len(sizes))
                 factors: dict[str, Factor] = {"concurrency": jobs}
                 for _ in table.once(run, peer.label, {"files": name, **factors}):
-                    _up_and_down(settings, work, table, (run, peer), plan, sizes, factors)
+                    up_and_down(settings, work, table, (run, peer), plan, sizes, factors)
 
 
 def sizes_of(name: str, seed: int) -> list[int]:
@@ -88,7 +88,7 @@ def sizes_of(name: str, seed: int) -> list[int]:
     return [size] * count
 
 
-def _up_and_down(
+def up_and_down(
     settings: Workload,
     work: Path,
     table: Table,
@@ -97,6 +97,7 @@ def _up_and_down(
     sizes: Sequence[int],
     factors: dict[str, Factor],
 ) -> None:
+    """Put the files and get them back on a schedule, and compare them."""
     run, peer = place
     name = "-".join([str(run), *map(str, factors.values())])
     sources, back = work / "sources", work / "back"

@@ -15,6 +15,7 @@ from perf.peers.programs import MissingPeerError
 from perf.records.record import RecordWriter
 from perf.systems.contract import Capabilities
 from perf.workloads.copying import copy_modes, streams
+from perf.workloads.doors import doors
 from perf.workloads.folders import size_count, tiny_files
 from perf.workloads.growing import faults, scale
 from perf.workloads.processor import PROCESSORS, ciphers_micro
@@ -39,6 +40,7 @@ DRIVERS: Mapping[str, Driver] = {
     "repair": repair,
     "scale": scale,
     "faults": faults,
+    "doors": doors,
 }
 
 

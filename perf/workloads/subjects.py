@@ -37,7 +37,7 @@ def make_subject(text: str, servers: int = 10, encoding: Encoding | None = None)
     """A peer by its label, or a grid by its label with a client of GRID_CLIENTS; ValueError."""
     label, mark, client = text.partition("/")
     if not mark:
-        return make_peer(text)
+        return make_peer(text, servers)
     for known in get_args(GridClientName):
         if client == known:
             return GridPeer(label, known, servers, encoding)

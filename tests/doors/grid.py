@@ -12,9 +12,9 @@ from attrs import field, frozen
 
 from perf.peers.programs import MissingPeerError, find_program
 from perf.processes.clients import GridClient
-from perf.processes.node_directory import grid_executable
-from perf.processes.node_process import NodeProcess, free_ports
+from perf.processes.node_process import NodeProcess
 from perf.processes.process_grid import ClientSettings, ProcessGrid
+from perf.processes.s3_door import open_s3_door
 from tests.support.certificates import make_certificate
 
 DOMAIN = "s3.grid.test"
@@ -76,32 +76,25 @@ def open_door(folder: Path, *, storage_count: int = 10, tls: bool = False) -> It
         folder / "grid", introducer="grid", storage=["grid"] * storage_count, force_foolscap=False
     ) as grid:
         needed, happy = min(3, storage_count), min(7, storage_count)
-        client = grid.add_client(ClientSettings(kind="grid", needed=needed, happy=happy, total=storage_count))
-        assert isinstance(client, GridClient)
-        web, port = free_ports(2)
-        authority = make_certificate(client.directory, DOMAIN)
-        certificate = f"certificate = {authority.name}\nprivate_key = key.pem\n" if tls else ""
-        config = client.directory / "tahoe.cfg"
-        text = config.read_text().replace("web.port = \n", f"web.port = {web}\n")
-        config.write_text(f"{text}[s3]\nport = {port}\ndomain = {DOMAIN}\n{certificate}")
-        client.run("create-alias", "home")
-        client.run("mkdir", "home:buckets")
-        client.run("mkdir", "home:bench")
-        made = client.run("s3", "key", "add", "--bucket", f"{BUCKET}=home:bench", "--buckets-in", "home:buckets")
-        said = dict(line.split(": ", 1) for line in made.decode().splitlines())
-        node = NodeProcess(client.directory, [grid_executable(), "run", str(client.directory)])
-        node.start()
+        authorities: list[Path] = []
+
+        def prepare(directory: Path) -> str:
+            authorities.append(make_certificate(directory, DOMAIN))
+            certificate = f"certificate = {authorities[0].name}\nprivate_key = key.pem\n" if tls else ""
+            return f"domain = {DOMAIN}\n{certificate}"
+
+        settings = ClientSettings(kind="grid", needed=needed, happy=happy, total=storage_count)
+        door = open_s3_door(grid, settings, [BUCKET], prepare)
         try:
-            node.wait_for(lambda: "S3 interface at" in (client.directory / "run.log").read_text(), "its S3 door")
             yield OpenDoor(
                 grid=grid,
-                client=client,
-                node=node,
-                port=port,
+                client=door.client,
+                node=door.node,
+                port=door.port,
                 scheme="https" if tls else "http",
-                authority=authority,
-                access_key=said["access key"],
-                secret_key=said["secret key"],
+                authority=authorities[0],
+                access_key=door.access_key,
+                secret_key=door.secret_key,
             )
         finally:
-            node.stop()
+            door.node.stop()

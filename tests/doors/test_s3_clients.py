@@ -92,6 +92,17 @@ def restic(door: OpenDoor, folder: Path, *words: str | Path) -> str:
     return run(door, folder, program("restic"), *words, more=more)
 
 
+def kopia(door: OpenDoor, folder: Path, *words: str | Path) -> str:
+    more = {
+        "KOPIA_PASSWORD": "of a test",
+        "KOPIA_CONFIG_PATH": str(folder / "kopia.config"),
+        "KOPIA_CACHE_DIRECTORY": str(folder / "kopia-cache"),
+        "KOPIA_LOG_DIR": str(folder / "kopia-logs"),
+        "KOPIA_CHECK_FOR_UPDATES": "false",
+    }
+    return run(door, folder, program("kopia"), "--no-progress", *words, more=more)
+
+
 def aws(door: OpenDoor, folder: Path, *words: str | Path) -> str:
     return run(door, folder, program("awscli"), "--endpoint-url", door.url, *words)
 
@@ -189,6 +200,18 @@ def test_restic_keeps_a_repository_in_a_bucket(door: OpenDoor, data: Path, tmp_p
     restic(door, tmp_path, "check", "--read-data")
     restic(door, tmp_path, "restore", "latest", "--target", tmp_path / "back")
     assert contents(tmp_path / "back" / data.relative_to("/")) == contents(data)
+
+
+def test_kopia_keeps_a_repository_in_a_bucket(door: OpenDoor, data: Path, tmp_path: Path) -> None:
+    where = ["--bucket", BUCKET, "--prefix", "kopia/", "--endpoint", f"127.0.0.1:{door.port}", "--disable-tls"]
+    kopia(door, tmp_path, "repository", "create", "s3", *where)
+    for _ in range(2):
+        kopia(door, tmp_path, "snapshot", "create", data)
+    kopia(door, tmp_path, "snapshot", "verify", "--verify-files-percent", "100")
+    kopia(door, tmp_path, "maintenance", "run", "--full")
+    listed = json.loads(kopia(door, tmp_path, "snapshot", "list", "--json"))
+    kopia(door, tmp_path, "snapshot", "restore", listed[-1]["id"], tmp_path / "back")
+    assert contents(tmp_path / "back") == contents(data)
 
 
 def test_a_door_that_was_killed_keeps_every_object_that_it_answered(door: OpenDoor, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from perf.network.contract import LOOPBACK
+from perf.network.contract import LOOPBACK, Placement
 from perf.peers.object_servers import Versity
 from perf.peers.programs import MissingPeerError
 from perf.peers.servers import ServerProcess, free_port
@@ -34,7 +34,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     (root / "remote" / BUCKET).mkdir(parents=True)
     server = Versity()
     try:
-        server.start(root, LOOPBACK, dict(os.environ))
+        server.start(root, Placement(), dict(os.environ))
     except MissingPeerError as error:
         pytest.skip(str(error))
     yield {

@@ -77,10 +77,10 @@ def test_a_folder_comes_back_whole_is_listed_and_takes_the_room_that_the_peer_sa
     assert stored == pytest.approx(peer.properties.expansion * sum(SIZES), rel=0.1)
 
 
-@pytest.mark.parametrize("client", ["cli", "gateway"])
+@pytest.mark.parametrize("client", ["cli", "gateway", "links"])
 @pytest.mark.parametrize("system", ["grid@http", "tahoe@foolscap"])
 def test_a_grid_stores_files_and_folders_as_peers_do(
-    system: str, client: Literal["cli", "gateway"], folder: Path, tmp_path: Path
+    system: str, client: Literal["cli", "gateway", "links"], folder: Path, tmp_path: Path
 ) -> None:
     peer = GridPeer(system, client, servers=4)
     try:

@@ -81,6 +81,7 @@ def test_every_workload_comes_back_from_the_plan_in_its_record(name: str) -> Non
         ("span_s = 0.05", 'encoding = "3-of-40 happy 11"', 6, "needs more servers than there are, 10"),
         ('"copy-modes"', '"faults"\nmedium = "tmpfs"', 2, "the driver faults has no medium"),
         ('"restic"', '"tahoe@http/library"', 3, "the client library is Grid's own"),
+        ("span_s = 0.05", "slow-clients = 0", 6, "slow-clients cannot be 0"),
         ('"restic"', '"grid@http+unhedged/cli"', 3, "options of the engine reach the client library only"),
     ],
 )
@@ -144,6 +145,18 @@ def test_other_drivers_say_what_they_found(tmp_path: Path, driver: str) -> None:
     assert not record.failures()
     assert sentences(record)
     assert bool(knees(record)) == (driver == "streams")
+
+
+@pytest.mark.usefixtures("index")
+def test_doors_leaves_large_sets_of_files_to_clients_that_stay(tmp_path: Path) -> None:
+    text = 'driver = "doors"\npurpose = "mine"\nsystems = ["cp"]\nsets = ["1k_1", "1k_9", "1k_101"]\njobs = [4]\nkeys = 9\nslow-clients = 3\n'
+
+    record = run(text, tmp_path)
+
+    assert not record.failures()
+    assert {(one.scenario, one.count, one.factors["concurrency"]) for one in record.samples} == {
+        (scenario, count, 1) for scenario in ("put", "get") for count in (1, 9)
+    }
 
 
 @pytest.mark.usefixtures("index")
