@@ -1,4 +1,4 @@
-"""A real browser and a gateway for it. Screenshots are kept in the folder that GRID_SCREENSHOTS names."""
+"""A real browser and a gateway for it. Screenshots are made only for the folder that GRID_SCREENSHOTS names."""
 
 from __future__ import annotations
 
@@ -84,15 +84,17 @@ def chromium() -> Iterator[Any]:
 
 
 @pytest.fixture(params=["light"])
-def visitor(request: pytest.FixtureRequest, chromium: Any, served: Served, tmp_path: Path) -> Iterator[Visitor]:
+def visitor(request: pytest.FixtureRequest, chromium: Any, served: Served) -> Iterator[Visitor]:
     """Somebody before a browser, who sees to it that no page reports an error or asks another host for anything."""
     context = chromium.new_context(
         color_scheme=request.param, viewport={"width": 1200, "height": 900}, accept_downloads=True
     )
     context.set_default_timeout(15_000)
     context.grant_permissions(["clipboard-read", "clipboard-write"], origin=served.address)
-    pictures = Path(os.environ.get("GRID_SCREENSHOTS") or tmp_path)
-    pictures.mkdir(parents=True, exist_ok=True)
+    kept = os.environ.get("GRID_SCREENSHOTS")
+    pictures = Path(kept) if kept else None
+    if pictures is not None:
+        pictures.mkdir(parents=True, exist_ok=True)
     found = Visitor(context.new_page(), served.address, pictures, request.node.name)
     try:
         yield found

@@ -16,39 +16,107 @@ from tests.browser.visitor import Visitor, uri
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize(
-    ("visitor", "rules"), [("light", None), ("dark", ["color-contrast"])], indirect=["visitor"], ids=["light", "dark"]
-)
-def test_no_page_has_a_serious_accessibility_fault(visitor: Visitor, rules: list[str] | None) -> None:
-    axe = axe_script()
-    directory = visitor.make_directory({"a.txt": b"the contents of a text", "b.png": b"no picture"})
+WIDTHS = (320, 768, 1280)
+
+
+@pytest.mark.parametrize("visitor", ["light", "dark"], indirect=True)
+def test_no_page_has_an_accessibility_fault_or_is_cut_off_at_any_width(
+    visitor: Visitor, request: pytest.FixtureRequest
+) -> None:
+    is_light = request.node.callspec.params["visitor"] == "light"
+    directory = visitor.make_directory(
+        {"a.txt": b"the contents of a text", "b.png": b"no picture", f"{'long' * 30}.bin": bytes(20_000)}
+    )
     visitor.ask("PUT", f"{directory}sub?t=mkdir")
-    cap = visitor.store(b"some text " * 1000)
+    cap = visitor.store(bytes(100_000))
     recent = json.loads(visitor.ask("GET", "/status?t=json"))["recent"]
     upload = next(operation["id"] for operation in recent if operation["type"] == "upload")
     places = {
         "home": "/",
         "servers": "/servers",
-        "operations": "/status",
+        "operations": "/status?all=true",
         "operation": f"/status/{upload}",
         "statistics": "/statistics",
         "directory": directory,
         "empty": f"{directory}sub/",
         "rename": f"{directory}?t=rename-form&name=a.txt",
-        "file": f"{uri(cap)}?t=info&filename=a.txt",
+        "file": f"{directory}a.txt?t=info",
+        "about": f"{directory}sub/?t=info",
+        "health": f"{uri(cap)}?t=info",
+        "mistake": f"{directory}gone.txt",
     }
     for name, path in places.items():
+        visitor.page.set_viewport_size({"width": WIDTHS[0], "height": 900})
         visitor.go(path)
-        if name == "file":
+        if name == "health":
             visitor.page.get_by_role("button", name="Check", exact=True).click()
             visitor.page.locator(".shares").wait_for()
-        visitor.picture(name)
-        assert faults(visitor, axe, rules) == [], name
-    visitor.page.set_viewport_size({"width": 390, "height": 844})
-    visitor.go(directory)
-    visitor.picture("phone")
-    assert faults(visitor, axe, rules) == []
-    assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        if name == "file":
+            visitor.page.locator("#preview pre").wait_for()
+        for width in WIDTHS if is_light else WIDTHS[-1:]:
+            visitor.page.set_viewport_size({"width": width, "height": 900})
+            visitor.picture(f"{name}-{width}")
+            # Colors are all that differs in the dark.
+            assert faults(visitor, axe_script(), None if is_light else ["color-contrast"]) == [], (name, width)
+            assert visitor.page.evaluate(BEYOND) == [], (name, width)
+    visitor.complaints.clear()  # The browser says that one page was answered 404, as it was.
+
+
+BEYOND = """() => [...document.querySelectorAll('main *')].filter((e) => !e.closest('.unseen, thead, .icon, svg')
+  && e.getClientRects().length && e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('input'))
+  .map((e) => e.outerHTML.slice(0, 200))"""
+"""What lies to the right of the window."""
+
+
+def test_no_dialog_has_an_accessibility_fault_or_is_cut_off_at_any_width(visitor: Visitor, tmp_path: Path) -> None:
+    visitor.go(visitor.make_directory(dict.fromkeys(("a.txt", "b.txt", f"{'long' * 30}.txt"), b"contents of a file")))
+    page, dialog = visitor.page, visitor.page.locator("dialog")
+
+    def require_sound(name: str) -> None:
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            visitor.picture(f"{name}-{width}")
+            assert faults(visitor, axe_script(), None, "dialog") == [], (name, width)
+            assert page.evaluate(BEYOND.replace("main *", "dialog *")) == [], (name, width)
+
+    page.get_by_role("link", name="Rename, move or delete b.txt").click()
+    dialog.locator("#rename-to").fill("a.txt")
+    require_sound("rename")
+    dialog.get_by_role("button", name="Rename").click()
+    dialog.get_by_role("heading", name="Replace “a.txt”?").wait_for()
+    require_sound("conflict")
+    dialog.get_by_role("button", name="Replace", exact=True).click()
+    dialog.get_by_role("heading", name="Replaced a.txt").wait_for()
+    require_sound("replaced")
+    page.keyboard.press("Escape")
+    page.get_by_role("link", name="Rename, move or delete a.txt").click()
+    dialog.locator("#sure").check()
+    dialog.get_by_role("button", name="Delete").click()
+    dialog.get_by_role("heading", name="Deleted a.txt").wait_for()
+    require_sound("deleted")
+    page.keyboard.press("Escape")
+    page.locator("summary").get_by_text("Link a capability").click()
+    page.locator("#attach-name").fill("linked")
+    page.locator("#attach-cap").fill("URI:CHK:half")
+    page.get_by_role("button", name="Link", exact=True).click()
+    dialog.locator(".notice.bad").wait_for()
+    require_sound("mistake")
+    page.keyboard.press("Escape")
+    page.get_by_role("checkbox", name="Select long").check()
+    page.locator(".selection").get_by_role("button", name="Delete").click()
+    dialog.get_by_role("button", name="Delete").wait_for()
+    require_sound("removal")
+    page.keyboard.press("Escape")
+    page.get_by_role("checkbox", name="Select long").check()
+    page.locator(".selection").get_by_role("button", name="Move").click()
+    dialog.get_by_role("button", name="Move here").wait_for()
+    require_sound("picker")
+    page.keyboard.press("Escape")
+    page.locator("h1").click()
+    page.keyboard.press("?")
+    dialog.get_by_role("heading", name="Keyboard shortcuts").wait_for()
+    require_sound("keys")
+    visitor.complaints.clear()  # The browser says that it was answered 409 and 400, as it was.
 
 
 def axe_script() -> str:
@@ -57,15 +125,14 @@ def axe_script() -> str:
     return (Path(named) if named else files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
-def faults(visitor: Visitor, axe: str, rules: list[str] | None) -> list[Any]:
-    """What axe finds serious or critical. rules: of these, if not of all: colours are all that differs in the dark."""
-    visitor.page.evaluate(axe)
+def faults(visitor: Visitor, axe: str, rules: list[str] | None, part: str = "") -> list[Any]:
+    """What axe finds. rules: of these, if not of all. part: a selector, "" for the whole page."""
+    if not visitor.page.evaluate("typeof axe === 'object'"):
+        visitor.page.evaluate(axe)
     options = {"resultTypes": ["violations"]} | ({"runOnly": rules} if rules else {})
-    found = visitor.page.evaluate("options => axe.run(document, options)", options)
+    found = visitor.page.evaluate("([part, options]) => axe.run(part || document, options)", [part, options])
     return [
-        (fault["id"], [node["html"][:200] for node in fault["nodes"]])
-        for fault in found["violations"]
-        if fault["impact"] in ("serious", "critical")
+        (fault["id"], fault["impact"], [node["html"][:200] for node in fault["nodes"]]) for fault in found["violations"]
     ]
 
 
@@ -77,7 +144,10 @@ def test_everything_can_be_reached_by_keyboard_with_a_visible_focus(visitor: Vis
         page.keyboard.press("Tab")
         name, outline = page.evaluate(
             "(() => { const e = document.activeElement; const s = getComputedStyle(e);"
-            " return [e.getAttribute('aria-label') || e.textContent.trim() || e.id, s.outlineStyle + s.outlineWidth]; })()"
+            " const named = (e.getAttribute('aria-labelledby') ?? '').split(' ').filter(Boolean);"
+            " const label = named.map((id) => document.getElementById(id).textContent).join(' ');"
+            " return [e.getAttribute('aria-label') || label || e.textContent.trim() || e.id,"
+            " s.outlineStyle + s.outlineWidth]; })()"
         )
         if name.startswith("Skip"):
             reached.append(name)
@@ -104,7 +174,7 @@ def test_everything_can_be_reached_by_keyboard_with_a_visible_focus(visitor: Vis
     page.wait_for_function("() => document.activeElement.id === 'rename-to'")
     page.keyboard.press("Escape")
     page.wait_for_function("() => document.querySelector('dialog') === null")
-    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Rename, move or delete a.txt"
+    assert page.evaluate("document.activeElement.className") == "edit"
 
 
 def test_a_stored_page_shows_the_images_and_styles_beside_it(visitor: Visitor) -> None:
@@ -211,26 +281,3 @@ def test_a_script_that_somebody_stored_does_not_run_in_a_page(visitor: Visitor) 
     assert outcome == "refused"
     assert visitor.page.title() == "Grid"
     visitor.complaints.clear()  # The browser says that it refused it, which is what is wanted.
-
-
-@pytest.mark.parametrize("visitor", ["light", "dark"], indirect=True)
-def test_nothing_is_cut_off_on_any_screen(visitor: Visitor) -> None:
-    directory = visitor.make_directory({"a.txt": b"the contents of a text", f"{'long' * 30}.bin": bytes(20_000)})
-    cap = visitor.store(bytes(100_000))
-    places = {"servers": "/servers", "operations": "/status", "directory": directory, "statistics": "/statistics"}
-    places["file"] = f"{directory}a.txt?t=info"
-    places["health"] = f"{uri(cap)}?t=info"
-    for width in (320, 390, 1280):
-        visitor.page.set_viewport_size({"width": width, "height": 900})
-        for name, path in places.items():
-            visitor.go(path)
-            if name == "health":
-                visitor.page.get_by_role("button", name="Check", exact=True).click()
-                visitor.page.locator(".shares").wait_for()
-            visitor.picture(f"{name}-{width}")
-            beyond = visitor.page.evaluate(
-                "Array.from(document.querySelectorAll('main *')).filter(e => !e.closest('.unseen, thead, .icon')"
-                " && e.getClientRects().length && e.getBoundingClientRect().right > innerWidth + 1"
-                " && !e.closest('input')).map(e => e.outerHTML.slice(0, 200))"
-            )
-            assert beyond == [], (name, width)

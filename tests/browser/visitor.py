@@ -13,7 +13,7 @@ from urllib.request import Request, urlopen
 class Visitor:
     """A page of the browser. complaints: errors that it logged; strangers: other hosts that it asked."""
 
-    def __init__(self, page: Any, address: str, pictures: Path, name: str) -> None:
+    def __init__(self, page: Any, address: str, pictures: Path | None, name: str) -> None:
         self.page = page
         self.address = address
         self.complaints: list[str] = []
@@ -35,7 +35,9 @@ class Visitor:
         self.page.goto(self.address + path)
 
     def picture(self, name: str) -> None:
-        """Save a screenshot of the current view."""
+        """Save a screenshot of the current view, if screenshots are kept."""
+        if self._pictures is None:
+            return
         self.page.screenshot(path=self._pictures / f"{self._name}-{name}.png", full_page=True)
 
     def ask(self, method: str, path: str, body: bytes = b"", kind: str = "application/octet-stream") -> bytes:

@@ -33,7 +33,12 @@ class Question:
 
 
 GET_FILE = {t: Question(place="$file") for t in ("", "json", "uri", "readonly-uri", "info")}
-GET = {**GET_FILE, "rename-form": Question(more="name=child", place="$folder"), "zip": Question(place="$folder")}
+GET = {
+    **GET_FILE,
+    "rename-form": Question(more="name=child", place="$folder"),
+    "save": Question(302, more="name=child", place="$folder"),
+    "zip": Question(place="$folder"),
+}
 POST = {
     "mkdir": Question(more="name=m"),
     "mkdir-with-children": Question(more="name=$new", body=CHILDREN),
@@ -66,7 +71,8 @@ OBJECT = {
 }
 CHILD = {
     "GET": {
-        t: question if t in ("rename-form", "zip") else Question(place="$folder/child") for t, question in GET.items()
+        t: question if t in ("rename-form", "save", "zip") else Question(place="$folder/child")
+        for t, question in GET.items()
     },
     "HEAD": {t: Question(more=question.more, place="$folder/sub") for t, question in GET.items()},
     "PUT": {

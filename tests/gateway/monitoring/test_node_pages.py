@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from pathlib import Path
 
+from grid.gateway.pages.assets import asset_path
 from tests.gateway.rig import running_gateway
 
 HEADERS = {"x-frame-options": "DENY", "referrer-policy": "no-referrer"}
@@ -64,18 +66,20 @@ async def test_the_old_addresses_of_styles_and_pictures_serve_those_of_the_pages
             assert (await rig.ask("GET", path)).status == 404, path
 
 
-async def test_every_module_that_a_script_imports_is_there(tmp_path: Path) -> None:
+async def test_assets_are_compressed_for_clients_that_take_it_and_cached_for_ever(tmp_path: Path) -> None:
     async with running_gateway(tmp_path) as rig:
-        waiting, seen = ["app.js"], set()
-        while waiting:
-            name = waiting.pop()
-            if name not in seen:
-                seen.add(name)
-                reply = await rig.ask("GET", f"/assets/x/{name}")
-                assert reply.status == 200, name
-                waiting += re.findall(r'from "\./([a-z]+\.js)"', reply.body.decode())
-
-    assert len(seen) > 5
+        for name in ("app.js", "grid.css", "grid.svg"):
+            plain = await rig.ask("GET", asset_path(name))
+            packed = await rig.ask("GET", asset_path(name), headers={"Accept-Encoding": "br, gzip;q=0.5"})
+            refused = await rig.ask("GET", asset_path(name), headers={"Accept-Encoding": "gzip;q=0"})
+            assert packed.headers["content-encoding"] == "gzip" and gzip.decompress(packed.body) == plain.body
+            assert len(packed.body) < len(plain.body) and refused.body == plain.body
+            for reply in (plain, packed, refused):
+                assert "immutable" in reply.headers["cache-control"] and reply.headers["vary"] == "Accept-Encoding"
+            assert packed.headers["etag"] != plain.headers["etag"]
+            held = {"If-None-Match": packed.headers["etag"], "Accept-Encoding": "gzip"}
+            assert (await rig.ask("GET", asset_path(name), headers=held)).status == 304
+        assert (await rig.ask("GET", asset_path("queue.js"))).status == 404, "it is a part of app.js"
 
 
 async def test_the_state_of_the_node_comes_as_json_and_no_other_form(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 
 HOSTILE = [
@@ -16,6 +17,9 @@ HOSTILE = [
     "..",
     "",
 ]
+
+_NAME = re.compile(r"(?:[A-Za-z0-9_.~-]|%[0-9A-F]{2})*/?")
+"""A quoted name in an address, with nothing that could be a scheme, a host or another segment."""
 
 URL_ATTRIBUTES = {"href", "src", "action", "formaction", "data-address", "data-live", "data-upload"}
 ELEMENTS_OF_SCRIPTS = {"script", "iframe", "object", "embed", "base", "style", "template"}
@@ -55,9 +59,15 @@ def require_harmless(html: str) -> Document:
             if name == "use":
                 assert (value or "").startswith("#icon-") and key == "href", value
             elif key in URL_ATTRIBUTES:
-                assert ((value or "").startswith("/") and not (value or "").startswith("//")) or value == "#main", (
-                    name,
-                    key,
-                    value,
-                )
+                assert _stays_here(value or ""), (name, key, value)
     return document
+
+
+def _stays_here(address: str) -> bool:
+    """Whether an address leads to this host: by a path from its root, or to one name beside or below the page."""
+    if address.startswith("/"):
+        return not address.startswith("//")
+    path, _, query = address.partition("?")
+    return address == "#main" or (
+        _NAME.fullmatch(path) is not None and path.strip("/") not in (".", "..") and "#" not in query
+    )

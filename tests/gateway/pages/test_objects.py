@@ -32,6 +32,7 @@ def test_no_name_of_an_entry_becomes_markup_or_leads_elsewhere(name: str) -> Non
     for target in targets:
         child = Child(target=target, metadata={"tahoe": {"linkmotime": name}})
         require_harmless(render_directory(view({name: child, "b": child}, names=("above", name))))
+        require_harmless(render_directory(view({name: child, "b": child}, has_slash=True)))
         require_harmless(render_rename(view({name: child, "b": Child(target=WRITE)}, names=("above",)), name))
         require_harmless(render_info(child, 5, name))
 
@@ -48,7 +49,7 @@ def test_a_directory_that_can_be_changed_has_the_forms_that_scripts_know() -> No
 
     hidden = {field["value"] for field in document.all("input") if field.get("name") == "t"}
     assert {"upload", "mkdir", "uri", "check"} <= hidden
-    assert {form["method"] for form in document.all("form")} == {"post"}
+    assert {form["method"] for form in document.all("form") if form.get("id") != "get"} == {"post"}
     assert any("t=rename-form&name=a" in (link["href"] or "") for link in document.all("a"))
 
 
@@ -58,31 +59,52 @@ def test_a_directory_that_is_only_read_has_no_form_that_changes_it_and_no_write_
     document = require_harmless(html)
 
     actions = {field["value"] for field in document.all("input") if field.get("name") == "t"}
-    assert actions == {"check", "start-deep-check"}
+    assert actions == {"check", "start-deep-check", "save"}
     assert "rename-form" not in html
     assert "URI:DIR2:" not in html
     assert "Read only" in document.text
 
 
-def test_files_are_linked_without_the_capability_of_their_directory() -> None:
-    document = require_harmless(render_directory(view({"a b.txt": Child(target=FILE)})))
+def test_rows_contain_no_capability_and_name_their_entries_from_the_address_of_the_page() -> None:
+    children = {"a b.txt": Child(target=FILE), "c:d": Child(target=WRITE), "e.bin": Child(target=WRITE.body)}
+    html = render_directory(view(children, has_slash=True, sort="size"))
+    rows = html.partition("<tbody>")[2].partition("</tbody>")[0]
 
-    links = [link["href"] or "" for link in document.all("a") if "a%20b.txt" in (link["href"] or "")]
-    contents = [link for link in links if "t=info" not in link]
-    assert contents and all(link.startswith("/file/URI%3ACHK%3A") and "DIR2" not in link for link in contents)
+    assert "URI" not in rows
+    links = {each["href"] for each in require_harmless(rows).all("a")}
+    assert {"a%20b.txt?t=info&sort=size", "c%3Ad/", "c%3Ad/?t=info", "e.bin?t=info&sort=size"} <= links
+    saved = {each["value"] for each in require_harmless(rows).all("button")}
+    assert saved == {"a b.txt", "e.bin"}
 
 
-def test_the_name_of_a_file_leads_to_its_preview_or_else_to_its_contents() -> None:
-    children = {"a b.txt": Child(target=FILE), "c.bin": Child(target=FILE)}
-    links = require_harmless(render_directory(view(children))).all("a")
+def test_rows_of_a_page_at_another_address_name_the_whole_path() -> None:
+    here = view({"a b.txt": Child(target=FILE)})
+    links = {each["href"] or "" for each in require_harmless(render_directory(here)).all("a")}
+    assert {f"{here.path}a%20b.txt?t=info", f"{here.path}?t=rename-form&name=a+b.txt"} <= links
 
-    named = {each["href"] for each in links if "aria-label" not in each}
-    other = {each["aria-label"]: each["href"] or "" for each in links if "aria-label" in each}
-    cap = quote(FILE.to_string(), safe="")
-    here = view(children).path
-    assert {f"{here}a%20b.txt?t=info", f"/file/{cap}/@@named=/c.bin"} <= named
-    assert other["Preview and details of a b.txt"] == f"{here}a%20b.txt?t=info"
-    assert other["Details of c.bin"] == f"{here}c.bin?t=info"
+
+@pytest.mark.parametrize("name", ["..", ".", "a\nb", "a\rb", "x" * 1001])
+def test_file_whose_name_no_address_or_form_can_carry_is_linked_by_its_own_capability(name: str) -> None:
+    html = render_directory(view({name: Child(target=FILE)}, has_slash=True))
+    rows = require_harmless(html.partition("<tbody>")[2].partition("</tbody>")[0])
+    links = [each["href"] or "" for each in rows.all("a")]
+    assert sum(link.startswith(f"/file/{quote(FILE.to_string(), safe='')}") for link in links) == (
+        "\n" in name or "\r" in name or len(name) > 1000
+    )
+    assert "DIR2" not in "".join(links)
+
+
+def test_labels_of_rows_are_words_and_names_that_the_page_has_once() -> None:
+    children = {"a.txt": Child(target=FILE), "sub": Child(target=WRITE)}
+    document = require_harmless(render_directory(view(children)))
+
+    ids = [attributes["id"] for _, attributes in document.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    labels = [
+        attributes["aria-labelledby"] or "" for _, attributes in document.elements if "aria-labelledby" in attributes
+    ]
+    assert {word for label in labels for word in label.split()} <= set(ids)
+    assert sorted(label for label in labels if label.endswith(" n1")) == ["d n1", "e n1", "s n1"]
 
 
 def test_every_picture_that_a_page_names_is_drawn_in_it_once() -> None:
@@ -165,7 +187,7 @@ def many(count: int) -> dict[str, Child]:
 
 
 def names_in(html: str) -> list[str]:
-    return re.findall(r"<tr><th.*?<bdi>(.*?)</bdi>", html, re.S)
+    return re.findall(r"<tr><th.*?<bdi[^>]*>(.*?)</bdi>", html, re.S)
 
 
 def test_long_list_is_cut_into_pages_after_it_is_sorted_as_a_whole() -> None:

@@ -46,6 +46,7 @@ GET_OBJECT = (
     _READ,
     *_DESCRIBED,
     Action("rename-form", "A page to rename a child (name=)", (HTML,), f"200 {_SEEN}"),
+    Action("save", "Go to a child's contents, to save them (name=)", (HTML,), f"200 302 {_SEEN}"),
     Action("zip", "A directory and everything below it as a ZIP archive", ("application/zip",), f"200 413 {_SEEN}"),
 )
 
@@ -243,16 +244,20 @@ def _named(path: str) -> list[Endpoint]:
     ]
 
 
-def _shown(path: str, summary: str, actions: tuple[Action, ...], tag: str = "node") -> Endpoint:
-    return Endpoint(path=path, methods=("GET", "HEAD"), summary=summary, actions=actions, tag=tag)
+def _shown(
+    path: str, summary: str, actions: tuple[Action, ...], tag: str = "node", arguments: tuple[str, ...] = ()
+) -> Endpoint:
+    return Endpoint(path=path, methods=("GET", "HEAD"), summary=summary, actions=actions, tag=tag, arguments=arguments)
 
 
-def _asked(path: str, summary: str, actions: tuple[Action, ...], *more: str) -> list[Endpoint]:
+def _asked(
+    path: str, summary: str, actions: tuple[Action, ...], *more: str, arguments: tuple[str, ...] = ()
+) -> list[Endpoint]:
     """The rows of actions that answer POST as well as GET, followed by those of other methods."""
     post = Endpoint(
         path=path, methods=("POST", *more), summary="The same", tag="node", actions=actions, bodies=(_FORM, _URLENCODED)
     )
-    return [_shown(path, summary, actions), post]
+    return [_shown(path, summary, actions, arguments=arguments), post]
 
 
 def _operations() -> list[Endpoint]:

@@ -1,6 +1,7 @@
 // Enhances the pages beyond forms and links. The markup works without scripts.
 import { watchCopies } from "./copy.js";
 import { watchDialogs } from "./dialog.js";
+import { watchHints } from "./dom.js";
 import { watchForms } from "./forms.js";
 import { watchFilter } from "./filter.js";
 import { watchReplacements } from "./replace.js";
@@ -13,6 +14,7 @@ import { makeDropzone } from "./upload.js";
 watchCopies(document);
 watchDialogs(document);
 watchFilter(document);
+watchHints(document);
 watchForms(document);
 watchSelection(document.getElementById("listing"));
 watchReplacements(document);

@@ -14,9 +14,23 @@ export function announce(text) {
   if (place && place.textContent !== text) place.textContent = text;
 }
 
+// The name of a control: its own, or the texts that it refers to.
+export function labelOf(control) {
+  const names = (control.getAttribute("aria-labelledby") ?? "").split(" ").map((id) => document.getElementById(id)?.textContent);
+  return control.getAttribute("aria-label") ?? names.filter(Boolean).join(" ");
+}
+
+// Shows the names of icons on which a pointer rests.
+export function watchHints(root) {
+  root.addEventListener("pointerover", (event) => {
+    const control = event.target.closest?.("#listing td > [aria-labelledby]");
+    if (control && !control.title) control.title = labelOf(control);
+  });
+}
+
 // An empty modal dialog. Closing it returns the focus to `from`, unless it was moved on purpose.
 export function openDialog(from) {
-  const dialog = element("dialog", { "aria-label": from.getAttribute("aria-label") ?? "" });
+  const dialog = element("dialog", { "aria-label": labelOf(from) || "Question" });
   document.body.append(dialog);
   dialog.addEventListener("close", () => {
     dialog.remove();

@@ -26,7 +26,7 @@ export class QueueView {
     panel.append(sum, this.bar, buttons, this.hint, this.question);
     for (const [name, label] of Object.entries(LISTS)) {
       const list = element("ol", { "aria-label": label, tabindex: "0" });
-      this.lists[name] = { list, part: element("div", { hidden: true }, element("h3", {}, label), list) };
+      this.lists[name] = { list, part: element("div", { hidden: true }, element("h2", {}, label), list) };
       panel.append(this.lists[name].part);
     }
   }

@@ -19,7 +19,7 @@ from attrs import evolve, field, frozen
 from grid.caps import KnownCap
 from grid.errors import FormatError
 from grid.gateway.faults import Headers, HttpFault
-from grid.gateway.pages.links import assets_address
+from grid.gateway.pages.assets import assets_address
 from grid.gateway.pages.shell import render_error
 from grid.ports import Sink
 from grid.version import __version__

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from grid.gateway.faults import BadRequest, NotFound
 from grid.gateway.http.answers import Answer, AnyAnswer, modern_json, page
+from grid.gateway.http.compression import accepts_gzip, pack_asset
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.http.routing import Handler, allow
-from grid.gateway.pages.links import asset_contents, assets_version
+from grid.gateway.pages.assets import asset_contents, assets_version
 from grid.gateway.pages.servers import render_servers, render_welcome
 from grid.gateway.shared.node_view import ServerView
 from grid.gateway.shared.services import Services
@@ -94,14 +96,19 @@ def _asset(exchange: Exchange, name: str, caching: str) -> AnyAnswer:
     if found is None:
         raise NotFound("there is no such page", shape="page")
     kind, data = found
-    tag = f'"{assets_version()}"'
-    headers = (
-        ("Cache-Control", caching),
-        ("ETag", tag),
-    )
+    is_packed = accepts_gzip(exchange.headers.get("accept-encoding")) and not kind.startswith("image/png")
+    tag = f'"{assets_version()}{"-gzip" if is_packed else ""}"'
+    headers = (("Cache-Control", caching), ("ETag", tag), ("Vary", "Accept-Encoding"))
     if exchange.headers.get("if-none-match") == tag:
         return Answer(304, kind, b"", headers)
+    if is_packed:
+        return Answer(200, kind, _packed_asset(name), (*headers, ("Content-Encoding", "gzip")))
     return Answer(200, kind, data, headers)
+
+
+@cache
+def _packed_asset(name: str) -> bytes:
+    return pack_asset(asset_contents()[name][1])
 
 
 def describe_node(gateway: Services) -> dict[str, object]:

@@ -6,24 +6,22 @@ from collections.abc import Mapping, Sequence
 
 from attrs import field, frozen
 
-from grid.caps import DirectoryCap, ImmutableFileCap, KnownCap, UnknownChild
+from grid.caps import DirectoryCap
 from grid.directory.pack import Child
 from grid.gateway.history.undo_journal import PastChange
-from grid.gateway.pages.entries import SORT_KEYS, SortKey, info_path, linked_at, order_arguments, sorted_entries
-from grid.gateway.pages.file_cards import kind_of, share_links
+from grid.gateway.pages.entries import SORT_KEYS, SortKey, order_arguments, sorted_entries
+from grid.gateway.pages.entry_rows import entry_row, row_words
+from grid.gateway.pages.file_cards import share_links
 from grid.gateway.pages.forms import delete_form, link_form, mkdir_form, move_form, rename_form, upload_form
-from grid.gateway.pages.links import can_be_walked, file_path, object_path, with_arguments
-from grid.gateway.pages.markup import Markup, icon, join, size_text, tag, time_text
+from grid.gateway.pages.links import object_path, with_arguments
+from grid.gateway.pages.markup import Markup, icon, join, tag
 from grid.gateway.pages.mistakes import sentence, servers_hint
 from grid.gateway.pages.paging import PAGE_ROWS, Paged, caption_text, find_names, page_links
-from grid.gateway.pages.selection import pick_all, pick_box, selection_bar
+from grid.gateway.pages.selection import pick_all, selection_bar
 from grid.gateway.pages.shell import card, crumbs, document, hidden, nothing_here, notice
 from grid.gateway.pages.tree_check import tree_card
 from grid.gateway.pages.undo import undo_part
 from grid.gateway.shared.node_view import ServerView
-
-LONGEST_SHOWN = 1000
-"""Characters shown of a name; a row contains it in eight places."""
 
 
 @frozen(kw_only=True)
@@ -32,7 +30,8 @@ class DirectoryView:
 
     warning: shown although the directory can be read. servers: all known servers. page: of the list, from 1. find: the
     words to search names for. past: changes that can be undone, the newest first. last_check: of everything below: its
-    handle, and whether it has finished.
+    handle, and whether it has finished. has_slash: whether the page's address is that of the directory, so that its
+    entries can be linked by their names alone.
     """
 
     cap: DirectoryCap = field(repr=False)
@@ -48,6 +47,7 @@ class DirectoryView:
     find: str = ""
     past: Sequence[PastChange] = ()
     last_check: tuple[str, bool] | None = field(default=None, repr=False)
+    has_slash: bool = False
 
     @property
     def path(self) -> str:
@@ -170,12 +170,21 @@ def _listing(view: DirectoryView) -> Markup:
     paged = Paged(len(ordered), view.page)
     heads = [_sorting_head(view, key) for key in SORT_KEYS]
     head = tag("thead", tag("tr", heads, tag("th", tag("span", "Actions", class_="unseen"), scope="col")))
-    body = tag("tbody", [_row(view, name, child) for name, child in ordered[paged.first : paged.end]])
+    body = tag("tbody", _rows(view, ordered[paged.first : paged.end]))
     caption = tag("caption", pick_all(), caption_text(paged, len(view.children)))
     table = tag("table", caption, head, body, class_="listing")
     links = page_links(paged, lambda number: _address(view, page=number))
     bar = selection_bar(view.path, is_writable=view.is_writable)
-    return tag("div", _sorting(view), table, links, bar, id="listing", class_="card flush", data_path=view.path)
+    words = row_words(view.path)
+    return tag("div", _sorting(view), words, table, links, bar, id="listing", class_="card flush", data_path=view.path)
+
+
+def _rows(view: DirectoryView, entries: Sequence[tuple[str, Child]]) -> list[Markup]:
+    base, order = "" if view.has_slash else view.path, order_arguments(view.sort, view.descending)
+    return [
+        entry_row(number, name, child, base=base, order=order, is_writable=view.is_writable)
+        for number, (name, child) in enumerate(entries)
+    ]
 
 
 def _address(
@@ -221,72 +230,6 @@ def _sorting_head(view: DirectoryView, key: SortKey) -> Markup:
     state = ("descending" if view.descending else "ascending") if is_sorted else None
     mark = tag("span", "↓" if view.descending else "↑", aria_hidden="true") if is_sorted else None
     return tag("th", tag("a", key.capitalize(), mark, href=address, data_sort=True), scope="col", aria_sort=state)
-
-
-def _row(view: DirectoryView, whole: str, child: Child) -> Markup:
-    name = whole if len(whole) <= LONGEST_SHOWN else whole[:LONGEST_SHOWN] + "…"
-    shown = tag("bdi", name or "(no name)")
-    target = child.target
-    actions = []
-    size: int | None = None
-    if isinstance(target, UnknownChild):
-        link, picture, word = shown, "unknown", "unknown kind"
-    elif isinstance(target, DirectoryCap):
-        address = _directory_path(view, name, target) if name is whole else object_path(target.to_string())
-        link, picture, word = tag("a", shown, href=address), "folder", "directory"
-        actions.append(_action("info", f"Details of {name}", with_arguments(object_path(target.to_string()), t="info")))
-    else:
-        cap = target.to_string()
-        size = target.size if isinstance(target, ImmutableFileCap) else None
-        # A long name would not fit in an address.
-        about = _about_path(view, name, target) if name is whole else info_path(target, name)
-        link = tag("a", shown, href=about if kind_of(name) else file_path(cap, name))
-        word = "file" if not target.is_mutable else "file, can be changed"
-        words = f"Preview and details of {name}" if kind_of(name) else f"Details of {name}"
-        actions.append(_action("eye" if kind_of(name) else "info", words, about))
-        picture = {"image": "image", "video": "media", "audio": "media"}.get(kind_of(name), "file")
-        actions.append(_action("download", f"Download {name}", file_path(cap, name, save=True), download=True))
-    if view.is_writable and name is whole:
-        address = with_arguments(view.path, t="rename-form", name=name)
-        actions.append(_action("edit", f"Rename, move or delete {name}", address, dialog=True))
-    box = pick_box(name) if name is whole else None
-    cell = tag("th", box, icon(picture), tag("span", link, tag("span", f", {word}", class_="unseen")), scope="row")
-    return tag(
-        "tr",
-        cell,
-        tag("td", size_text(size), class_="number", data_label="Size"),
-        tag("td", time_text(linked_at(child)), class_="number", data_label="Changed"),
-        tag("td", tag("div", actions, class_="row-actions")),
-    )
-
-
-def _about_path(view: DirectoryView, name: str, cap: KnownCap) -> str:
-    """The address of the page about a file: by path, for a link back here, or by capability if names prevent that."""
-    names = (*view.names, name)
-    if can_be_walked(names):
-        order = order_arguments(view.sort, view.descending)
-        return with_arguments(object_path(view.root, names), t="info", **order)
-    return info_path(cap, name)
-
-
-def _directory_path(view: DirectoryView, name: str, cap: DirectoryCap) -> str:
-    names = (*view.names, name)
-    if can_be_walked(names):
-        return object_path(view.root, names, directory=True)
-    return object_path(cap.to_string(), directory=True)
-
-
-def _action(picture: str, label: str, address: str, *, download: bool = False, dialog: bool = False) -> Markup:
-    return tag(
-        "a",
-        icon(picture),
-        class_="icon-button",
-        href=address,
-        aria_label=label,
-        title=label,
-        download=download,
-        data_dialog=dialog,
-    )
 
 
 def render_rename(view: DirectoryView, name: str) -> str:

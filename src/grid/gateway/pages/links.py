@@ -1,14 +1,8 @@
-"""Paths of the gateway, with names and capabilities quoted: files, directories, and assets of the pages.
-
-The address of the assets changes with their contents, so browsers may cache them without revalidation.
-"""
+"""Paths of the gateway, with names and capabilities quoted. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cache
-from hashlib import sha256
-from importlib.resources import files
+from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
 _WALKED = frozenset({"", ".", ".."})
@@ -38,41 +32,3 @@ def file_path(cap: str, name: str, *, save: bool = False) -> str:
 def with_arguments(path: str, /, **arguments: str) -> str:
     """Append these arguments to the path."""
     return f"{path}?{urlencode(arguments)}" if arguments else path
-
-
-_TYPES = {
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".png": "image/png",
-    ".svg": "image/svg+xml",
-}
-
-
-@cache
-def asset_contents() -> Mapping[str, tuple[str, bytes]]:
-    """Types and bytes of the assets by name."""
-    found = {}
-    for entry in files("grid.gateway").joinpath("assets").iterdir():
-        kind = _TYPES.get(f".{entry.name.rpartition('.')[2]}")
-        if kind is not None:
-            found[entry.name] = (kind, entry.read_bytes())
-    return found
-
-
-@cache
-def assets_version() -> str:
-    """A hash of all assets."""
-    digest = sha256()
-    for name, (_, data) in sorted(asset_contents().items()):
-        digest.update(f"{name} {len(data)}\n".encode() + data)
-    return digest.hexdigest()[:16]
-
-
-def assets_address() -> str:
-    """The path below which all assets of this version are, and nothing else."""
-    return f"/assets/{assets_version()}/"
-
-
-def asset_path(name: str) -> str:
-    """The path of one asset."""
-    return f"{assets_address()}{name}"

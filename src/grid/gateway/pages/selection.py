@@ -25,12 +25,7 @@ MAX_PLACES = 1000
 """Directories that the picker offers in one place."""
 
 FORM = "selection"
-
-
-def pick_box(name: str) -> Markup:
-    """The checkbox of an entry."""
-    box = tag("input", type="checkbox", name="name", value=name, form=FORM, aria_label=f"Select {name or '(no name)'}")
-    return tag("label", box, class_="pick")
+"""The form that the checkboxes of all entries belong to."""
 
 
 def pick_all() -> Markup:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grid.gateway.pages.links import asset_path, object_path
+from grid.gateway.pages.assets import asset_path
+from grid.gateway.pages.links import object_path
 from grid.gateway.pages.markup import Markup, all_icons, icon, join, tag
 
 _PLACES = (("/", "Home"), ("/servers", "Servers"), ("/status", "Operations"), ("/statistics", "Statistics"))

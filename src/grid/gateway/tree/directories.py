@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable
 
 from attrs import evolve
 
-from grid.caps import DirectoryCap
+from grid.caps import DirectoryCap, UnknownChild
 from grid.directory.edits import RemoveChild, SetChild
 from grid.directory.names import normalize_name
 from grid.directory.node import Directory
 from grid.directory.store import Trail
 from grid.errors import GridError
-from grid.gateway.faults import BadRequest
+from grid.gateway.faults import BadRequest, NotFound
 from grid.gateway.files.file_changes import (
     PathEntry,
     new_file,
@@ -35,6 +35,7 @@ from grid.gateway.http.answers import (
 )
 from grid.gateway.http.exchange import Exchange, own_path
 from grid.gateway.http.ranges_and_tags import entity_tag, is_held
+from grid.gateway.pages.links import file_path
 from grid.gateway.tree.archive import zip_directory
 from grid.gateway.tree.children import as_edits
 from grid.gateway.tree.directory_views import (
@@ -57,6 +58,7 @@ _HEADED = {
     "readonly-uri": "text/plain",
     "info": HTML,
     "rename-form": HTML,
+    "save": HTML,
     "zip": "application/zip",
 }
 """Media types that HEAD reports for a directory, by `t`, without reading anything."""
@@ -75,7 +77,7 @@ async def get_directory(
     view = exchange.arguments.t
     if exchange.method == "HEAD" and view not in _HEADED:
         raise BadRequest(f"HEAD of a directory: t={view!r} is not known")
-    if view in ("", "json", "info", "zip"):
+    if view in ("", "json", "info", "save", "zip"):
         exchange.gateway.require_allowed(cap)
     # An archive's contents depend on which servers are reachable.
     tag = entity_tag(cap, view, by_path=by_path) if view != "zip" else None
@@ -103,6 +105,8 @@ async def _view(exchange: Exchange, cap: DirectoryCap, view: str) -> AnyAnswer:
             return directory_info_page(view_of(exchange, cap))
         case "rename-form":
             return await _rename_form(exchange, cap)
+        case "save":
+            return await _save(exchange, cap)
         case "zip":
             return await zip_of(exchange, cap)
     raise BadRequest(f"GET of a directory: t={view!r} is not known")
@@ -123,7 +127,8 @@ async def _listing(exchange: Exchange, cap: DirectoryCap, last_check: tuple[str,
     directory = exchange.gateway.store.directory(cap)
     try:
         view = view_of(exchange, cap, await directory.list(), warning=directory.warning, last_check=last_check)
-        shown = await run_sized(exchange.gateway.store.runtime.cpu, len(view.children), listing_page, view)
+        encoding = exchange.headers.get("accept-encoding")
+        shown = await run_sized(exchange.gateway.store.runtime.cpu, len(view.children), listing_page, view, encoding)
         return warned(shown, directory.warning)
     except GridError as error:
         return listing_page(view_of(exchange, cap, problem=lost(directory, error).message))
@@ -135,6 +140,18 @@ async def _rename_form(exchange: Exchange, cap: DirectoryCap) -> Answer:
     children = await list_children(exchange.gateway.store.directory(cap), shape="page")
     view = view_of(exchange, cap, children)
     return await run_sized(exchange.gateway.store.runtime.cpu, len(children), rename_form_page, view, name)
+
+
+async def _save(exchange: Exchange, cap: DirectoryCap) -> Answer:
+    """Lead to the contents of a child at the address of its own capability, which browsers note of what they save."""
+    name = normalize_name(exchange.arguments.text("name") or "")
+    children = await list_children(exchange.gateway.store.directory(cap), shape="page")
+    if name not in children:
+        raise NotFound(f"No such child: {name}", shape="page")
+    target = children[name].target
+    if isinstance(target, UnknownChild | DirectoryCap):
+        raise BadRequest("t=save takes the name= of a file", shape="page")
+    return redirect(file_path(target.to_string(), name, save=True))
 
 
 Change = Callable[[Exchange, Directory], Awaitable[Answer]]

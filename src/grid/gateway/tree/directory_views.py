@@ -16,6 +16,7 @@ from grid.caps import DirectoryCap
 from grid.directory.node_json import describe_child, describe_directory
 from grid.directory.pack import Child
 from grid.gateway.http.answers import Answer, AnyAnswer, StreamedAnswer, json_answer, page
+from grid.gateway.http.compression import compressed
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.pages.directory import DirectoryView, render_directory, render_rename
 from grid.gateway.pages.entries import parse_order
@@ -144,12 +145,13 @@ def view_of(
         find=(exchange.arguments.shown("find") or "")[:MAX_FIND],
         past=exchange.gateway.store.journal.changes(cap),
         last_check=last_check,
+        has_slash=exchange.segments[-1] == "",
     )
 
 
-def listing_page(view: DirectoryView) -> Answer:
-    """The page of a directory, including one that cannot be read."""
-    return page(render_directory(view))
+def listing_page(view: DirectoryView, accept_encoding: str | None = None) -> Answer:
+    """The page of a directory, including one that cannot be read. accept_encoding: the client's header."""
+    return compressed(page(render_directory(view)), accept_encoding)
 
 
 def directory_info_page(view: DirectoryView) -> Answer:

@@ -1,0 +1,51 @@
+"""The scripts of the pages as one: everything that a module needs is there when it runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from grid.gateway.pages.assets import join_scripts
+
+
+def test_modules_run_after_what_they_import_and_keep_their_private_names() -> None:
+    sources = {
+        "first": 'import { b } from "./second.js";\nconst own = 1;\nb(own);\n',
+        "second": "// A comment.\nconst own = 2;\nexport function b(x) {\n  return x + own;\n}\n",
+        "unused": "throw new Error();\n",
+    }
+    joined = join_scripts(sources, "first")
+    assert joined == (
+        "const $second = {};\nconst $first = {};\n"
+        "(() => {\nconst own = 2;\nfunction b(x) {\n  return x + own;\n}\nObject.assign($second, { b });\n})();\n"
+        "(() => {\nconst { b } = $second;\nconst own = 1;\nb(own);\nObject.assign($first, {  });\n})();\n"
+    )
+
+
+def test_modules_that_import_each_other_call_functions_of_the_one_that_runs_later() -> None:
+    sources = {
+        "a": 'import { b } from "./b.js";\nexport async function a() {\n  b();\n}\n',
+        "b": 'import { a } from "./a.js";\nexport function b() {\n  a();\n}\n',
+    }
+    joined = join_scripts(sources, "a")
+    assert "const a = (...all) => $a.a(...all);\nfunction b()" in joined and "const { b } = $b;" in joined
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'import { a as b } from "./b.js";', 'import b from "./b.js";', 'import "./b.js";', "export default 5;",
+        "export let x = 1;", "export { x };", 'import {\n  a } from "./b.js";',
+    ],
+)  # fmt: skip
+def test_other_forms_of_import_and_export_are_refused(line: str) -> None:
+    with pytest.raises(ValueError, match="is not understood"):
+        join_scripts({"a": f"{line}\n", "b": "export const a = 1;\n"}, "a")
+
+
+def test_value_that_a_module_needs_before_it_is_there_is_refused() -> None:
+    sources = {
+        "a": 'import { b } from "./b.js";\nexport const a = b;\n',
+        "b": 'import { a } from "./a.js";\nexport const b = a;\n',
+    }
+    with pytest.raises(ValueError, match=r"b\.js needs a of a\.js before that has run"):
+        join_scripts(sources, "a")
