@@ -21,10 +21,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 @define(eq=False)
 class Served:
-    """The gateway's process; orders to its servers."""
+    """The gateway's process; orders to its servers. folder: where it keeps what belongs to its client."""
 
     process: subprocess.Popen[str]
     address: str
+    folder: Path
     down: set[int] = field(factory=set)
 
     def order(self, text: str) -> None:
@@ -64,7 +65,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         assert process.stdin is not None and process.stdout is not None
         port = process.stdout.readline().strip()
         assert port, (folder / "log").read_text()
-        yield Served(process, f"http://127.0.0.1:{port}")
+        yield Served(process, f"http://127.0.0.1:{port}", folder)
         process.stdin.close()
         process.wait(30)
         process.stdout.close()

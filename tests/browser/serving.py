@@ -28,6 +28,7 @@ from grid.gateway.shared.node_view import ServerView
 from grid.gateway.shared.services import LOOPBACK_HOSTS, GatewaySettings
 from grid.gateway.shared.spool import SpoolFolder
 from grid.gateway.site import Gateway, make_routes
+from grid.node.own_files import ClientFiles
 from grid.placement.leases import LeaseMaster
 from grid.ports import ServerId, ServerIdentity
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
@@ -159,6 +160,7 @@ async def serve(reactor: Any, folder: Path) -> None:
         hosts=LOOPBACK_HOSTS,
         happy=2,
         nickname="My grid",
+        own_files=ClientFiles(folder),
     )
     gateway = Gateway(store=store, client=View(servers), settings=settings)
     factory = GatewayFactory(gateway, make_routes(gateway), reactor, ConnectionLimit())

@@ -10,7 +10,7 @@ from attrs import define, field
 from grid.gateway.files import file_resource
 from grid.gateway.http.routing import Routes
 from grid.gateway.http.server import GatewayFactory
-from grid.gateway.monitoring import monitoring_resource, node_pages, operation_status
+from grid.gateway.monitoring import home_resource, monitoring_resource, node_pages, operation_status
 from grid.gateway.monitoring.log_stream import LogStreams
 from grid.gateway.monitoring.operation_status import EventStreams
 from grid.gateway.monitoring.statistics import Statistics, StorageView
@@ -50,6 +50,7 @@ def make_routes(gateway: Gateway) -> Routes:
     """Every path that the gateway answers."""
     found = Routes()
     found.add(node_pages.routes(gateway))
+    found.add(home_resource.routes(gateway))
     found.add(operation_status.routes(gateway, gateway.streams))
     found.add(monitoring_resource.routes(gateway, gateway))
     found.add(file_resource.routes(partial(tree_resource, gateway.operations), make_unlinked))

@@ -32,6 +32,7 @@ from grid.mutable.share.geometry import FormatName
 from grid.node.client import Client, LiveServers
 from grid.node.directory import NodeDirectory
 from grid.node.files import PUBLIC_MODE, make_private_directory, write_atomically
+from grid.node.own_files import ClientFiles
 from grid.node.redaction import one_line
 from grid.node.web_address import PortInUseError, allowed_hosts, place_to_listen, url_of
 from grid.plural import counted
@@ -227,4 +228,5 @@ def _settings(directory: NodeDirectory, hosts: AllowedHosts | None) -> GatewaySe
         nickname=directory.settings.nickname,
         drain_s=directory.settings.web_drain_s,
         incidents_directory=directory.path / "logs" / "incidents",
+        own_files=ClientFiles(directory.private),
     )

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.caps import DirectoryCap, parse_cap
-from grid.cli.arguments.aliases import add_alias, alias_cap, check_new_name, parse_aliases, read_aliases
+from grid.cli.arguments.aliases import add_alias, alias_cap, check_new_name, read_aliases
 from grid.errors import CapError, ConfigError, GridError
 from grid.node.directory import NodeDirectory, open_directory
+from grid.node.own_files import parse_aliases
 from tests.cli.command import grid
 
 DIRECTORY = "URI:DIR2-LIT:gmzdumj2mewdcnr2kvjesosmjfkdu33oo53wgm3enuwdaormgi5hw7jmfq"

@@ -7,13 +7,16 @@ import json
 import re
 import socket
 import stat
+import time
 import webbrowser
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
+from grid.node.own_files import HANDED_OVER, ClientFiles
 from tests.support.memory_command import MemoryCommand
 
 
@@ -44,9 +47,29 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_first_page_is_opened_by_its_address(command: MemoryCommand, listening: str, opened: list[str]) -> None:
+def test_first_page_is_opened_by_its_address_where_it_is_not_ones_own(
+    command: MemoryCommand, listening: str, opened: list[str]
+) -> None:
+    assert command.succeed("web", "--guest") == ""
+    assert command.succeed("--gateway", listening, "web") == ""
+    assert opened == [listening] * 2
+    assert not (command.path / "private" / HANDED_OVER).exists()
+
+
+def test_first_page_of_ones_own_gateway_gets_a_token_in_a_file_that_only_its_owner_reads(
+    command: MemoryCommand, listening: str, opened: list[str]
+) -> None:
     assert command.succeed("web") == ""
-    assert opened == [listening]
+    (url,) = opened
+    page = Path(unquote(url.removeprefix("file://")))
+    (target,) = re.findall(r'url=([^"]*)"', page.read_text())
+    address, token = html.unescape(target).split("#own=")
+    kept = command.path / "private" / HANDED_OVER
+    assert address == listening and len(token) > 40 and token not in kept.read_text()
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (page, kept)] == [0o600, 0o600]
+    assert ClientFiles(command.path / "private").handed_over(time.time()) == sha256(token.encode()).digest()
+    command.succeed("web")
+    assert ClientFiles(command.path / "private").handed_over(time.time()) != sha256(token.encode()).digest()
 
 
 def test_path_is_opened_by_a_file_that_only_its_owner_reads(

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
 from attrs import evolve
 
+from grid.caps import DirectoryCap, LitCap, SdmfWriteCap
 from grid.gateway.history.operation import Operation, Row, Timeline, Times
+from grid.gateway.pages.home import render_own, render_welcome
 from grid.gateway.pages.operations import render_operation, render_operations
-from grid.gateway.pages.servers import render_servers, render_welcome
+from grid.gateway.pages.servers import render_servers
 from grid.gateway.pages.statistics import render_statistics
 from grid.gateway.pages.tree_operation import render_tree_operation
+from grid.gateway.shared.home import RecentUpload
 from grid.gateway.shared.node_view import DoorUser, DoorView, ServerView
 from tests.gateway.pages.hostile import HOSTILE, require_harmless
+
+WRITE = DirectoryCap(SdmfWriteCap(write_key=b"w" * 16, fingerprint=b"f" * 32))
 
 
 def door(*users: str) -> DoorView:
@@ -49,10 +56,12 @@ def test_nothing_that_servers_say_becomes_markup(text: str) -> None:
     row = Row(what=text, began_s=0.0, ended_s=1.0, server_id=f"x{text}", outcome="fail", detail=text)
 
     require_harmless(render_servers(rows, [text]))
-    require_harmless(render_welcome(rows, [text], needed=3, nickname=text))
+    require_harmless(render_welcome(rows, [text], happy=3, nickname=text))
     require_harmless(render_operation(operation(row, outcome="failed", status=text), {f"x{text}": text}))
     require_harmless(render_operations([operation()], [operation(outcome="failed", status=text)], 5.0))
     require_harmless(render_statistics({text: 1}, {text: None}, [door(text)]))
+    upload = RecentUpload(name=text, cap=LitCap(data=b"abc"), size=3, time=1.7e9)
+    require_harmless(render_own([(text, WRITE), (text, WRITE.read_cap())], [upload]))
 
 
 def test_the_numbers_show_the_doors_and_who_may_use_them() -> None:
@@ -63,16 +72,39 @@ def test_the_numbers_show_the_doors_and_who_may_use_them() -> None:
 
 
 def test_the_first_page_has_the_forms_that_scripts_know() -> None:
-    document = require_harmless(render_welcome([server("a")], [], needed=1))
+    document = require_harmless(render_welcome([server("a")], [], happy=1))
 
     fields = {field["name"] for field in document.all("input")}
     assert {"uri", "filename", "save", "t", "file", "redirect_to_result"} <= fields
     assert {option["value"] for option in document.all("option")} == {"chk", "sdmf", "mdmf"}
 
 
+def test_first_page_says_in_one_sentence_who_is_connected_and_how_much_fits() -> None:
+    rows = [evolve(server(name), host="here") for name in "abc"] + [server("away", connected=False)]
+    words = require_harmless(render_welcome(rows, [], happy=3, needed=2, total=5)).text
+    assert (
+        "3 of 4 servers connected. 5.00 GB free on their disks: room for about 2.00 GB of files with 2-of-5." in words
+    )
+    assert "room for" not in render_welcome(rows, [], happy=4, needed=2, total=5)
+
+
+def test_own_part_of_the_first_page_lists_aliases_and_uploads_and_where_drops_can_go() -> None:
+    upload = RecentUpload(name="a b.txt", cap=LitCap(data=b"abc"), size=3, time=1.7e9)
+    document = require_harmless(render_own([("read", WRITE.read_cap()), ("work", WRITE)], [upload]))
+
+    links = [each["href"] or "" for each in document.all("a")]
+    assert f"/uri/{quote(WRITE.to_string(), safe='')}/" in links
+    assert any(link.endswith("?t=info&filename=a+b.txt") for link in links)
+    chosen = [each["value"] for each in document.all("option")]
+    assert chosen == ["", f"/uri/{quote(WRITE.to_string(), safe='')}/"], "what is read only takes no files"
+    assert [each["data-copy"] for each in document.all("button") if "data-copy" in each] == [upload.cap.to_string()]
+    empty = require_harmless(render_own([], [])).text
+    assert "grid create-alias work" in empty and "until the gateway stops" in empty
+
+
 def test_too_few_servers_are_pointed_out_and_enough_are_not() -> None:
-    assert "Storing a file needs 2 servers" in render_welcome([server("a")], [], needed=2)
-    assert "Storing a file needs" not in render_welcome([server("a"), server("b")], [], needed=2)
+    assert "Storing a file needs 2 servers" in render_welcome([server("a")], [], happy=2)
+    assert "Storing a file needs" not in render_welcome([server("a"), server("b")], [], happy=2)
 
 
 def test_an_empty_list_says_what_will_be_there() -> None:

@@ -15,32 +15,15 @@ from typing import TYPE_CHECKING
 from grid.caps import DirectoryCap, parse_cap
 from grid.errors import CapError, ConfigError, GridError
 from grid.node.files import read_text, write_atomically
+from grid.node.own_files import parse_aliases, read_alias_file
 
 if TYPE_CHECKING:
     from grid.cli.connection import Home
 
-DEFAULT_ALIAS = "tahoe"
-"""The alias of a path that names none."""
-
-
-def parse_aliases(text: str) -> dict[str, str]:
-    """Capabilities, as text, by name. If a name occurs several times, the last line counts."""
-    found = {}
-    for line in text.split("\n"):
-        stripped = line.strip()
-        name, colon, cap = stripped.partition(":")
-        if stripped and not stripped.startswith("#") and colon:
-            found[name] = cap.strip()
-    return found
-
 
 def read_aliases(directory: Home) -> dict[str, str]:
     """The aliases of a client directory, including the old `root_dir.cap`; ConfigError if a file is not text."""
-    found = {}
-    root = _read(directory, "root_dir.cap")
-    if root is not None and root.strip():
-        found[DEFAULT_ALIAS] = root.strip()
-    return found | parse_aliases(_read(directory, "aliases") or "")
+    return read_alias_file(directory.private)
 
 
 def add_alias(directory: Home, name: str, cap: DirectoryCap) -> None:

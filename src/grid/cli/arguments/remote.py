@@ -12,8 +12,9 @@ import click
 from attrs import evolve, field, frozen
 
 from grid.caps import DirectoryCap, KnownCap, has_cap_prefix, parse_cap, require_usable
-from grid.cli.arguments.aliases import DEFAULT_ALIAS, alias_cap
+from grid.cli.arguments.aliases import alias_cap
 from grid.errors import ChildOfWrongTypeError, GridError, NoSuchChildError
+from grid.node.own_files import DEFAULT_ALIAS
 
 
 class UnknownAliasError(NoSuchChildError):

@@ -24,16 +24,20 @@ _PAGE = """<!doctype html>
 _NAME = "open-in-browser.html"
 
 
-@click.command(epilog=examples("grid web", "grid web work:photos", "grid web --print"))
+@click.command(epilog=examples("grid web", "grid web work:photos", "grid web --guest"))
 @click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
 @click.option("--print", "is_printed", is_flag=True, help="Print the address instead of opening a browser.")
+@click.option("--guest", "is_guest", is_flag=True, help="Open the first page without your directories.")
 @json_option()
 @click.pass_context
-def web(ctx: click.Context, *, path: str, is_printed: bool, as_json: bool) -> int:
+def web(ctx: click.Context, *, path: str, is_printed: bool, is_guest: bool, as_json: bool) -> int:
     """Open the pages of the gateway in a browser: its first page, or what is at PATH.
 
-    It is the gateway that runs in the client directory (`grid gateway` starts one), or that of --gateway. The address of a PATH
-    holds a capability: keep it secret. It is handed to the browser in a file that only you can read.
+    It is the gateway that runs in the client directory (`grid gateway` starts one), or that of --gateway. The first page of your
+    own gateway on this machine then shows your directories, by their aliases, and your recent uploads: to this browser only,
+    until you choose "Forget this browser" there or the gateway stops.
+
+    The address of a PATH holds a capability: keep it secret. Secrets are handed to the browser in a file that only you can read.
     """
     from grid.cli.arguments.aliases import read_aliases
     from grid.cli.arguments.remote import parse_remote
@@ -47,7 +51,11 @@ def web(ctx: click.Context, *, path: str, is_printed: bool, as_json: bool) -> in
     remote = parse_remote(path, read_aliases(home)) if path.strip() else None
     _require_listening(home)
     url = home.address.base if remote is None else _page_url(home, remote)
-    is_opened = not (is_printed or as_json) and _open(url if remote is None else _write_page(home, url))
+    is_opened = False
+    if not is_printed and not as_json:
+        is_own = run.gateway in (None, "node") and home.address.is_loopback and not is_guest
+        target = _own_url(home) if remote is None and is_own else url
+        is_opened = _open(target if target == home.address.base else _write_page(home, target))
     if as_json:
         click.echo(json.dumps({"event": "web", "url": url}))
     elif is_printed:
@@ -65,6 +73,15 @@ def _page_url(home: GatewayHome, remote: RemotePath) -> str:
     is_directory = isinstance(remote.root, DirectoryCap) and remote.inside
     names = "".join(f"/{quote(name, safe='')}" for name in remote.names)
     return f"{home.address.base}uri/{quote(remote.root.to_string(), safe='')}{names}{'/' if is_directory else ''}"
+
+
+def _own_url(home: GatewayHome) -> str:
+    """The address of the first page with a token that makes one browser known to the gateway."""
+    import time
+
+    from grid.node.own_files import hand_over
+
+    return f"{home.address.base}#own={hand_over(home.private, time.time())}"
 
 
 def _require_listening(home: GatewayHome) -> None:

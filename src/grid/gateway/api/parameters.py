@@ -48,6 +48,7 @@ PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "output": ("How the result is shown.", _STRING),
     "ophandle": ("The handle of an operation.", _STRING),
     "retain-for": ("How many seconds a result is kept.", {"type": "integer", "minimum": 0}),
+    "token": ("What `grid web` handed over.", _STRING),
     "details": ("The text of the report.", _STRING),
     "release-after-complete": ("Whether a result is forgotten once it has been shown.", _BOOLEAN),
 }

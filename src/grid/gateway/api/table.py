@@ -210,7 +210,7 @@ def _unlinked(path: str) -> list[Endpoint]:
             methods=("PUT",),
             summary="Make an object that is in no directory",
             actions=PUT_UNLINKED,
-            arguments=NEW_OBJECT,
+            arguments=("filename", "progress", *NEW_OBJECT),
             bodies=(_BYTES,),
         ),
         Endpoint(
@@ -343,6 +343,19 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _shown("/storage-plugins/{name}", "A storage plugin's resource", shown("There is none", statuses="404")),
     _shown("/static/{path}", "The operator's own files", shown("A file", ANYTHING, statuses="200 404"), tag="pages"),
     _shown("/servers", "The storage servers", shown("The page", HTML), tag="pages"),
+    _shown("/home", "The client's own part of the first page", shown("The part, as a page", HTML), tag="pages"),
+    Endpoint(
+        path="/home",
+        methods=("POST",),
+        summary="Make a browser known, or forget it",
+        tag="pages",
+        actions=(
+            Action("enter", "Exchange the token that `grid web` handed over (token=)", (JSON,)),
+            Action("leave", "Forget this browser", (JSON,)),
+        ),
+        arguments=("token",),
+        bodies=(_URLENCODED, _FORM),
+    ),
     _shown(
         "/assets/{version}/{name}",
         "Styles, scripts and images of the pages",

@@ -9,6 +9,8 @@ import { showPreviews } from "./preview.js";
 import { watchSelection } from "./selection.js";
 import { followLive } from "./live.js";
 import { watchShortcuts } from "./shortcuts.js";
+import { makeHomeDrop } from "./homedrop.js";
+import { showOwn } from "./own.js";
 import { makeDropzone } from "./upload.js";
 
 watchCopies(document);
@@ -26,6 +28,9 @@ for (const zone of document.querySelectorAll("[data-upload]")) {
   makeDropzone(zone, zone.dataset.upload);
   for (const plain of document.querySelectorAll("[data-plain-upload]")) plain.hidden = false;
 }
+for (const zone of document.querySelectorAll("[data-drop-home]")) makeHomeDrop(zone);
+showOwn();
+addEventListener("hashchange", () => showOwn());
 for (const details of document.querySelectorAll(".actions details")) {
   details.addEventListener("toggle", () => {
     if (details.open) details.querySelector("input:not([type=hidden])")?.focus();

@@ -9,7 +9,7 @@ export function watchCopies(root) {
       try {
         await navigator.clipboard.writeText(button.dataset.copy);
       } catch {
-        entry.select();
+        entry?.select();
         document.execCommand("copy");
       }
       const label = button.textContent;

@@ -21,7 +21,7 @@ export async function require(asked) {
 
 export class Taken extends Error {}
 
-// Sends a file to an address. item.request can be aborted; onSent receives the bytes sent. Throws Taken if the name is taken
+// Sends a file to an address, and returns its capability. item.request can be aborted; onSent receives the bytes sent. Throws Taken if the name is taken
 // and the address forbids replacing it.
 export function put(address, item, onSent) {
   return new Promise((resolve, reject) => {
@@ -30,7 +30,7 @@ export function put(address, item, onSent) {
     request.upload.addEventListener("progress", (event) => onSent(Math.min(event.loaded, item.size), "sending"));
     request.upload.addEventListener("load", () => onSent(item.size, "storing"));
     request.addEventListener("load", () => {
-      if (request.status >= 200 && request.status < 300) resolve();
+      if (request.status >= 200 && request.status < 300) resolve(request.responseText);
       else if (request.status === 409 && address.includes("replace=false")) reject(new Taken(firstLine(request.responseText, 409)));
       else reject(new Error(firstLine(request.responseText, request.status)));
     });

@@ -1,6 +1,7 @@
 // The drop area for files and folders, and its upload queue.
 import { element } from "./dom.js";
-import { droppedFiles, pickedFiles } from "./folders.js";
+import { watchDrops } from "./drops.js";
+import { pickedFiles } from "./folders.js";
 import { Queue } from "./queue.js";
 import { showListing } from "./listing.js";
 import { QueueView } from "./queueview.js";
@@ -39,24 +40,5 @@ export function makeDropzone(zone, address) {
       picker.value = "";
     });
   }
-  let depth = 0;
-  addEventListener("dragenter", (event) => {
-    if (!event.dataTransfer?.types.includes("Files")) return;
-    depth += 1;
-    zone.classList.add("over");
-  });
-  addEventListener("dragleave", () => {
-    depth = Math.max(0, depth - 1);
-    if (depth === 0) zone.classList.remove("over");
-  });
-  addEventListener("dragover", (event) => {
-    if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
-  });
-  addEventListener("drop", async (event) => {
-    if (!event.dataTransfer?.types.includes("Files")) return;
-    event.preventDefault();
-    depth = 0;
-    zone.classList.remove("over");
-    queue.add(await droppedFiles(event.dataTransfer));
-  });
+  watchDrops(zone, (found) => queue.add(found));
 }

@@ -33,6 +33,7 @@ from grid.gateway.http.answers import Answer, cap_answer, check_when_done, redir
 from grid.gateway.http.arguments import Replace, choose_format, parse_key_argument
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.pages.entries import target_text
+from grid.gateway.shared.home import is_local
 from grid.gateway.shared.services import Services
 from grid.gateway.shared.spool import Spool
 from grid.limits import MAX_CAP_LENGTH, MAX_SDMF_BODY
@@ -78,6 +79,9 @@ class PathEntry:
             return target
         return None
 
+
+MAX_NAME = 300
+"""Characters kept of the name of an upload."""
 
 MAX_LABEL = 64
 """The longest label, in characters, that a client may give to an operation (`progress=`)."""
@@ -192,6 +196,7 @@ async def store_body(exchange: Exchange, new: NewFile) -> KnownCap:
         arriving = Arriving(size=body.size, chunks=_counted(gateway, operation, body.chunks()))
         cap = await store_new(gateway.store, gateway.settings.spools, gateway.stores, new, arriving)
         _note(operation, cap, body.received)
+    _note_upload(exchange, cap, body.received)
     return cap
 
 
@@ -201,6 +206,7 @@ async def store_form_file(exchange: Exchange, new: NewFile, spool: Spool) -> Kno
     with _storing(gateway, new, spool.size) as operation:
         cap = await store_spooled(gateway.store, gateway.stores, new, spool)
         _note(operation, cap, spool.size)
+    _note_upload(exchange, cap, spool.size)
     return cap
 
 
@@ -264,6 +270,14 @@ def _note(operation: Operation, cap: KnownCap, size: int) -> None:
     operation.size = size
     if cap.storage_index is not None:
         operation.name(cap.storage_index)
+
+
+def _note_upload(exchange: Exchange, cap: KnownCap, size: int) -> None:
+    """Remember the upload for the first page of the browser that sent it."""
+    named = exchange.segments[-1] if len(exchange.segments) > 2 and exchange.method == "PUT" else ""
+    name = named or exchange.arguments.shown("name") or exchange.file_name or exchange.arguments.shown("filename") or ""
+    if is_local(exchange.peer, exchange.headers):
+        exchange.gateway.home.note_upload(exchange.headers, name[:MAX_NAME], cap, size)
 
 
 def _exists(entry: PathEntry) -> Conflict:

@@ -84,6 +84,11 @@ class Exchange:
                 self._form = Form()
         return self._form
 
+    @property
+    def file_name(self) -> str:
+        """The name of the form's file, once the form was read; "" without one."""
+        return (self._form.file_name if self._form is not None else None) or ""
+
     def _take_form(self, size: int) -> None:
         budget = self.gateway.stores.forms
         if not budget.try_acquire(size):

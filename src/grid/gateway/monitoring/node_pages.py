@@ -11,7 +11,8 @@ from grid.gateway.http.compression import accepts_gzip, pack_asset
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.http.routing import Handler, allow
 from grid.gateway.pages.assets import asset_contents, assets_version
-from grid.gateway.pages.servers import render_servers, render_welcome
+from grid.gateway.pages.home import render_welcome
+from grid.gateway.pages.servers import render_servers
 from grid.gateway.shared.node_view import ServerView
 from grid.gateway.shared.services import Services
 
@@ -44,10 +45,16 @@ def routes(gateway: Services) -> Mapping[str, Handler]:
             return modern_json(describe_node(gateway))
         if t:
             raise BadRequest(f"the first page has no t={t!r}", shape="page")
-        settings = gateway.settings
-        introducers = gateway.client.introducers()
+        settings, encoding, client = gateway.settings, gateway.store.grid.encoding, gateway.client
         return page(
-            render_welcome(gateway.client.servers(), introducers, needed=settings.happy, nickname=settings.nickname)
+            render_welcome(
+                client.servers(),
+                client.introducers(),
+                happy=settings.happy,
+                needed=encoding.k,
+                total=encoding.n,
+                nickname=settings.nickname,
+            )
         )
 
     async def servers(exchange: Exchange) -> AnyAnswer:

@@ -1,12 +1,11 @@
-"""The pages of storage servers, and the first page. Pure."""
+"""The page of storage servers, and what they have room for. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grid.gateway.pages.forms import download_form, open_form, store_form, unlinked_mkdir_form
 from grid.gateway.pages.markup import Markup, duration_text, join, size_text, tag, time_text
-from grid.gateway.pages.shell import card, document, nothing_here, notice
+from grid.gateway.pages.shell import document, nothing_here, notice
 from grid.gateway.shared.node_view import ServerView
 from grid.placement.space import as_files, space_of_disks
 from grid.plural import counted
@@ -57,12 +56,17 @@ def free_space(servers: Sequence[ServerView]) -> int:
 
 
 def _lead(servers: Sequence[ServerView], needed: int, total: int) -> Markup:
+    space = space_text(servers, needed, total)
+    return tag("p", f"{connected_text(servers)}.", f" {space}." if space else None, class_="lead")
+
+
+def space_text(servers: Sequence[ServerView], needed: int, total: int) -> str:
+    """Say how much is free on the disks and how much that is in files; "" if no server says it."""
     space = free_space(servers)
-    words = f"{connected_text(servers)}."
-    if space:
-        files = f"room for about {size_text(as_files(space, needed, total))} of files with {needed}-of-{total}"
-        words += f" {size_text(space)} free on their disks: {files}."
-    return tag("p", words, class_="lead")
+    if not space:
+        return ""
+    files = f"room for about {size_text(as_files(space, needed, total))} of files with {needed}-of-{total}"
+    return f"{size_text(space)} free on their disks: {files}"
 
 
 def _row(server: ServerView) -> Markup:
@@ -79,47 +83,3 @@ def _row(server: ServerView) -> Markup:
         tag("td", time_text(server.last_received_at), class_="number", data_label="Last heard"),
         tag("td", tag("small", server.version or "–"), data_label="Software"),
     )
-
-
-def render_welcome(
-    servers: Sequence[ServerView], introducers: Sequence[str], *, needed: int, nickname: str = ""
-) -> str:
-    """needed: servers that storing a file requires. introducers: one line each."""
-    connected = sum(server.is_connected for server in servers)
-    state = tag("p", tag("a", connected_text(servers), href="/servers"), class_="lead")
-    warning = None
-    if connected < needed:
-        words = f"Storing a file needs {counted(needed, 'server')}. A stored file can be read while enough of its servers are connected."
-        warning = notice("warn", tag("p", words))
-    listed = [tag("li", line) for line in introducers]
-    network = [tag("h3", "Introducers"), tag("ul", listed)] if listed else None
-    return document(
-        "Grid",
-        tag("h1", nickname or "Your grid"),
-        state,
-        warning,
-        tag("div", _open(), _upload(), _make_directory(), _download(), class_="columns"),
-        card("Network", tag("p", connected_text(servers)), network, id="network") if network else None,
-        here="/",
-    )
-
-
-def _open() -> Markup:
-    words = tag("p", "A file or directory that you or somebody else has stored.")
-    return card("Open", words, open_form(), id="open")
-
-
-def _download() -> Markup:
-    return card(
-        "Download", tag("p", "Saves a file to your disk under a name that you choose."), download_form(), id="download"
-    )
-
-
-def _upload() -> Markup:
-    words = tag("p", "You get a capability for it. To keep several files together, make a directory first.")
-    return card("Store a file", words, store_form(), id="upload")
-
-
-def _make_directory() -> Markup:
-    words = tag("p", "A new, empty directory. Its capability is its only name: bookmark the page that opens.")
-    return card("Make a directory", words, unlinked_mkdir_form(), id="mkdir")

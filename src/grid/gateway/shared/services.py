@@ -17,6 +17,7 @@ from grid.directory.file_store import FileStore
 from grid.gateway.faults import Forbidden, Unauthorized
 from grid.gateway.history.history import History
 from grid.gateway.history.recorded_store import RecordedStore
+from grid.gateway.shared.home import Home, OwnFiles
 from grid.gateway.shared.node_view import ClientView, DoorView
 from grid.gateway.shared.open_files import OpenFiles
 from grid.gateway.shared.spool import SpoolFolder
@@ -54,7 +55,7 @@ class GatewaySettings:
     """spools: private directory for uploads in progress. api_token: a fresh one for each start of the node.
 
     hosts: names accepted in a Host header, None for any. happy: servers that a put requires. drain_s: seconds that
-    requests may still run when the gateway shuts down.
+    requests may still run when the gateway shuts down. own_files: of the client directory that the gateway belongs to.
     """
 
     spools: SpoolFolder
@@ -66,6 +67,7 @@ class GatewaySettings:
     incidents_directory: Path | None = None
     max_concurrent: int = 1000
     drain_s: float = 60.0
+    own_files: OwnFiles | None = None
 
 
 class Blocks(Protocol):
@@ -96,9 +98,12 @@ class Services:
     doors: list[DoorView] = field(init=False, factory=list)
     open_files: OpenFiles = field(init=False)
     stores: Stores = field(init=False, factory=Stores)
+    home: Home = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.history = History(self._store.runtime.clock)
+        runtime = self._store.runtime
+        self.history = History(runtime.clock)
+        self.home = Home(runtime.clock, runtime.entropy, self.settings.own_files)
         self.store = RecordedStore(self._store.restricted_by(self.require_allowed), self.history)
         self.open_files = OpenFiles(self.store.grid, self.require_allowed)
 

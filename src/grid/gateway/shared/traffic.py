@@ -17,7 +17,7 @@ VIEWS = frozenset(
         "json", "uri", "readonly-uri", "info", "rename-form", "save", "zip", "upload", "check", "mkdir", "mkdir-with-children",
         "mkdir-immutable", "unlink", "delete", "undo", "rename", "relink", "set_children", "set-children",
         "unlink-many", "move-many", "stream-manifest", "stream-deep-check", "start-manifest", "start-deep-check",
-        "start-deep-size", "start-deep-stats", "status", "cancel", "openmetrics",
+        "start-deep-size", "start-deep-stats", "status", "cancel", "openmetrics", "enter", "leave",
     }
 )  # fmt: skip
 """Values of `t` that are counted separately."""

@@ -1,0 +1,72 @@
+// The part of the first page for a browser that `grid web` opened: its directories and recent uploads.
+//
+// The address that `grid web` opens ends with a token, which works once: it is exchanged for a cookie and a key, and removed from
+// the address. The key stays in this browser, apart from what other ports of this machine store.
+import { watchCopies } from "./copy.js";
+import { announce } from "./dom.js";
+
+const KEY = "grid-home";
+const TOKEN = "#own=";
+
+export async function showOwn() {
+  const place = document.querySelector("[data-own]");
+  if (!place) return;
+  if (location.hash.startsWith(TOKEN)) await enter(location.hash.slice(TOKEN.length));
+  const key = stored();
+  if (!key) return;
+  const answer = await fetch("/home", { headers: { "X-Grid-Home": key }, referrerPolicy: "no-referrer" }).catch(() => null);
+  if (answer?.status === 403) forget();
+  if (!answer?.ok) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const chosen = place.querySelector("#drop-into")?.value ?? "";
+  place.replaceChildren(...document.adoptNode(page.getElementById("own")).childNodes);
+  place.hidden = false;
+  const into = place.querySelector("#drop-into");
+  if (into && [...into.options].some((option) => option.value === chosen)) into.value = chosen;
+  watchCopies(place);
+  place.querySelector("[data-leave]").addEventListener("click", () => leave(place));
+}
+
+async function enter(token) {
+  history.replaceState(null, "", location.pathname + location.search);
+  const answer = await post("enter", { token });
+  if (!answer?.ok) {
+    announce("This link was used already, or is too old: grid web makes another.");
+    return;
+  }
+  try {
+    localStorage.setItem(KEY, (await answer.json()).key);
+  } catch {
+    announce("This browser keeps nothing for this page, so it cannot show your directories.");
+  }
+}
+
+async function leave(place) {
+  await post("leave", {});
+  forget();
+  place.hidden = true;
+  place.replaceChildren();
+  announce("Forgotten: this browser shows your directories no longer.");
+  document.getElementById("main").focus();
+}
+
+function post(t, fields) {
+  const body = new URLSearchParams({ t, ...fields });
+  return fetch("/home", { method: "POST", body, referrerPolicy: "no-referrer" }).catch(() => null);
+}
+
+function stored() {
+  try {
+    return localStorage.getItem(KEY);
+  } catch {
+    return null;
+  }
+}
+
+function forget() {
+  try {
+    localStorage.removeItem(KEY);
+  } catch {
+    // Nothing was kept.
+  }
+}

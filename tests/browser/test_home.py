@@ -1,0 +1,72 @@
+"""The first page in a real browser: files dropped on it, and what it shows in a browser that `grid web` opened."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from grid.node.own_files import hand_over
+from tests.browser.conftest import Served
+from tests.browser.test_access import BEYOND, WIDTHS, axe_script, faults
+from tests.browser.visitor import Visitor
+
+pytestmark = pytest.mark.browser
+
+
+def test_file_dropped_on_the_first_page_gets_a_capability_that_is_copied(visitor: Visitor, tmp_path: Path) -> None:
+    dropped = tmp_path / "a <b> c.txt"
+    dropped.write_text("the contents of a dropped file")
+    (tmp_path / "other.bin").write_bytes(bytes(200_000))
+    page = visitor.page
+    visitor.go("/")
+    assert page.locator("#own").is_hidden()
+
+    visitor.drop([dropped, tmp_path / "other.bin"])
+    page.locator("#announce", has_text="other.bin is stored").wait_for(state="attached")
+    page.get_by_role("button", name="Copy the capability of a <b> c.txt").click()
+    page.get_by_text("Copied", exact=True).first.wait_for()
+
+    cap = page.evaluate("navigator.clipboard.readText()")
+    assert visitor.ask("GET", f"/uri/{cap}") == dropped.read_bytes()
+    assert page.get_by_role("textbox", name="Capability of other.bin").input_value().startswith("URI:CHK:")
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        visitor.picture(f"given-{width}")
+        assert faults(visitor, axe_script(), None) == [] and page.evaluate(BEYOND) == [], width
+    page.get_by_role("link", name="Open a <b> c.txt").click()
+    page.locator("#preview pre").get_by_text("the contents of a dropped file").wait_for()
+
+
+def test_first_page_shows_aliases_and_uploads_after_grid_web_until_the_browser_is_forgotten(
+    visitor: Visitor, served: Served, tmp_path: Path
+) -> None:
+    directory = visitor.make_directory()
+    (served.folder / "aliases").write_text(f"work: {directory.split('/')[2].replace('%3A', ':')}\n")
+    for name in ("in.txt", "loose.txt"):
+        (tmp_path / name).write_text(f"the contents of {name}, which are long enough to make shares of them")
+    page = visitor.page
+
+    visitor.go(f"/#own={hand_over(served.folder, time.time())}")
+    page.locator("#own").get_by_role("link", name="work:").wait_for()
+    assert page.evaluate("location.hash") == "" and page.evaluate("document.cookie") == ""
+    page.get_by_label("Put what you drop here into").select_option("work:")
+    visitor.drop([tmp_path / "in.txt"])
+    page.locator(".queue .sum").get_by_text("Finished", exact=True).wait_for()
+    page.locator("#recent").get_by_role("link", name="in.txt").wait_for()
+    assert visitor.ask("GET", f"{directory}in.txt").startswith(b"the contents of in.txt")
+    page.get_by_label("Put what you drop here into").select_option("no directory")
+    visitor.drop([tmp_path / "loose.txt"])
+    page.locator("#recent").get_by_role("link", name="loose.txt").wait_for()
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        visitor.picture(f"own-{width}")
+        assert faults(visitor, axe_script(), None) == [] and page.evaluate(BEYOND) == [], width
+
+    visitor.go("/")
+    page.locator("#recent").get_by_role("link", name="loose.txt").wait_for()
+    page.get_by_role("button", name="Forget this browser").click()
+    page.locator("#own").wait_for(state="hidden")
+    visitor.go("/")
+    assert page.locator("#own").is_hidden() and page.evaluate("localStorage.length") == 0
