@@ -163,6 +163,7 @@ async def serve(reactor: Any, folder: Path) -> None:
         own_files=ClientFiles(folder),
     )
     gateway = Gateway(store=store, client=View(servers), settings=settings)
+    gateway.statistics.start()
     factory = GatewayFactory(gateway, make_routes(gateway), reactor, ConnectionLimit())
     port = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(factory)
     ended: Deferred[None] = Deferred()
@@ -172,6 +173,7 @@ async def serve(reactor: Any, folder: Path) -> None:
     await ended
     await port.stopListening()
     gateway.end_streams()
+    gateway.statistics.close()
     await factory.drain(1.0)
     for server in servers:
         await server.service.stop()

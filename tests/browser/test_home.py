@@ -64,9 +64,13 @@ def test_first_page_shows_aliases_and_uploads_after_grid_web_until_the_browser_i
         visitor.picture(f"own-{width}")
         assert faults(visitor, axe_script(), None) == [] and page.evaluate(BEYOND) == [], width
 
+    visitor.go("/status")
+    page.locator("#operations th").get_by_text("loose.txt").first.wait_for()
     visitor.go("/")
     page.locator("#recent").get_by_role("link", name="loose.txt").wait_for()
     page.get_by_role("button", name="Forget this browser").click()
     page.locator("#own").wait_for(state="hidden")
+    visitor.go("/status")
+    assert page.locator("#operations th").get_by_text("loose.txt").count() == 0
     visitor.go("/")
     assert page.locator("#own").is_hidden() and page.evaluate("localStorage.length") == 0

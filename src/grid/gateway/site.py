@@ -36,8 +36,11 @@ class Gateway(Services):
         super().__attrs_post_init__()
         clock = self.store.runtime.clock
         self.operations = Operations(clock)
-        self.statistics = Statistics(clock, self.history.counters)
+        self.statistics = Statistics(clock, self.history.counters, self._count_connected)
         self.streams = EventStreams(self.history, clock)
+
+    def _count_connected(self) -> int:
+        return sum(server.is_connected for server in self.client.servers())
 
     def end_streams(self) -> None:
         """End tree operations, event streams and log streams, which would otherwise run forever."""

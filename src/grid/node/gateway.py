@@ -171,13 +171,13 @@ async def running_gateway(
         write_atomically(directory.private / "api_auth_token", gateway.settings.api_token)
         _tell_where(directory.path / "node.url", url)
         view.start()
-        gateway.statistics.cpu.start()
+        gateway.statistics.start()
         say(f"web gateway at {url or description}")
         yield Listening(gateway=gateway, factory=factory, url=url)
     finally:
         await port.stopListening()
         gateway.end_streams()
-        gateway.statistics.cpu.close()
+        gateway.statistics.close()
         if factory.requests:
             say(
                 f"waiting up to {gateway.settings.drain_s:.0f} s for {counted(len(factory.requests), 'request')} in progress"

@@ -9,8 +9,9 @@ import pytest
 from pytest_twisted import ensureDeferred
 from twisted.internet.defer import Deferred
 
+from grid.codec import base32
 from grid.errors import NotHappyError
-from grid.gateway.history.history import History
+from grid.gateway.history.history import MAX_LENGTH, MAX_NAMES, History, SubjectNames
 from grid.gateway.history.operation import KEPT, MAX_ROWS, Operation
 from grid.ports import Event, ServerId
 from tests.support.virtual_time import VirtualClock
@@ -142,3 +143,43 @@ async def test_events_when_two_operations_run_at_once_then_each_gets_its_own() -
 def test_event_when_no_operation_runs_then_is_passed_over(history: History) -> None:
     history.observe(event("progress", count=1, total=2))
     assert not history.active
+
+
+def index_of(number: int) -> bytes:
+    return number.to_bytes(16, "big")
+
+
+def found_in(names: SubjectNames, number: int) -> str:
+    return names.find(base32.encode(index_of(number)))
+
+
+def test_last_name_of_an_object_is_found_and_old_ones_are_forgotten() -> None:
+    names = SubjectNames()
+    names.note(index_of(0), "first")
+    names.note(index_of(1), "x" * 10_000)
+    names.note(index_of(0), "second")
+    names.note(index_of(0), "")
+    names.note(None, "nothing")
+    assert (found_in(names, 0), len(found_in(names, 1)), found_in(names, 2), names.find(None)) == (
+        "second",
+        MAX_LENGTH,
+        "",
+        "",
+    )
+    for number in range(2, MAX_NAMES + 1):
+        names.note(index_of(number), "other")
+    assert (found_in(names, 0), found_in(names, 1)) == ("second", "")
+
+
+def test_reads_of_a_directory_and_searches_for_its_shares_are_marked_and_its_changes_are_not(history: History) -> None:
+    for record, marked in ((history.retrieve, True), (history.download, True), (history.publish, False)):
+        with record(INDEX) as operation:
+            operation.subject.is_directory = True
+            history.observe(event("send", "ReadFronts", server_id=SERVER, request_index=0))
+        assert operation.is_directory_read is marked
+        found = next((each for each in history.recent if each.kind == "mapupdate"), None)
+        assert found is None or found.is_directory_read
+    assert any(each.kind == "mapupdate" for each in history.recent)
+    with history.retrieve(INDEX) as operation:
+        pass
+    assert not operation.is_directory_read

@@ -189,7 +189,7 @@ async def test_upload_when_it_arrives_slowly_then_its_progress_is_shown_under_it
         while not (rig.gateway.history.active and rig.gateway.history.active[0].progress.received == 1000):
             await deferLater(reactor, 0)
         [operation] = rig.gateway.history.active
-        assert (operation.label, operation.size, operation.to_json()["received"]) == ("mine", 3000, 1000)
+        assert (operation.subject.label, operation.size, operation.to_json()["received"]) == ("mine", 3000, 1000)
         shown = (await rig.ask("GET", "/status")).body.decode()
         assert "Receiving: 1000 B of 3.00 kB" in shown or "Receiving: 1.00 kB of 3.00 kB" in shown
         assert 'value="0.1667"' in shown

@@ -78,3 +78,22 @@ async def test_gateway_without_a_client_directory_lets_nobody_in(tmp_path: Path,
     async with running_gateway(tmp_path) as rig:
         assert (await rig.ask("POST", "/home", body, FORM)).status in (400, 403)
         assert (await rig.ask("GET", "/home")).status == 403
+
+
+async def test_operations_are_named_only_for_the_browser_that_grid_web_opened(tmp_path: Path) -> None:
+    token = hand_over(tmp_path, time.time())
+    async with running_gateway(tmp_path, own_files=ClientFiles(tmp_path)) as rig:
+        root = (await rig.ask("PUT", "/uri?t=mkdir")).body.decode().strip()
+        (tmp_path / "aliases").write_text(f"work: {root}\n")
+        address = f"/uri/{quote(root, safe='')}"
+        await rig.ask("PUT", f"{address}/secret%20name.txt", b"x" * 5000)
+        browser = secrets_of(await enter(rig, token))
+        await rig.ask("GET", "/home", headers=browser)
+
+        stranger, own = [(await rig.ask("GET", "/status", headers=sent)).body.decode() for sent in ({}, browser)]
+        assert "secret name" not in stranger and "work:" not in stranger and "a directory" in stranger
+        assert "secret name.txt" in own and "work:" in own
+        one = [(await rig.ask("GET", "/status/up-0", headers=sent)).body.decode() for sent in ({}, browser)]
+        assert ["secret name.txt" in text for text in one] == [False, True]
+        for address in ("/status?t=json", "/status/up-0?t=json", "/statistics?t=json", "/metrics"):
+            assert b"secret name" not in (await rig.ask("GET", address, headers=browser)).body

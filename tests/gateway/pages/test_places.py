@@ -10,7 +10,8 @@ from attrs import evolve
 from grid.caps import DirectoryCap, LitCap, SdmfWriteCap
 from grid.gateway.history.operation import Operation, Row, Timeline, Times
 from grid.gateway.pages.home import render_own, render_welcome
-from grid.gateway.pages.operations import render_operation, render_operations
+from grid.gateway.pages.operation_list import render_operations
+from grid.gateway.pages.operations import render_operation
 from grid.gateway.pages.servers import render_servers
 from grid.gateway.pages.statistics import render_statistics
 from grid.gateway.pages.tree_operation import render_tree_operation
@@ -59,6 +60,8 @@ def test_nothing_that_servers_say_becomes_markup(text: str) -> None:
     require_harmless(render_welcome(rows, [text], happy=3, nickname=text))
     require_harmless(render_operation(operation(row, outcome="failed", status=text), {f"x{text}": text}))
     require_harmless(render_operations([operation()], [operation(outcome="failed", status=text)], 5.0))
+    require_harmless(render_operation(operation(row), {}, text))
+    require_harmless(render_operations([operation()], [], 5.0, name_of=lambda operation: text))
     require_harmless(render_statistics({text: 1}, {text: None}, [door(text)]))
     upload = RecentUpload(name=text, cap=LitCap(data=b"abc"), size=3, time=1.7e9)
     require_harmless(render_own([(text, WRITE), (text, WRITE.read_cap())], [upload]))

@@ -48,6 +48,20 @@ PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "output": ("How the result is shown.", _STRING),
     "ophandle": ("The handle of an operation.", _STRING),
     "retain-for": ("How many seconds a result is kept.", {"type": "integer", "minimum": 0}),
+    "kind": (
+        "The kind of operations listed.",
+        {"type": "string", "enum": ["", "upload", "download", "publish", "retrieve", "mapupdate"]},
+    ),
+    "state": (
+        "The state of operations listed.",
+        {"type": "string", "enum": ["", "active", "done", "failed", "cancelled"]},
+    ),
+    "all": ("Whether reads of directories are listed too.", _BOOLEAN),
+    "by": (
+        "The column that the list of operations is sorted by.",
+        {"type": "string", "enum": ["what", "state", "size", "duration", "started"]},
+    ),
+    "span": ("The time that the plots cover.", {"type": "string", "enum": ["hour", "day"]}),
     "token": ("What `grid web` handed over.", _STRING),
     "details": ("The text of the report.", _STRING),
     "release-after-complete": ("Whether a result is forgotten once it has been shown.", _BOOLEAN),

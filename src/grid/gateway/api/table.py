@@ -304,7 +304,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *_named("/named/{cap}"),
     *_named("/named/{cap}/{name}"),
     *_operations(),
-    *_asked("/status", "Operations in progress and recent ones", page_and_json("StatusList", JSON)),
+    *_asked(
+        "/status",
+        "Operations in progress and recent ones",
+        page_and_json("StatusList", JSON),
+        arguments=("kind", "state", "all", "by", "order"),
+    ),
     _shown("/status/events", "Operations as they advance", shown("Server-sent events", "text/event-stream")),
     _shown("/status/{operation}", "One operation", page_and_json("OperationStatus", JSON, statuses="200 404")),
     _shown(
@@ -316,6 +321,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "/statistics",
         "Counters and statistics",
         (*page_and_json("Statistics"), Action("openmetrics", "For scrapers", ("application/openmetrics-text",))),
+        arguments=("span",),
     ),
     _shown("/metrics", "For Prometheus", shown("Samples", TEXT)),
     *_asked("/storage", "The storage server of this node", page_and_json("StorageState", missing="404")),

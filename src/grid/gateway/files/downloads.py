@@ -48,6 +48,7 @@ async def get_info(exchange: Exchange, child: Child, name: str, siblings: Mappin
         exchange.gateway.require_allowed(child.target)
     size = await _size_if_known(exchange, child)
     shown = exchange.arguments.shown("filename") or name
+    _note_name(exchange, child, shown)
     if siblings is None:
         return page(render_info(child, size, shown))
     root, *names = exchange.segments[1:]
@@ -75,6 +76,7 @@ async def get_file(exchange: Exchange, child: Child, *, name: str = "", by_path:
     view = exchange.arguments.t
     if exchange.method == "HEAD" and view:
         raise BadRequest("HEAD takes no t=")
+    _note_name(exchange, child, exchange.arguments.shown("filename") or name)
     if view == "json":
         return await _json(exchange, child, by_path)
     if view == "info":
@@ -93,6 +95,11 @@ async def get_file(exchange: Exchange, child: Child, *, name: str = "", by_path:
         case "readonly-uri":
             return _tagged(exchange, plain_cap(target.read_cap()), tag)
     raise BadRequest(f"GET of a file: t={view!r} is not known")
+
+
+def _note_name(exchange: Exchange, child: Child, name: str) -> None:
+    if not isinstance(child.target, UnknownChild):
+        exchange.gateway.history.names.note(child.target.storage_index, name)
 
 
 def why_unknown(target: UnknownChild) -> str:

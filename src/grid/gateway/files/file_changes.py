@@ -192,7 +192,7 @@ async def store_body(exchange: Exchange, new: NewFile) -> KnownCap:
     """Store the request's body as a new file."""
     gateway, body = exchange.gateway, exchange.body
     with _storing(gateway, new, body.size) as operation:
-        operation.label = (exchange.arguments.shown("progress") or "")[:MAX_LABEL]
+        operation.subject.label = (exchange.arguments.shown("progress") or "")[:MAX_LABEL]
         arriving = Arriving(size=body.size, chunks=_counted(gateway, operation, body.chunks()))
         cap = await store_new(gateway.store, gateway.settings.spools, gateway.stores, new, arriving)
         _note(operation, cap, body.received)
@@ -273,9 +273,10 @@ def _note(operation: Operation, cap: KnownCap, size: int) -> None:
 
 
 def _note_upload(exchange: Exchange, cap: KnownCap, size: int) -> None:
-    """Remember the upload for the first page of the browser that sent it."""
+    """Remember the upload's name, and the upload for the first page of the browser that sent it."""
     named = exchange.segments[-1] if len(exchange.segments) > 2 and exchange.method == "PUT" else ""
     name = named or exchange.arguments.shown("name") or exchange.file_name or exchange.arguments.shown("filename") or ""
+    exchange.gateway.history.names.note(cap.storage_index, name)
     if is_local(exchange.peer, exchange.headers):
         exchange.gateway.home.note_upload(exchange.headers, name[:MAX_NAME], cap, size)
 

@@ -16,6 +16,7 @@ from contextvars import ContextVar
 
 from twisted.logger import Logger
 
+from grid.codec import base32
 from grid.errors import GridError
 from grid.gateway.faults import fault_of
 from grid.gateway.history.operation import KEPT, Kind, Operation, Timeline, Times
@@ -58,6 +59,37 @@ Watcher = Callable[[Operation], None]
 """Called when an operation begins, advances or ends."""
 
 
+MAX_NAMES = 1000
+"""Objects whose names are remembered."""
+
+MAX_LENGTH = 300
+"""Characters of a name that are remembered."""
+
+
+class SubjectNames:
+    """The names under which objects were asked for last, by storage index, for pages about operations.
+
+    Names are private, unlike storage indexes: only pages for browsers that `grid web` has opened show them. (decision 352)
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def note(self, storage_index: bytes | None, name: str) -> None:
+        """Remember a name. An object without a storage index, or a name without characters, is not remembered."""
+        if storage_index is None or not name:
+            return
+        key = base32.encode(storage_index)
+        self._names.pop(key, None)
+        self._names[key] = name[:MAX_LENGTH]
+        if len(self._names) > MAX_NAMES:
+            del self._names[next(iter(self._names))]
+
+    def find(self, storage_index: str | None) -> str:
+        """The name of the object with this storage index in base32; "" if none is known."""
+        return self._names.get(storage_index or "", "")
+
+
 class History:
     """The operations of a gateway. Watchers must not raise and must return quickly."""
 
@@ -68,6 +100,7 @@ class History:
         self._recent: dict[Kind, deque[Operation]] = {kind: deque(maxlen=kept) for kind, kept in KEPT.items()}
         self._numbers: dict[Kind, int] = dict.fromkeys(KEPT, 0)
         self._watchers: list[Watcher] = []
+        self.names = SubjectNames()
 
     # Called by handlers.
 
@@ -209,7 +242,7 @@ class History:
         if operation.map is not None:
             self._end_map(operation, None)
         operation.map = self._begin("mapupdate", None, None, True)
-        operation.map.storage_index = operation.storage_index
+        operation.map.storage_index, operation.map.subject = operation.storage_index, operation.subject
         operation.map.mode = "MODE_WRITE" if operation.kind == "publish" else "MODE_READ"
 
     def _end_map(self, operation: Operation, error: BaseException | None) -> None:

@@ -173,11 +173,21 @@ class Progress:
             self.count = size
 
 
+@define(kw_only=True)
+class Subject:
+    """What an operation concerns. label: the client's own name for the operation. is_directory: whether it reads or
+    writes one.
+    """
+
+    label: str = ""
+    is_directory: bool = False
+
+
 @define(kw_only=True, eq=False)
 class Operation:
     """One operation. size: bytes to move, None while unknown. storage_index: in base32.
 
-    label: the client's own name for the operation. map: its running search for shares, if any.
+    map: its running search for shares, if any.
     """
 
     kind: Kind
@@ -193,7 +203,7 @@ class Operation:
     mode: str = ""
     phase: str = ""
     map: Operation | None = None
-    label: str = ""
+    subject: Subject = field(factory=Subject)
 
     @property
     def key(self) -> str:
@@ -204,6 +214,11 @@ class Operation:
     def path(self) -> str:
         """Its path below /status/."""
         return f"{SHORT[self.kind]}-{self.number}"
+
+    @property
+    def is_directory_read(self) -> bool:
+        """Whether it only reads a directory, as every page and path does, or looks for a directory's shares."""
+        return self.subject.is_directory and self.kind in ("retrieve", "download", "mapupdate")
 
     @property
     def is_active(self) -> bool:
@@ -259,7 +274,7 @@ class Operation:
             "bytes": progress.count,
             "phase": self.phase,
             "received": progress.received,
-            "label": self.label,
+            "label": self.subject.label,
         }
         match self.kind:
             case "upload":

@@ -69,6 +69,7 @@ class RecordedStore:
         """Store a new mutable directory."""
         new = await self._store.pack_directory(children or {}, format=format, key=key)
         with self._history.publish(size=len(new.data)) as operation:
+            operation.subject.is_directory = True
             cap = await self._store.put_directory(new)
             operation.name(cap.storage_index)
         return DirectoryCap(cap)
@@ -76,6 +77,7 @@ class RecordedStore:
     async def create_immutable_directory(self, children: Mapping[str, Child]) -> DirectoryCap:
         """Store an immutable directory."""
         with self._history.upload() as operation:
+            operation.subject.is_directory = True
             cap = await self._store.create_immutable_directory(children)
             operation.size = await self.size(cap)
             if cap.storage_index is not None:
@@ -160,6 +162,7 @@ class RecordedDirectory(Directory):
             return edits
 
         with self._history.publish(self.cap.storage_index) as operation:
+            operation.subject.is_directory = True
             previous = await super().edit_by(noted, count)
             operation.size = self.published_size
         self._journal.record(self.cap, edits, previous, self._store.runtime.clock.unix_time())
@@ -171,6 +174,7 @@ class RecordedDirectory(Directory):
             return await super()._read()  # A literal directory: its capability holds everything.
         record = self._history.retrieve if self.is_mutable else self._history.download
         with record(index) as operation:
+            operation.subject.is_directory = True
             data = await super()._read()
             operation.size = len(data)
         return data

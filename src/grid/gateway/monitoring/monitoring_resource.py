@@ -21,6 +21,7 @@ from grid.gateway.monitoring.metrics import CONTENT_TYPE, Metrics
 from grid.gateway.monitoring.operation_status import EventStreams
 from grid.gateway.monitoring.statistics import Statistics, StorageView, Value, pack_openmetrics
 from grid.gateway.pages.markup import tag
+from grid.gateway.pages.plots import parse_span
 from grid.gateway.pages.shell import document as whole_page
 from grid.gateway.pages.shell import facts
 from grid.gateway.pages.statistics import render_statistics
@@ -87,7 +88,8 @@ class _Monitoring:
             case "openmetrics":
                 return Answer(200, OPENMETRICS, pack_openmetrics(values), _NO_STORE)
             case "":
-                return page(render_statistics(values["counters"], values["stats"], self._gateway.doors))
+                samples, span = self._node.statistics.samples.all(), parse_span(exchange.arguments.shown("span"))
+                return page(render_statistics(values["counters"], values["stats"], self._gateway.doors, samples, span))
         raise BadRequest("statistics are available as t=json and t=openmetrics", shape="page")
 
     async def metrics(self, exchange: Exchange) -> AnyAnswer:

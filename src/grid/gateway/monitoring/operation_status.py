@@ -18,7 +18,9 @@ from grid.gateway.history.operation import KIND_OF, Operation
 from grid.gateway.http.answers import Answer, AnyAnswer, StreamedAnswer, json_answer, modern_json, page
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.http.routing import Handler, allow
-from grid.gateway.pages.operations import render_operation, render_operations
+from grid.gateway.pages.operation_list import NameOf, parse_choice, render_operations
+from grid.gateway.pages.operations import render_operation
+from grid.gateway.shared.home import is_local
 from grid.gateway.shared.services import Services
 from grid.ports import Clock, Sink, Timer
 from grid.runtime import with_deadline
@@ -140,9 +142,9 @@ def routes(gateway: Services, streams: EventStreams) -> Mapping[str, Handler]:
         if not any(segments):
             if wants_json(exchange):
                 return _all(gateway)
-            return page(
-                render_operations(gateway.history.active, gateway.history.recent, gateway.store.runtime.clock.now())
-            )
+            history, choice = gateway.history, parse_choice(exchange.arguments.shown)
+            now = gateway.store.runtime.clock.now()
+            return page(render_operations(history.active, history.recent, now, choice, _names_for(exchange)))
         allow(exchange, "GET", "HEAD")
         if segments[0] == "events" and len(segments) == 1:
             return Answer(200, "text/event-stream") if exchange.method == "HEAD" else streams.answer()
@@ -151,7 +153,9 @@ def routes(gateway: Services, streams: EventStreams) -> Mapping[str, Handler]:
             case () | ("",):
                 if wants_json(exchange):
                     return _one(operation)
-                return page(render_operation(operation, server_names(gateway)))
+                name_of = _names_for(exchange)
+                name = name_of(operation) if name_of is not None else ""
+                return page(render_operation(operation, server_names(gateway), name))
             case ("event_json",) if operation.kind == "download":
                 return json_answer(event_json(operation))
         raise NotFound("there is no such page", shape="page")
@@ -162,6 +166,19 @@ def routes(gateway: Services, streams: EventStreams) -> Mapping[str, Handler]:
 def server_names(gateway: Services) -> dict[str, str]:
     """Nicknames of servers by their ids."""
     return {server.server_id: server.nickname for server in gateway.client.servers() if server.nickname}
+
+
+def _names_for(exchange: Exchange) -> NameOf | None:
+    """What to call the objects of operations; None if this client may not see names."""
+    gateway = exchange.gateway
+    if not (is_local(exchange.peer, exchange.headers) and gateway.home.knows(exchange.headers)):
+        return None
+
+    def name_of(operation: Operation) -> str:
+        index = operation.storage_index
+        return (gateway.home.alias_of(index) if index else None) or gateway.history.names.find(index)
+
+    return name_of
 
 
 def wants_json(exchange: Exchange) -> bool:

@@ -1,6 +1,6 @@
 """Statistics of the node and its storage server, under the names that monitors know. [spec webapi 9.3, 9.4]
 
-Owns the timer that samples processor time.
+Owns the timers that sample processor time and, for plots, the counters.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from grid.gateway.history.history import Counters
+from grid.gateway.monitoring.samples import Samples
 from grid.ports import Clock, Timer
 
 LOOK_S = 60.0
@@ -56,13 +57,24 @@ class CpuMonitor:
 
 
 class Statistics:
-    """The counters and measurements of one process."""
+    """The counters and measurements of one process. connected: counts the connected servers."""
 
-    def __init__(self, clock: Clock, counters: Counters) -> None:
+    def __init__(self, clock: Clock, counters: Counters, connected: Callable[[], int] = lambda: 0) -> None:
         self._clock = clock
         self._began_at = clock.now()
         self.counters = counters
         self.cpu = CpuMonitor(clock)
+        self.samples = Samples(clock, counters, connected)
+
+    def start(self) -> None:
+        """Start sampling."""
+        self.cpu.start()
+        self.samples.start()
+
+    def close(self) -> None:
+        """Stop sampling."""
+        self.cpu.close()
+        self.samples.close()
 
     def values(self, counters: Mapping[str, int], stats: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
         """Return counters and statistics. counters, stats: those of the node's storage server; empty without one."""

@@ -1,4 +1,4 @@
-"""The pages of operations, with a timeline of each as SVG: a band per server, a bar per request. Pure.
+"""The page of one operation, with its timeline as SVG: a band per server, a bar per request. Pure.
 
 Overlapping bars of one server are stacked to show what ran in parallel.
 """
@@ -109,14 +109,14 @@ def _axis(span: float, height: int) -> Markup:
 EVENTS = "/status/events"
 """The address of the stream of changes."""
 
-_KINDS = {
+KINDS: dict[str, str] = {
     "upload": "Upload",
     "download": "Download",
     "mapupdate": "Locate shares",
     "publish": "Update",
     "retrieve": "Read",
 }
-_STATES = {
+STATES: dict[str, tuple[str, str]] = {
     "active": ("warn", "Running"),
     "done": ("good", "Done"),
     "failed": ("bad", "Failed"),
@@ -124,57 +124,27 @@ _STATES = {
 }
 
 
-def render_operations(active: Sequence[Operation], recent: Sequence[Operation], now: float) -> str:
-    """Render running and ended operations, the newest first. now: Clock.now()."""
-    running: Markup = (
-        _table("In progress", active, now) if active else nothing_here("Nothing is in progress", _WAITING, "media")
-    )
-    over: Markup = (
-        _table("Finished", recent, now) if recent else tag("p", "Nothing has happened since this gateway started.")
-    )
-    live = tag("div", tag("h2", "In progress"), running, tag("h2", "Recent"), over, id="operations", data_live=EVENTS)
-    lead = tag("p", "Live uploads, downloads and changes.", class_="lead")
-    return document("Operations", tag("h1", "Operations"), lead, live, here="/status")
+def subject_text(operation: Operation, name: str = "") -> str:
+    """Say what the operation concerns: its name, or else what it is."""
+    if name:
+        return f"{name}/" if operation.subject.is_directory and not name.endswith(":") else name
+    if operation.subject.is_directory:
+        return "a directory"
+    return "a file" if operation.kind in ("upload", "download") else "an editable file"
 
 
-_WAITING = "Uploads, downloads and changes appear here."
-
-
-def _table(caption: str, operations: Sequence[Operation], now: float) -> Markup:
-    head = tag("thead", tag("tr", [tag("th", name, scope="col") for name in _COLUMNS]))
-    body = tag("tbody", [_row(operation, now) for operation in operations])
-    table = tag("table", tag("caption", caption, class_="unseen"), head, body, class_="cards")
-    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
-
-
-_COLUMNS = ("What", "State", "Size", "Progress", "Duration", "Started")
-
-
-def _row(operation: Operation, now: float) -> Markup:
-    kind = _KINDS[operation.kind]
-    name = tag("a", f"{kind} {operation.number}", href=f"/status/{operation.path}")
-    index = tag("small", tag("code", operation.storage_index)) if operation.storage_index else None
-    return tag(
-        "tr",
-        tag("th", name, index, scope="row"),
-        tag("td", tag("div", _state(operation)), data_label="State"),
-        tag("td", size_text(operation.size), class_="number", data_label="Size"),
-        tag("td", tag("div", _progress(operation)), data_label="Progress"),
-        tag("td", duration_text(_seconds(operation, now)), class_="number", data_label="Duration"),
-        tag("td", time_text(operation.times.started_at), class_="number", data_label="Started"),
-    )
-
-
-def _state(operation: Operation) -> Markup:
-    kind, word = _STATES[operation.outcome]
+def state_mark(operation: Operation) -> Markup:
+    """The state of an operation, and why it failed."""
+    kind, word = STATES[operation.outcome]
     detail = tag("small", operation.status) if operation.outcome == "failed" else None
     return join(tag("span", word, class_=f"state {kind}"), detail)
 
 
-def _progress(operation: Operation) -> Markup:
+def progress_bar(operation: Operation) -> Markup:
+    """How far it is, as a bar and, for a running upload, in words."""
     part, words = _part(operation), _part_words(operation)
     bar = tag(
-        "progress", max=1, value=round(part, 4), aria_label=f"{_KINDS[operation.kind]} {operation.number}: {part:.0%}"
+        "progress", max=1, value=round(part, 4), aria_label=f"{KINDS[operation.kind]} {operation.number}: {part:.0%}"
     )
     return join(bar, tag("small", words) if words else None)
 
@@ -199,18 +169,19 @@ def _part_words(operation: Operation) -> str:
     return f"Storing: {size_text(operation.progress.count)} of {size_text(operation.size)}"
 
 
-def _seconds(operation: Operation, now: float | None = None) -> float | None:
+def seconds_of(operation: Operation, now: float | None = None) -> float | None:
     """Its duration so far, in seconds."""
     ended_at = operation.times.ended_at if operation.times.ended_at is not None else now
     return None if ended_at is None else max(0.0, ended_at - operation.times.began_at)
 
 
-def render_operation(operation: Operation, names: Mapping[str, str]) -> str:
-    """Render one operation with its timeline. names: nicknames of servers by their ids."""
-    title = f"{_KINDS[operation.kind]} {operation.number}"
-    seconds = _seconds(operation)
+def render_operation(operation: Operation, names: Mapping[str, str], name: str = "") -> str:
+    """Render one operation with its timeline. names: nicknames of servers by their ids. name: of what it concerns."""
+    title = f"{KINDS[operation.kind]} {operation.number}"
+    seconds = seconds_of(operation)
     rate = f", {size_text(int(operation.progress.count / seconds))}/s" if seconds and operation.progress.count else ""
-    pairs: list[tuple[str, object]] = [("State", _state(operation))]
+    about = tag("bdi", subject_text(operation, name))
+    pairs: list[tuple[str, object]] = [("Concerns", about), ("State", state_mark(operation))]
     if operation.is_active:
         pairs.append(("Now", operation.phase or operation.status))
     pairs += [
@@ -224,7 +195,7 @@ def render_operation(operation: Operation, names: Mapping[str, str]) -> str:
     more = notice("warn", tag("p", f"The first requests are shown; {dropped} more are left out.")) if dropped else None
     live = tag(
         "div",
-        card(None, _progress(operation) if operation.is_active else None, facts(*pairs)),
+        card(None, progress_bar(operation) if operation.is_active else None, facts(*pairs)),
         card("Requests to servers", more, draw_timeline(operation.timeline.rows, names), id="requests"),
         id="operation",
         data_live=EVENTS if operation.is_active else None,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from grid.gateway.history.sample import Sample
 from grid.gateway.pages.markup import Markup, duration_text, size_text, tag
+from grid.gateway.pages.plots import Span, draw_plots
 from grid.gateway.pages.shell import document, nothing_here
 from grid.gateway.shared.node_view import DoorView
 from grid.plural import counted
@@ -24,8 +26,17 @@ MOST_USERS = 100
 Numbers = Mapping[str, int | float | None]
 
 
-def render_statistics(counters: Numbers, stats: Numbers, doors: Sequence[DoorView] = ()) -> str:
-    """counters: numbers that only grow. stats: current numbers. Both by the names that monitors know."""
+def render_statistics(
+    counters: Numbers,
+    stats: Numbers,
+    doors: Sequence[DoorView] = (),
+    samples: Sequence[Sample] = (),
+    span: Span = "hour",
+) -> str:
+    """counters: numbers that only grow. stats: current numbers. Both by the names that monitors know.
+
+    samples: for the plots, the last of now; none without samples. span: what the plots cover.
+    """
     tiles = [_tile(_shown(counters.get(name) or 0, size), words) for name, words, size in _TILES]
     uptime = stats.get("node.uptime")
     if uptime is not None:
@@ -45,6 +56,7 @@ def render_statistics(counters: Numbers, stats: Numbers, doors: Sequence[DoorVie
         tag("h1", "Statistics"),
         tag("p", "What this gateway has done since it started.", class_="lead"),
         tag("div", tiles, class_="tiles"),
+        tag("section", tag("h2", "Over time"), draw_plots(samples, span)) if samples else None,
         [_door(door) for door in doors] or None,
         _table("Counters", counters) if counters else nothing_here("Nothing counted yet", "Store or read a file."),
         _table("State", stats) if stats else None,

@@ -76,6 +76,8 @@ async def follow(gateway: Services, path: TreePath) -> Reached:
         found = children.get(name)
         if found is None:
             return evolve(reached, missing=path.names[depth:])
+        if not isinstance(found.target, UnknownChild):
+            gateway.history.names.note(found.target.storage_index, name)
         trail = _longer(reached.trail, name, found)
         reached = Reached(child=found, parent=directory, name=name, trail=trail, siblings=children)
     return reached
