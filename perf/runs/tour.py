@@ -98,7 +98,7 @@ def _tour(options: argparse.Namespace) -> int:
         if names:
             tell(f"{what}: {', '.join(names)}")
     _write_page(folder, [Path(stop.campaign).stem for stop in stops])
-    return int(bool(failed or left))
+    return int(bool(failed))
 
 
 def _is_finished(folder: Path, name: str) -> bool:
