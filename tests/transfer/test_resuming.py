@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from twisted.internet.defer import CancelledError
 
 from grid.directory.file_store import FileStore
 from grid.errors import ConflictingWriteError, NoSpaceError, NotHappyError
+from grid.node.directory import open_directory
 from grid.node.local_grid import LocalGrid
 from grid.node.running import find_running
 from grid.transfer.ends import KeptPart, NoParts, PassingError, SourceChangedError
@@ -53,14 +55,17 @@ def bytes_written(local: LocalGrid) -> int:
     return sum(psutil.Process(each.pid).io_counters().write_chars for each in running if each is not None)
 
 
-def kill_and_go_on(local: LocalGrid, transfers: Killable, source: Path, folder: Path) -> int:
+def kill_and_go_on(
+    local: LocalGrid, transfers: Killable, source: Path, folder: Path, client: Path | None = None
+) -> int:
     """Kill a transfer when six of eight parts are noted, and run it again; bytes that servers wrote the second time."""
     target, journal = f"{new_directory(local.client)}:", folder / "state" / "journal.sqlite"
-    first = transfers.transfer(source, target, journal, client=local.client, fatal=2 * (PARTS - 2))
+    client = client or local.client
+    first = transfers.transfer(source, target, journal, client=client, fatal=2 * (PARTS - 2))
     assert first["killed"]
     assert journal.stat().st_mode & 0o777 == 0o600
     before = bytes_written(local)
-    second = transfers.transfer(source, target, journal, client=local.client)
+    second = transfers.transfer(source, target, journal, client=client)
     written = bytes_written(local) - before
     assert (second["copied"], second["failures"]) == (1, [])
     transfers.transfer(target, folder / "back", folder / "back.sqlite", client=local.client)
@@ -75,6 +80,24 @@ def test_file_when_its_transfer_was_killed_resumes_where_servers_have_its_shares
     tmp_path: Path,
 ) -> None:
     assert 0.2 < kill_and_go_on(local_grid, transfers, source, tmp_path) / (EXPANSION * SIZE) < 0.6
+
+
+def test_file_when_its_transfer_over_foolscap_was_killed_is_sent_again(
+    local_grid: LocalGrid,
+    transfers: Killable,
+    source: Path,
+    tmp_path: Path,
+) -> None:
+    """The shares that servers have begun end with the connection: nothing of them is left, nor in the way."""
+    client = tmp_path / "client"
+    shutil.copytree(local_grid.client, client, ignore=shutil.ignore_patterns("*.pid", "*.process"))
+    for config in client.glob("*.cfg"):
+        config.write_text(config.read_text().replace("[client]\n", "[client]\nforce_foolscap = true\n"))
+    assert open_directory(client).settings.client.transport == "foolscap"
+
+    written = kill_and_go_on(local_grid, transfers, source, tmp_path, client)
+
+    assert 0.95 < written / (EXPANSION * SIZE) < 1.3
 
 
 class _Noted(NoParts):
