@@ -14,7 +14,8 @@ from perf.reports.report import speedups, works
 from perf.sampling.fits import Cost, Knee, Point, find_knee, fit_cost
 from perf.sampling.statistics import Estimate, median
 
-BETTER, WORSE, NONE = "better", "worse", "no difference shown"
+BETTER, WORSE, NONE, ONE_RUN = "better", "worse", "no difference shown", "one run, so no verdict"
+VERDICTS = (BETTER, WORSE, NONE, ONE_RUN)
 FEWEST_RUNS = 2
 """With fewer runs, only numbers are reported: their interval has no width."""
 SLOW_AES = 500.0
@@ -37,16 +38,18 @@ class Finding:
     @property
     def verdict(self) -> str:
         """What the interval permits to say."""
-        if self.ratio.count < FEWEST_RUNS or self.ratio.interval.contains(1.0):
+        if self.ratio.count < FEWEST_RUNS:
+            return ONE_RUN
+        if self.ratio.interval.contains(1.0):
             return NONE
         return BETTER if self.ratio.interval.low > 1 else WORSE
 
     def __str__(self) -> str:
         found = self.ratio
-        runs = f"{found.count} run{'s' if found.count > 1 else ''}"
+        spread = f" (95 %: {found.interval.low:.3g} to {found.interval.high:.3g}, {found.count} runs)"
         return (
-            f"{self.work}: {self.subject} has {found.median:.3g} times the speed of {self.other} "
-            f"(95 %: {found.interval.low:.3g} to {found.interval.high:.3g}, {runs}): {self.verdict}."
+            f"{self.work}: {self.subject} has {found.median:.3g} times the speed of {self.other}"
+            f"{spread if found.count > 1 else ''}: {self.verdict}."
         )
 
 
@@ -60,6 +63,27 @@ def findings(record: Record, subject: str | None = None) -> list[Finding]:
         if other != mine
         for work, ratio in speedups(record, mine, other).items()
     ]
+
+
+def overviews(found: Sequence[Finding]) -> list[str]:
+    """A sentence for each pair of systems: how many rows are better or worse, and by how much."""
+    pairs: dict[tuple[str, str], list[Finding]] = {}
+    for finding in found:
+        pairs.setdefault((finding.subject, finding.other), []).append(finding)
+    lines = []
+    for (subject, other), mine in pairs.items():
+        ratios = [finding.ratio.median for finding in mine]
+        counts = {verdict: sum(finding.verdict == verdict for finding in mine) for verdict in VERDICTS}
+        parts = [
+            f"{count} {'from one run, so without a verdict' if verdict == ONE_RUN else verdict}"
+            for verdict, count in counts.items()
+            if count
+        ]
+        lines.append(
+            f"{subject} has {min(ratios):.3g} to {max(ratios):.3g} times the speed of {other} (median {median(ratios):.3g}): of "
+            f"{len(mine)} row{'s' if len(mine) > 1 else ''}, {', '.join(parts)}."
+        )
+    return lines
 
 
 @frozen(kw_only=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from perf.records.record import Record, Sample
 from perf.records.work import work_of
-from perf.reports.findings import disagreements, findings, per_file, sentences
+from perf.reports.findings import disagreements, findings, overviews, per_file, sentences
 from perf.reports.markdown import PEER_TITLES, peer_row
 from perf.reports.plot import plot, plot_series
 from perf.sampling.environment import describe
@@ -23,6 +23,7 @@ STYLE = """
 }
 body { background: var(--back); color: var(--text); font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 0 auto; padding: 1rem; }
 h1, h2, h3 { line-height: 1.2; } p, li { overflow-wrap: anywhere; } .soft { color: var(--soft); }
+summary { cursor: pointer; padding: .7rem 0; } nav li { padding: .2rem 0; } a { color: inherit; }
 .better { color: var(--good); } .worse, .failed { color: var(--bad); }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; }
 th, td { border-bottom: 1px solid var(--line); padding: .3rem .6rem; text-align: left; white-space: nowrap; }
@@ -35,8 +36,8 @@ SHOWN_SERIES = 3
 
 def page(records: Sequence[Record], subject: str | None = None) -> str:
     """The whole page. subject: the system that others are compared with; by default the first of each record."""
-    title = "Measurements: " + ", ".join(record.header.campaign for record in records)
-    parts = [f"<h1>{escape(title)}</h1>"]
+    title = "Measurements"
+    parts = [f"<h1>{title}</h1>", _contents(records)]
     if quarrels := disagreements(records):
         parts += ['<h2 class="worse">Campaigns that disagree</h2>', _list(str(one) for one in quarrels)]
     parts += [part for record in records for part in _section(record, subject)]
@@ -48,14 +49,36 @@ def page(records: Sequence[Record], subject: str | None = None) -> str:
     )
 
 
+def _contents(records: Sequence[Record]) -> str:
+    """The campaigns, with what each measures."""
+    items = [
+        f'<li><a href="#{_anchor(record)}">{escape(record.header.campaign)}</a>: {escape(_purpose(record))}</li>'
+        for record in records
+    ]
+    return f"<nav><ul>{''.join(items)}</ul></nav>"
+
+
+def _anchor(record: Record) -> str:
+    return "campaign-" + re.sub(r"[^A-Za-z0-9]+", "-", record.header.campaign)
+
+
+def _purpose(record: Record) -> str:
+    return str(record.header.plan.get("purpose") or "its record does not say what for")
+
+
 def _section(record: Record, subject: str | None) -> Iterable[str]:
     mine = subject if subject in record.header.systems else None
-    yield f"<h2>{escape(record.header.campaign)}</h2>"
+    found = findings(record, mine)
+    verdicts = {str(one): one.verdict for one in found}
+    yield f'<h2 id="{_anchor(record)}">{escape(record.header.campaign)}</h2>'
+    yield f"<p>{escape(_purpose(record))}</p>"
     yield f'<p class="soft">{escape(describe(dict(record.header.environment)))}</p>'
-    yield "<h3>What was found</h3>"
-    yield _list(sentences(record, mine), {str(one): one.verdict for one in findings(record, mine)})
     if next(iter(record.measured()), None) is not None:
         yield picture(record)
+    yield "<h3>What was found</h3>"
+    yield _list([*overviews(found), *(line for line in sentences(record, mine) if line not in verdicts)])
+    if found:
+        yield f"<details><summary>Row by row</summary>{_list(verdicts, verdicts)}</details>"
     peers = record.header.environment.get("capabilities") or {}
     if peers:
         yield "<h3>What each system does with bytes</h3>"

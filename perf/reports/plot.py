@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +17,34 @@ AXES = (
     ("length", "bytes read", 1.0),
     ("k", "shares needed", 1.0),
     ("count", "children", 1.0),
+    ("concurrency", "files at a time", 1.0),
     ("segment", "segment, MB", MB),
     ("size", "size, MB", MB),
 )
-"""Factor, its label, its unit: the first that varies within a panel is its x axis."""
+"""Factor, its label, its unit. The one with the most values is the x axis; of equals, the first."""
+
+COLUMNS = 3
+_SHARED = ("format", "count", "n", "happy")
+"""Factors that a panel's title contains anyway, or that follow from another."""
 
 
 def plot(record: Record, path: Path) -> None:
     """Write one panel per kind of work, with a line per system and the floor; the path's suffix selects the format."""
     pyplot = _pyplot()
     panels = panels_of(works(record))
-    figure, places = pyplot.subplots(1, len(panels), figsize=(5 * len(panels), 4), squeeze=False)
-    for place, (title, mine) in zip(places[0], panels.items(), strict=True):
+    columns = min(COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    figure, grid = pyplot.subplots(rows, columns, figsize=(5 * columns, 4 * rows), squeeze=False)
+    places = list(grid.flat)
+    for place in places[len(panels) :]:
+        place.set_visible(False)
+    for place, (title, mine) in zip(places, panels.items(), strict=False):
         if len(mine) == 1:
             _bars(place, record, mine[0])
         else:
             _lines(place, record, mine)
-        place.set(title=title, ylabel=mine[0].unit, ylim=(0, None))
+        place.set(ylabel=mine[0].unit, ylim=(0, None))
+        place.set_title(textwrap.fill(title, 44), fontsize=10)
         place.legend()
     figure.suptitle(f"{record.header.campaign}, {record.header.environment.get('date')}")
     figure.tight_layout()
@@ -135,22 +148,37 @@ def _pyplot() -> Any:  # noqa: ANN401 - imported only where pictures are drawn
 
 
 def panels_of(found: list[Work]) -> dict[str, list[Work]]:
-    """Works that share a pair of axes, by title: the same scenario, format, client, number of files and unit."""
-    panels: dict[str, list[Work]] = {}
+    """Works that share a pair of axes, by title: all alike but for the factor of the x axis."""
+    kinds: dict[str, list[Work]] = {}
     for work in found:
         files = f", {work.count} files" if work.size and work.count > 1 else ""
         format = str(dict(work.factors).get("format", "")).upper()
         title = f"{format} {work.scenario}, {work.client}{files}, {work.unit}".strip()
-        panels.setdefault(title, []).append(work)
+        kinds.setdefault(title, []).append(work)
+    panels: dict[str, list[Work]] = {}
+    for title, mine in kinds.items():
+        factor = axis_of(mine)[0]
+        for work in mine:
+            panels.setdefault(", ".join([title, *_others(work, mine, factor)]), []).append(work)
     return panels
 
 
+def _others(work: Work, mine: list[Work], factor: str) -> Iterator[str]:
+    """What else the work is, where its kind differs in more than the factor."""
+    for name, value in work.factors:
+        varies = len({dict(one.factors).get(name) for one in mine}) > 1
+        if varies and name != factor and name not in _SHARED:
+            known = (
+                {"size": f"{float(value) / MB:g} MB", "length": f"{value} bytes"} if name in ("size", "length") else {}
+            )
+            yield known.get(name, f"{name} {value}")
+
+
 def axis_of(mine: list[Work]) -> tuple[str, str, float]:
-    """The factor by which a panel's works differ, with its label and unit."""
-    for axis in AXES:
-        if len({dict(work.factors).get(axis[0]) for work in mine}) > 1:
-            return axis
-    return AXES[-1]
+    """The factor by which a panel's works differ most, with its label and unit."""
+    values = {axis: len({dict(work.factors).get(axis[0]) for work in mine}) for axis in AXES}
+    most = max(values.values())
+    return next(axis for axis in AXES if values[axis] == most) if most > 1 else AXES[-1]
 
 
 def _lines(panel: Any, record: Record, mine: list[Work]) -> None:  # noqa: ANN401 - matplotlib's
@@ -160,6 +188,9 @@ def _lines(panel: Any, record: Record, mine: list[Work]) -> None:  # noqa: ANN40
         _line(panel, record, system, mine, (factor, unit))
     _floor_line(panel, record, mine, (factor, unit))
     panel.set(xscale="log", xlabel=label)
+    places = sorted({_place(work, (factor, unit)) for work in mine})
+    panel.set_xticks(places, [f"{place:g}" for place in places], fontsize=8)
+    panel.minorticks_off()
 
 
 def _bars(panel: Any, record: Record, work: Work) -> None:  # noqa: ANN401 - matplotlib's
@@ -178,7 +209,7 @@ def _bars(panel: Any, record: Record, work: Work) -> None:  # noqa: ANN401 - mat
 
 def _line(panel: Any, record: Record, system: str, mine: list[Work], axis: tuple[str, float]) -> None:  # noqa: ANN401
     places, middles, lows, highs = [], [], [], []
-    for work in mine:
+    for work in sorted(mine, key=lambda work: _place(work, axis)):
         values = _values(record, system, work)
         if values:
             found = estimate(values)
@@ -191,7 +222,7 @@ def _line(panel: Any, record: Record, system: str, mine: list[Work], axis: tuple
 
 
 def _floor_line(panel: Any, record: Record, mine: list[Work], axis: tuple[str, float]) -> None:  # noqa: ANN401
-    limits = [(_place(work, axis), limit) for work in mine if (limit := floor_of(record, work)) is not None]
+    limits = sorted((_place(work, axis), limit) for work in mine if (limit := floor_of(record, work)) is not None)
     if limits:
         places, rates = zip(*limits, strict=True)
         panel.plot(places, rates, linestyle="--", marker="_", color="grey", label="floor")

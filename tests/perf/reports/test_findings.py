@@ -6,7 +6,19 @@ import pytest
 from attrs import evolve
 
 from perf.records.record import Record
-from perf.reports.findings import BETTER, NONE, WORSE, costs, disagreements, findings, knees, per_file, sentences
+from perf.reports.findings import (
+    BETTER,
+    NONE,
+    ONE_RUN,
+    WORSE,
+    costs,
+    disagreements,
+    findings,
+    knees,
+    overviews,
+    per_file,
+    sentences,
+)
 from tests.perf.samples import HEADER, many_sample, record, sample
 
 
@@ -17,7 +29,12 @@ def named(name: str, times: dict[str, list[list[float]]]) -> Record:
 
 @pytest.mark.parametrize(
     ("ours", "verdict"),
-    [([[0.5], [0.51], [0.49]], BETTER), ([[2.0], [2.1], [1.9]], WORSE), ([[0.9], [1.1], [1.0]], NONE), ([[0.1]], NONE)],
+    [
+        ([[0.5], [0.51], [0.49]], BETTER),
+        ([[2.0], [2.1], [1.9]], WORSE),
+        ([[0.9], [1.1], [1.0]], NONE),
+        ([[0.1]], ONE_RUN),
+    ],
 )
 def test_finding_has_a_verdict_from_its_interval(ours: list[list[float]], verdict: str) -> None:
     (found,) = findings(record({"grid": ours, "tahoe": [[1.0], [1.0], [1.0]]}))
@@ -28,6 +45,14 @@ def test_finding_has_a_verdict_from_its_interval(ours: list[list[float]], verdic
 def test_sentence_is_made_from_the_numbers() -> None:
     (line,) = sentences(record({"grid": [[0.5], [0.5]], "tahoe": [[1.0], [1.0]]}))
     assert line == ("put 100 MB, 3-of-10, warm: grid has 2 times the speed of tahoe (95 %: 2 to 2, 2 runs): better.")
+
+
+def test_overview_counts_the_rows_of_each_pair() -> None:
+    slower = record({"grid": [[2.0], [2.1]], "tahoe": [[1.0], [1.0]]})
+    faster = record({"grid": [[0.5], [0.5]], "tahoe": [[1.0], [1.0]]})
+    assert overviews([*findings(slower), *findings(faster)]) == [
+        "grid has 0.488 to 2 times the speed of tahoe (median 1.24): of 2 rows, 1 better, 1 worse."
+    ]
 
 
 def test_campaigns_disagree_if_their_intervals_do_not_meet() -> None:

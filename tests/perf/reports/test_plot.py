@@ -26,6 +26,19 @@ def test_panels_keep_units_and_scenarios_apart() -> None:
     }
 
 
+def test_panels_differ_in_the_factor_of_their_axis_alone() -> None:
+    sizes = [
+        evolve(encoded(k, 2 * k), factors={"k": k, "n": 2 * k, "size": size}, size=size)
+        for k in (3, 30, 60)
+        for size in (10**6, 10**8)
+    ]
+    panels = panels_of(works_of(sizes))
+    assert {title: [dict(work.factors)["k"] for work in works] for title, works in panels.items()} == {
+        "put, warm, MB/s, 1 MB": [3, 30, 60],
+        "put, warm, MB/s, 100 MB": [3, 30, 60],
+    }
+
+
 def test_axis_is_the_factor_that_varies() -> None:
     assert axis_of(works_of([range_sample(1), range_sample(65536)]))[0] == "length"
     assert axis_of(works_of([encoded(3, 10), encoded(60, 120)]))[0] == "k"
