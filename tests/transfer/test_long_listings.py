@@ -21,7 +21,8 @@ from grid.transfer.object_end import LISTED_AT_ONCE, open_object_end
 from tests.transfer.conftest import require
 from tests.transfer.scripted_s3 import BUCKET, TIME, ScriptedS3, scripted_s3
 
-COUNTS = pytest.mark.parametrize("count", [30_000, pytest.param(10**6, marks=pytest.mark.deep)])
+MILLION = pytest.param(10**6, marks=[pytest.mark.deep, pytest.mark.timeout(3600)])
+COUNTS = pytest.mark.parametrize("count", [30_000, MILLION])
 PAGE = 1000
 AHEAD = 3
 """Pages that may be fetched before they are wanted."""
@@ -84,7 +85,7 @@ def test_listing_of_a_bucket_is_asked_for_page_by_page_as_it_is_taken(
     assert peak < 16 * MIB, peak
 
 
-@pytest.mark.parametrize("count", [10_000, pytest.param(10**6, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("count", [10_000, MILLION])
 def test_listing_of_a_local_directory_holds_few_entries_at_a_time(count: int, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
