@@ -23,6 +23,7 @@ from grid.directory.node import Directory
 from grid.directory.pack import Child
 from grid.engine.grid import Encoding
 from grid.errors import GridError
+from grid.mutable.share.layout import parse_header
 from tests.mutable.test_writers import together
 from tests.support.depth import examples
 from tests.support.grids import grid_of
@@ -66,6 +67,12 @@ class Editors:
         """A client that has just come."""
         return self.store([LateWay(server, self.runtime.clock) for server in self.servers])
 
+    def new_versions(self, server: SlotServer) -> set[bytes]:
+        """The root hashes of the versions on a server that replace the first one."""
+        shares = server.slots[self.root.storage_index or b""].values()
+        prefixes = [parse_header(bytes(share))[0] for share in shares]
+        return {prefix.root_hash for prefix in prefixes if prefix.seqnum == 2}
+
     def names(self) -> list[str]:
         """The names in the root, as a stranger finds them."""
         return list(self.run(self.stranger().directory(self.root).list()))
@@ -94,6 +101,18 @@ def writes_in(seconds: tuple[float, float]) -> Travel:
     return lambda call: seconds if call == "test_and_write" else SOON
 
 
+def once_soon(seconds: tuple[float, float]) -> Travel:
+    """A way over which reads and the first write do not travel, and further writes do."""
+    first = [SOON]
+
+    def travel(call: str) -> tuple[float, float]:
+        if call != "test_and_write":
+            return SOON
+        return first.pop() if first else seconds
+
+    return travel
+
+
 @pytest.mark.parametrize("happy", [1, 3])
 @pytest.mark.parametrize("first_count", [1, 2, 3, 4])
 def test_make_directories_when_two_clients_make_one_at_once_then_both_use_the_same(
@@ -118,6 +137,27 @@ def test_edit_when_each_of_two_clients_reaches_other_servers_first_then_both_ent
     arrange(editors, 2, (5.0, 5.0))
     edits = [editors.open(editor).edit([SetChild(f"mine-{editor}", FILE)]) for editor in range(2)]
     assert editors.run(together(edits)) == [None, None]
+    editors.calmed()
+    assert editors.names() == ["mine-0", "mine-1"]
+
+
+def test_edit_when_a_client_missed_a_server_and_puts_new_shares_beside_the_old_ones_then_both_entries_are_there() -> (
+    None
+):
+    """Its map lacks a share without which three of five could be lost midway: it changes no share that the other one tests."""
+    editors = Editors(encoding=Encoding(k=3, n=5, happy=1))
+    for way in editors.ways[0]:
+        way.travel = once_soon((20.0, 0.01))
+    editors.ways[0][2].travel = lambda call: (20.0, 20.0)
+    for way in editors.ways[1]:
+        way.travel = writes_in((5.0, 0.01))
+
+    async def look() -> None:
+        await editors.runtime.clock.sleep(6.0)
+        assert max(len(editors.new_versions(server)) for server in editors.servers) == 1
+
+    edits = [editors.open(editor).edit([SetChild(f"mine-{editor}", FILE)]) for editor in range(2)]
+    assert editors.run(together([*edits, look()])) == [None, None, None]
     editors.calmed()
     assert editors.names() == ["mine-0", "mine-1"]
 

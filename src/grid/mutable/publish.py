@@ -33,7 +33,7 @@ from grid.mutable.staged_write import remove_old, stage_of, write_staged
 from grid.mutable.write.goal import Goal, Tests, guards_of, hosts_of
 from grid.mutable.write.other_writers import Identity
 from grid.mutable.write.placed_shares import AS_IT_WAS, name_missing, too_few
-from grid.mutable.write.staging import Stage
+from grid.mutable.write.staging import Stage, may_be_staged
 from grid.mutable.write.stream_plan import TOKEN_SIZE, ClaimKind, StreamJob, make_token
 from grid.mutable.write.write_job import REPAIR_FLOOR_S, LostLocations, ShareContents, WriteJob, Written
 from grid.placement.happiness import happiness
@@ -179,7 +179,7 @@ async def _publish_whole(session: Session, found: VersionMap, release: Release, 
         pieces = [(table.data[0] + offset, raw) for offset, raw in data.get(number, ())]
         return [*pieces, *fields.front_writes(hashes.chain(number), hashes.block_tree(number))]
 
-    rewritten = release.goal if stage is None else ()
+    rewritten = release.goal if stage is None and not may_be_staged(geometry.k, geometry.n) else ()
     job = _write_job(
         session, found, release, fields, payload, table.eof, settle=release.original is None, rewritten=rewritten
     )

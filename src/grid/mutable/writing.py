@@ -14,13 +14,16 @@ from grid.mutable.read.map_plan import MapMode
 from grid.mutable.session import Session
 from grid.mutable.share.keys import FileKeys
 from grid.mutable.share.prefix import Prefix
-from grid.mutable.share.versions import VersionMap
+from grid.mutable.share.versions import ShareLocation, VersionMap
 from grid.plural import counted
 from grid.ports import Entropy
 
 UNFINISHED_WAITS_S = (1.0, 3.0)
 """A version with too few shares, or one of two rivals of which neither has most servers, may be one that is being written:
 it gets this long."""
+
+MOST_LOOKS = 6
+"""As long as its shares become more or fewer, it gets the last of these waits again, up to this many in all."""
 
 RETRIES = 3
 FIRST_DELAY_S = 1.0
@@ -39,14 +42,21 @@ async def find_for_write(
     found = await session.find(mode, private_key=private_key, speculate=speculate)
     if len(found.servers) - len(found.failed) < session.grid.encoding.happy <= len(found.servers) and found.silent:
         found = await session.find(mode, private_key=found.private_key or private_key, speculate=speculate)
-    for wait_s in UNFINISHED_WAITS_S:
+    before: VersionMap | None = None
+    for look in range(MOST_LOOKS):
         enough = min([session.grid.encoding.happy, *(prefix.n for prefix in found.newer_unrecoverable)])
         if not (found.newer_unrecoverable or found.is_contested) or len(found.answered) < enough:
             break  # If too few servers answer, no write succeeds, however long this waits for the other writer.
-        await session.grid.runtime.clock.sleep(wait_s)
-        patiently = found.is_contested
+        if look >= len(UNFINISHED_WAITS_S) and before is not None and _shown(found) == _shown(before):
+            break  # Nobody is writing any more.
+        await session.grid.runtime.clock.sleep(UNFINISHED_WAITS_S[min(look, len(UNFINISHED_WAITS_S) - 1)])
+        before, patiently = found, found.is_contested
         found = await session.find(mode, private_key=found.private_key, speculate=speculate, patiently=patiently)
     return found
+
+
+def _shown(found: VersionMap) -> dict[ShareLocation, tuple[int, bytes]]:
+    return {share.location: share.prefix.order for share in found.sightings}
 
 
 def require_best(found: VersionMap) -> Prefix:

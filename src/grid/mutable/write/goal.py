@@ -42,7 +42,7 @@ def guards_of(found: VersionMap, n: int, rewritten: Collection[ShareLocation] = 
 
     Without these tests, two writers that choose different locations on one server would not notice each other. If no server showed
     two, those whose only share is `rewritten` at once need no tests of the others: a writer that saw it rewrites it, and one that
-    saw none tests all numbers.
+    saw none tests all numbers. Where a writer may put its shares beside the old ones, nothing must be `rewritten` in this sense.
     """
     shown: dict[ServerId, dict[ShareNumber, Tests]] = {server_id: {} for server_id in found.answered}
     for (server_id, number), share in found.locations().items():

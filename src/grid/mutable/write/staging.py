@@ -37,6 +37,11 @@ def is_risky(k: int, n: int) -> bool:
     return n < 2 * k - 1
 
 
+def may_be_staged(k: int, n: int) -> bool:
+    """Whether a writer whose map shows half of the shares may put new ones beside them, and leave the old ones unchanged."""
+    return n < 2 * (2 * k - 1)
+
+
 def encoding_notice(k: int, n: int) -> str | None:
     """The notice for users who configure or use this encoding for mutable files; None if none is needed."""
     if not is_risky(k, n):
