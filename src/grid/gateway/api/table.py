@@ -40,6 +40,8 @@ _DESCRIBED = (
     Action("uri", "Its capability", (TEXT,), f"200 {_SEEN}"),
     Action("readonly-uri", "The capability that only reads it", (TEXT,), f"200 {_SEEN}"),
     Action("info", "A page about it", (HTML,), f"200 {_SEEN}"),
+    Action("preview", "A Markdown file, formatted", (HTML,), f"200 413 {_SEEN}"),
+    Action("share", "A page that helps to share it", (HTML,), f"200 {_SEEN}"),
 )
 GET_FILE = (READ_FILE, *_DESCRIBED)
 GET_OBJECT = (

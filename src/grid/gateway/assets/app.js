@@ -5,6 +5,7 @@ import { watchHints } from "./dom.js";
 import { watchForms } from "./forms.js";
 import { watchFilter } from "./filter.js";
 import { watchReplacements } from "./replace.js";
+import { watchPane } from "./pane.js";
 import { showPreviews } from "./preview.js";
 import { watchSelection } from "./selection.js";
 import { followLive } from "./live.js";
@@ -21,6 +22,7 @@ watchForms(document);
 watchSelection(document.getElementById("listing"));
 watchReplacements(document);
 showPreviews(document);
+watchPane(document);
 followLive(document);
 watchShortcuts(document);
 

@@ -1,5 +1,6 @@
 // Opens the pages of some links in a dialog.
 import { element, fetchPage, openDialog } from "./dom.js";
+import { watchCopies } from "./copy.js";
 import { watchForms } from "./forms.js";
 
 export function watchDialogs(root) {
@@ -19,7 +20,12 @@ async function open(link) {
     const page = await fetchPage(link.href);
     dialog.replaceChildren(...document.adoptNode(page.querySelector("main")).childNodes);
     watchForms(dialog);
-    dialog.querySelector("input:not([type=hidden])")?.focus();
+    watchCopies(dialog);
+    const heading = dialog.querySelector("h1");
+    if (heading && !dialog.getAttribute("aria-label")) dialog.setAttribute("aria-label", heading.textContent);
+    const field = dialog.querySelector("input:not([type=hidden], [readonly])");
+    if (heading && !field) heading.tabIndex = -1;
+    (field ?? heading)?.focus();
   } catch (error) {
     dialog.replaceChildren(
       element("p", { class: "notice bad", role: "alert" }, error.message),

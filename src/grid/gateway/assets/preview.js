@@ -1,14 +1,15 @@
 // Previews texts and documents. A file's bytes become text or a document of a fixed type, never markup of this page.
-import { element, sizeText } from "./dom.js";
+import { element, fetchPage, sizeText } from "./dom.js";
 
 const TEXT_SIZE = 128 * 1024;
 const PDF_SIZE = 64 * 1024 * 1024;
 
+const SHOWN = { pdf: showDocument, markdown: showFormatted, text: showText };
+
 export function showPreviews(root) {
   for (const place of root.querySelectorAll("[data-preview]")) {
     place.replaceChildren(element("p", { class: "busy", role: "status" }, "Loading…"));
-    const show = place.dataset.preview === "pdf" ? showDocument : showText;
-    show(place).catch((error) => {
+    SHOWN[place.dataset.preview](place).catch((error) => {
       place.replaceChildren(element("p", {}, `It cannot be shown: ${error.message}. `), link(place, "Open it"));
     });
   }
@@ -35,6 +36,25 @@ async function showText(place) {
   const whole = Number((answer.headers.get("Content-Range") ?? "").split("/")[1] || bytes.length);
   const more = whole > bytes.length ? element("p", { class: "hint" }, `The first ${sizeText(bytes.length)} of ${sizeText(whole)}.`) : null;
   place.replaceChildren(...[more, text].filter(Boolean));
+}
+
+// The gateway formats the text; what it cannot format is shown as text.
+async function showFormatted(place) {
+  const address = new URL(place.dataset.address, location.href);
+  address.searchParams.set("t", "preview");
+  let found = null;
+  try {
+    found = (await fetchPage(address)).getElementById("rendered");
+  } catch {
+    // Too large, or lost: the text, or its error, says which.
+  }
+  if (!found) {
+    await showText(place);
+    return;
+  }
+  const plain = element("button", { type: "button", class: "small" }, "Show the text as it is");
+  plain.addEventListener("click", () => showText(place));
+  place.replaceChildren(document.adoptNode(found), plain);
 }
 
 async function showDocument(place) {

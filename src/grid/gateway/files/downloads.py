@@ -12,6 +12,7 @@ from grid.directory.pack import Child
 from grid.errors import ConflictError, GridError, NotEnoughSharesError, UnknownWriteCapError
 from grid.gateway.content_type import UNNAMED, attachment, content_type
 from grid.gateway.faults import BadRequest, Gone, Headers, RangeNotSatisfiable
+from grid.gateway.files.file_pages import markdown_page, share_page
 from grid.gateway.http.answers import (
     EMBEDDABLE,
     Answer,
@@ -24,7 +25,7 @@ from grid.gateway.http.answers import (
 )
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.http.ranges_and_tags import ByteRange, RangeBeyondEndError, entity_tag, is_held, parse_range
-from grid.gateway.pages.entries import find_neighbors, order_arguments, parse_order
+from grid.gateway.pages.entries import find_neighbors, info_path, order_arguments, parse_order
 from grid.gateway.pages.info import neighbor_links, render_info, render_upload_results
 from grid.gateway.pages.links import object_path, with_arguments
 from grid.gateway.pages.markup import join
@@ -90,6 +91,11 @@ async def get_file(exchange: Exchange, child: Child, *, name: str = "", by_path:
     match view:
         case "":
             return await _contents(exchange, target, name, tag)
+        case "preview":
+            return await markdown_page(exchange, target, exchange.arguments.shown("filename") or name)
+        case "share":
+            shown = exchange.arguments.shown("filename") or name
+            return await share_page(exchange, target, shown, info_path(target, shown))
         case "uri":
             return _tagged(exchange, plain_cap(target), tag)
         case "readonly-uri":

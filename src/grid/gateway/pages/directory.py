@@ -11,7 +11,7 @@ from grid.directory.pack import Child
 from grid.gateway.history.undo_journal import PastChange
 from grid.gateway.pages.entries import SORT_KEYS, SortKey, order_arguments, sorted_entries
 from grid.gateway.pages.entry_rows import entry_row, row_words
-from grid.gateway.pages.file_cards import share_links
+from grid.gateway.pages.file_cards import share_button, share_links
 from grid.gateway.pages.forms import delete_form, link_form, mkdir_form, move_form, rename_form, upload_form
 from grid.gateway.pages.links import object_path, with_arguments
 from grid.gateway.pages.markup import Markup, icon, join, tag
@@ -72,7 +72,13 @@ def render_directory(view: DirectoryView) -> str:
     return document(
         title,
         crumbs(view.root, view.names),
-        tag("div", heading, _badge(view), _archive_link(view), class_="heading"),
+        tag(
+            "div",
+            heading,
+            _badge(view),
+            tag("div", share_button(view.path), _archive_link(view), class_="buttons"),
+            class_="heading",
+        ),
         notice("warn", tag("p", f"{view.warning}.")) if view.warning is not None else None,
         _actions(view) if view.is_writable else None,
         _filter(view),

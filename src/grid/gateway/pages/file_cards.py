@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from grid.caps import DirectoryCap, KnownCap, LitCap
 from grid.gateway.content_type import content_type
-from grid.gateway.pages.links import object_path
+from grid.gateway.pages.links import object_path, with_arguments
 from grid.gateway.pages.markup import Markup, icon, tag
-from grid.gateway.pages.shell import card
+from grid.gateway.pages.shell import card, document
 
 _TEXTS = frozenset({"application/json", "application/xml", "application/x-sh", "application/toml", "application/yaml"})
 
 
 def kind_of(name: str) -> str:
-    """How to preview a file with this name: image, video, audio, pdf, text, or "" for not at all."""
+    """How to preview a file with this name: image, video, audio, pdf, markdown, text, or "" for not at all."""
     described = content_type(name)
     if described.encoding is not None:
         return ""
@@ -26,6 +26,8 @@ def kind_of(name: str) -> str:
         return family
     if kind == "application/pdf":
         return "pdf"
+    if kind == "text/markdown":
+        return "markdown"
     return "text" if family == "text" or kind in _TEXTS else ""
 
 
@@ -38,12 +40,20 @@ def preview(name: str, address: str) -> Markup | None:
             shown = tag("video", src=address, controls=True, preload="metadata", aria_label=name or "the film")
         case "audio":
             shown = tag("audio", src=address, controls=True, preload="metadata", aria_label=name or "the recording")
-        case "pdf" | "text" as kind:
-            wait = tag("p", "Previews need JavaScript. ", tag("a", "Open the file", href=address), ".")
+        case "pdf" | "text" | "markdown" as kind:
+            formatted = f"{address}{'&' if '?' in address else '?'}t=preview"
+            link = tag("a", "Show it formatted", href=formatted) if kind == "markdown" else None
+            wait = tag("p", "Previews need JavaScript. ", tag("a", "Open the file", href=address), ". ", link)
             shown = tag("div", wait, data_preview=kind, data_address=address, data_name=name)
         case _:
             return None
     return card("Preview", tag("div", shown, class_="frame"), id="preview")
+
+
+def render_formatted(name: str, safe_html: str) -> str:
+    """Render a formatted text as a page. safe_html: made by grid.gateway.files.markdown_worker, and nothing else."""
+    text = tag("article", Markup(safe_html), id="rendered", class_="prose")
+    return document(name, tag("h1", tag("bdi", name)), card(None, tag("h2", "Contents", class_="unseen"), text))
 
 
 def share_links(cap: KnownCap) -> Markup:
@@ -70,7 +80,7 @@ def share_links(cap: KnownCap) -> Markup:
             )
         rows.append(_row("shield", "Verify", words, verify.to_string(), opens=False))
     note = tag("p", "There are no accounts: the capability is the permission. Once shared, it cannot be taken back.")
-    return card("Share", note, rows, id="share", class_="sharing")
+    return card("Capabilities", note, rows, id="share", class_="sharing")
 
 
 def _row(picture: str, title: str, words: str, text: str, *, opens: bool) -> Markup:
@@ -79,14 +89,27 @@ def _row(picture: str, title: str, words: str, text: str, *, opens: bool) -> Mar
         "div",
         tag("h3", icon(picture), title),
         tag("p", words),
-        tag(
-            "div",
-            tag("input", class_="cap", type="text", readonly=True, value=text, aria_label=label, spellcheck="false"),
-            tag("button", "Copy", type="button", data_copy=text, hidden=True, aria_label=f"Copy: {label}"),
-            tag("a", "Open", class_="button quiet", href=object_path(text), aria_label=f"Open: {label}")
-            if opens
-            else None,
-            class_="copy",
-        ),
+        copy_field(
+            label, text, tag("a", "Open", class_="button quiet", href=object_path(text), aria_label=f"Open: {label}")
+        )
+        if opens
+        else copy_field(label, text),
         class_="share-row",
     )
+
+
+def copy_field(label: str, text: str, *more: Markup) -> Markup:
+    """A field with a text and a button that copies it. more: beside them."""
+    return tag(
+        "div",
+        tag("input", class_="cap", type="text", readonly=True, value=text, aria_label=label, spellcheck="false"),
+        tag("button", "Copy", type="button", data_copy=text, hidden=True, aria_label=f"Copy: {label}"),
+        *more,
+        class_="copy",
+    )
+
+
+def share_button(path: str, name: str = "") -> Markup:
+    """Opens the dialog about sharing. path: of the object. name: of a file that the path does not name."""
+    address = with_arguments(path, t="share", **({"filename": name} if name else {}))
+    return tag("a", icon("share"), "Share", href=address, class_="button quiet", data_dialog=True)

@@ -9,7 +9,7 @@ from grid.codec.base32 import encode
 from grid.directory.pack import Child
 from grid.gateway.pages.directory import check_form
 from grid.gateway.pages.entries import Neighbors, info_path
-from grid.gateway.pages.file_cards import preview, share_links
+from grid.gateway.pages.file_cards import preview, share_button, share_links
 from grid.gateway.pages.links import file_path, object_path, with_arguments
 from grid.gateway.pages.markup import Markup, icon, size_text, tag
 from grid.gateway.pages.shell import button, card, document, facts, hidden, notice
@@ -48,7 +48,7 @@ def render_info(child: Child, size: int | None, name: str = "", way: Markup | No
     return document(
         title,
         way,
-        tag("div", tag("h1", tag("bdi", title)), opened if target.authority != "verify" else None, class_="heading"),
+        tag("div", tag("h1", tag("bdi", title)), _buttons(target, name, opened), class_="heading"),
         card(None, _facts(target, size)),
         seen,
         _replace(target, cap) if _can_be_replaced(target) else None,
@@ -56,6 +56,13 @@ def render_info(child: Child, size: int | None, name: str = "", way: Markup | No
         _tree(target) if isinstance(target, DirectoryCap) and target.authority != "verify" else None,
         share_links(target),
     )
+
+
+def _buttons(target: KnownCap, name: str, opened: Markup) -> Markup | None:
+    if target.authority == "verify":
+        return None
+    share = share_button(object_path(target.to_string()), name if not isinstance(target, DirectoryCap) else "")
+    return tag("div", opened, share, class_="buttons")
 
 
 def neighbor_links(near: Neighbors | None, address: Callable[[str], str]) -> Markup | None:

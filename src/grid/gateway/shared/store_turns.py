@@ -31,6 +31,9 @@ STORE_COST = 16 * 2**10
 FORMS_BYTES = 16 * 2**20
 """Bytes of the fields of all long forms. A form that finds no room is refused, since its sender may be slow."""
 
+PREVIEWS = 1
+"""Texts formatted at once, each by a process of its own."""
+
 PASSING_STORES = 2
 """Files streamed straight through at once. Their clients may be slow, but they delay nobody: others are spooled."""
 
@@ -58,13 +61,14 @@ class Semaphore:
 
 
 class Stores:
-    """Limits on files being stored at once, shared by all requests."""
+    """Limits on what is stored or formatted at once, shared by all requests."""
 
     def __init__(self) -> None:
         self.large = Semaphore(LARGE_STORES)
         self.passing = Semaphore(PASSING_STORES)
         self.small = ByteBudget(SMALL_STORES_BYTES)
         self.forms = ByteBudget(FORMS_BYTES)
+        self.previews = Semaphore(PREVIEWS)
         self.children = ByteBudget(MAX_CHILDREN_BODY)
         """The budget for long descriptions of children, which take ten times their size as values in memory."""
         self._alone: dict[bytes, tuple[Semaphore, int]] = {}

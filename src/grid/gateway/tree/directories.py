@@ -22,6 +22,7 @@ from grid.gateway.files.file_changes import (
     store_form_file,
     when_done,
 )
+from grid.gateway.files.file_pages import share_page
 from grid.gateway.http.answers import (
     HTML,
     Answer,
@@ -57,6 +58,7 @@ _HEADED = {
     "uri": "text/plain",
     "readonly-uri": "text/plain",
     "info": HTML,
+    "share": HTML,
     "rename-form": HTML,
     "save": HTML,
     "zip": "application/zip",
@@ -103,6 +105,8 @@ async def _view(exchange: Exchange, cap: DirectoryCap, view: str) -> AnyAnswer:
             return plain_cap(cap.read_cap())
         case "info":
             return directory_info_page(view_of(exchange, cap))
+        case "share":
+            return await share_page(exchange, cap, _last_name(exchange), own_path(exchange))
         case "rename-form":
             return await _rename_form(exchange, cap)
         case "save":

@@ -1,0 +1,95 @@
+// Shows the files of a list in a dialog: their contents, with the next and previous file.
+import { announce, element, fetchPage, openDialog } from "./dom.js";
+import { watchDialogs } from "./dialog.js";
+import { focusEntry } from "./listing.js";
+import { showPreviews } from "./preview.js";
+
+export function watchPane(root) {
+  root.addEventListener("click", (event) => {
+    const link = event.target.closest?.("#listing tbody a[href*='t=info']");
+    if (!link || event.defaultPrevented || event.button !== 0) return;
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    open(link);
+  });
+}
+
+async function open(link) {
+  const dialog = openDialog(link);
+  dialog.classList.add("pane");
+  dialog.setAttribute("aria-label", link.getAttribute("aria-label") ?? link.textContent);
+  const pane = { dialog, name: "", turn: 0 };
+  dialog.addEventListener("close", () => {
+    release(dialog);
+    focusEntry(pane.name);
+  });
+  dialog.addEventListener("click", (event) => {
+    const step = event.target.closest?.(".neighbors a");
+    if (!step) return;
+    event.preventDefault();
+    show(pane, step.href, step.rel);
+  });
+  dialog.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest("audio, video, input, pre")) return;
+    const rel = { ArrowLeft: "prev", "[": "prev", ArrowRight: "next", "]": "next" }[event.key];
+    const step = rel && dialog.querySelector(`.neighbors a[rel=${rel}]`);
+    if (!step) return;
+    event.preventDefault();
+    show(pane, step.href, rel);
+  });
+  await show(pane, link.href, "");
+}
+
+// rel: the link that was followed, which keeps the focus.
+async function show(pane, address, rel) {
+  const { dialog } = pane;
+  const turn = (pane.turn += 1);
+  if (!dialog.firstChild) dialog.replaceChildren(element("p", { class: "busy" }, "Loading…"));
+  dialog.setAttribute("aria-busy", "true");
+  let page;
+  try {
+    page = await fetchPage(address);
+  } catch (error) {
+    page = error;
+  }
+  if (turn !== pane.turn || !dialog.open) return;
+  dialog.removeAttribute("aria-busy");
+  release(dialog);
+  if (page instanceof Error) {
+    dialog.replaceChildren(element("p", { class: "notice bad", role: "alert" }, page.message), closing());
+    return;
+  }
+  const preview = page.getElementById("preview");
+  const steps = page.querySelector(".neighbors");
+  if (!preview && !steps) {
+    location.assign(address); // A directory, or a file that nothing can be shown of.
+    return;
+  }
+  fill(pane, page, address, preview ?? page.querySelector(".facts"), steps);
+  const heading = dialog.querySelector("h1");
+  (dialog.querySelector(`.neighbors a[rel=${rel || "none"}]`) ?? heading).focus();
+  announce(heading.textContent);
+}
+
+function fill(pane, page, address, contents, steps) {
+  const { dialog } = pane;
+  const adopt = (node) => (node ? document.adoptNode(node) : null);
+  const heading = element("h1", { tabindex: "-1" }, page.querySelector("main h1").textContent);
+  const buttons = adopt(page.querySelector("main .heading .buttons")) ?? element("div", { class: "buttons" });
+  buttons.append(element("a", { class: "button quiet", href: address }, "Details"), closing());
+  dialog.replaceChildren(...[heading, adopt(steps), adopt(contents), buttons].filter(Boolean));
+  dialog.setAttribute("aria-label", heading.textContent);
+  dialog.scrollTop = 0;
+  pane.name = heading.textContent;
+  watchDialogs(dialog);
+  showPreviews(dialog);
+}
+
+function closing() {
+  return element("button", { type: "button", "data-close": "" }, "Close");
+}
+
+// Frees the documents that were shown.
+function release(dialog) {
+  for (const frame of dialog.querySelectorAll("iframe[src^='blob:']")) URL.revokeObjectURL(frame.src);
+}

@@ -1,0 +1,144 @@
+"""The page that helps to share a file or directory: a link, a capability, and what its receiver can do. Pure.
+
+QR codes are drawn here, never by a service, which would get to know the text.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+import segno
+from attrs import field, frozen
+from segno import DataOverflowError
+
+from grid.caps import DirectoryCap, KnownCap
+from grid.gateway.pages.file_cards import copy_field
+from grid.gateway.pages.links import file_path, object_path
+from grid.gateway.pages.markup import Markup, tag
+from grid.gateway.pages.shell import card, document, notice
+
+MAX_TEXT = 1000
+"""Characters in a code. More would need modules that are too small for the camera of a phone."""
+
+_BORDER = 4
+"""Light modules around the code, without which readers do not find it."""
+
+
+@frozen(kw_only=True)
+class Sharing:
+    """What is shared. cap: not a verify capability. origin: the gateway's scheme and host. back: the object's page."""
+
+    cap: KnownCap = field(repr=False)
+    name: str
+    origin: str
+    back: str = field(repr=False)
+
+    @property
+    def thing(self) -> str:
+        """What it is."""
+        return "directory" if isinstance(self.cap, DirectoryCap) else "file"
+
+    @property
+    def read_cap(self) -> str:
+        """The capability that its receiver gets."""
+        return self.cap.read_cap().to_string()
+
+    @property
+    def link(self) -> str:
+        """The address on this gateway. It contains no more than the read capability."""
+        if isinstance(self.cap, DirectoryCap):
+            return self.origin + object_path(self.read_cap, directory=True)
+        return self.origin + file_path(self.read_cap, self.name)
+
+
+def render_sharing(view: Sharing) -> str:
+    """Render the page, which scripts show as a dialog."""
+    title = f"Share {view.name or f'this {view.thing}'}"
+    return document(
+        title,
+        tag("h1", "Share ", tag("bdi", view.name or f"this {view.thing}")),
+        card("Link", _reach(view.origin), _code(view.link, "link"), copy_field("Link", view.link), id="share-link"),
+        card(
+            "Capability",
+            tag(
+                "p",
+                "For people with a gateway or client of their own: they open it on the Home page, or with grid get.",
+            ),
+            copy_field("Read only capability", view.read_cap),
+            tag("details", tag("summary", "QR code"), _code(view.read_cap, "capability")),
+            id="share-capability",
+        ),
+        card("What the receiver can do", tag("ul", [tag("li", words) for words in _powers(view)]), id="share-powers"),
+        tag("p", tag("a", "Close", href=view.back, class_="button quiet", data_close=True)),
+    )
+
+
+def _code(text: str, what: str) -> Markup:
+    found = qr_code(text, f"QR code of the {what}")
+    return tag("p", "The name is too long for a QR code.", class_="hint") if found is None else found
+
+
+def _reach(origin: str) -> Markup:
+    """Who can open the link."""
+    parts = urlsplit(origin)
+    if _is_loopback(parts.hostname or ""):
+        words = (
+            "This link opens on this computer only, because it leads to a gateway that listens nowhere else. Others need the"
+            " capability, or a gateway that they can reach."
+        )
+        return notice("warn", tag("p", words))
+    if parts.scheme != "https":
+        words = "Everyone who can reach this gateway can open the link. It is not encrypted on its way: others in the network can copy it."
+        return notice("warn", tag("p", words))
+    return tag("p", "Everyone who can reach this gateway can open the link with a browser.")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _powers(view: Sharing) -> list[str]:
+    below = ", and everything below it, now and later" if view.thing == "directory" and view.cap.is_mutable else ""
+    if view.thing == "directory" and not view.cap.is_mutable:
+        below = ", and everything below it"
+    found = [f"Read the {view.thing}{below}."]
+    if view.cap.is_mutable:
+        found.append(f"See how you change it later, but not change it. To let others change it, give them the capability “Read and write” on the page of the {view.thing}.")  # fmt: skip
+    else:
+        found.append("Not change it: it never changes.")
+    found.append("Pass it on to others. What you have shared cannot be taken back.")
+    return found
+
+
+def qr_code(text: str, label: str) -> Markup | None:
+    """A QR code of the text; None if it is too long. label: what it contains, for those who cannot see it."""
+    if len(text) > MAX_TEXT:
+        return None
+    try:
+        rows = segno.make_qr(text, error="m").matrix
+    except DataOverflowError:
+        return None
+    side = len(rows) + 2 * _BORDER
+    dark = "".join(
+        f"M{x + _BORDER} {y + _BORDER}h{width}v1h-{width}z" for y, row in enumerate(rows) for x, width in _runs(row)
+    )
+    ground = tag("rect", width=side, height=side, fill="#fff")
+    return tag("svg", ground, tag("path", d=dark, fill="#000"), class_="qr", viewBox=f"0 0 {side} {side}", role="img",
+               aria_label=label, shape_rendering="crispEdges")  # fmt: skip
+
+
+def _runs(row: bytes | bytearray) -> list[tuple[int, int]]:
+    """The starts and lengths of the dark runs in a row."""
+    found: list[tuple[int, int]] = []
+    start: int | None = None
+    for place, module in enumerate((*row, 0)):
+        if module and start is None:
+            start = place
+        elif not module and start is not None:
+            found.append((start, place - start))
+            start = None
+    return found

@@ -1,0 +1,69 @@
+"""Files of a directory in the preview pane."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.test_access import axe_script, faults
+from tests.browser.visitor import Visitor
+
+pytestmark = pytest.mark.browser
+
+MARKDOWN = (
+    b"# A title\n\n- one\n- *two*\n\n[a link](https://example.org/) <script>document.title = 'ran'</script>\n\n"
+    b"![picture](https://example.org/pixel.png)\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+)
+SVG = b"<svg xmlns='http://www.w3.org/2000/svg' width='40' height='30'><rect width='40' height='30'/></svg>"
+
+
+def test_files_are_previewed_in_a_pane_one_after_the_other(visitor: Visitor) -> None:
+    visitor.go(visitor.make_directory({"1.txt": b"the first text", "2.md": MARKDOWN, "3.svg": SVG, "4.bin": bytes(90)}))
+    page = visitor.page
+    title = page.title()
+    axe = axe_script()
+    page.locator("#listing").get_by_role("link", name="1.txt", exact=True).click()
+    pane = page.locator("dialog.pane")
+    pane.locator("pre", has_text="the first text").wait_for()
+    page.keyboard.press("ArrowRight")
+    pane.get_by_role("heading", name="A title").wait_for()
+    link = pane.get_by_role("link", name="a link")
+    assert set((link.get_attribute("rel") or "").split()) >= {"noopener", "noreferrer"}
+    assert page.title() == title and pane.locator("article img, article script").count() == 0
+    for width in (320, 768, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        visitor.picture(f"markdown-{width}")
+        assert page.evaluate("(e => e.scrollWidth <= e.clientWidth)(document.querySelector('dialog'))"), width
+        assert faults(visitor, axe, None) == [], width
+    pane.get_by_role("button", name="Show the text as it is").click()
+    pane.locator("pre", has_text="# A title").wait_for()
+    pane.get_by_role("link", name="Next: 3.svg").click()
+    page.wait_for_function("() => document.querySelector('dialog img')?.naturalWidth === 40")
+    page.wait_for_function("() => document.activeElement.getAttribute('rel') === 'next'")
+    page.keyboard.press("]")
+    pane.get_by_role("heading", name="4.bin").wait_for()
+    pane.get_by_text("4 of 4").wait_for()
+    page.keyboard.press("Escape")
+    pane.wait_for(state="detached")
+    page.wait_for_function("() => document.activeElement.textContent === '4.bin'")
+
+
+def test_file_is_shared_from_the_pane_by_a_link_a_capability_and_a_code(visitor: Visitor) -> None:
+    visitor.go(visitor.make_directory({"1.txt": b"the first text of two, which is not that short", "2.txt": b"b"}))
+    page = visitor.page
+    page.locator("#listing").get_by_role("link", name="1.txt", exact=True).click()
+    page.locator("dialog.pane").get_by_role("link", name="Share", exact=True).click()
+    dialog = page.locator("dialog").last
+    dialog.get_by_role("heading", name="Share 1.txt").wait_for()
+    dialog.get_by_role("img", name="QR code of the link").wait_for()
+    for width in (320, 768, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        visitor.picture(f"share-{width}")
+        assert page.evaluate("(e => e.scrollWidth <= e.clientWidth)([...document.querySelectorAll('dialog')].at(-1))")
+        assert faults(visitor, axe_script(), None) == [], width
+    dialog.get_by_role("button", name="Copy: Link").click()
+    dialog.get_by_text("Copied", exact=True).wait_for()
+    link = page.evaluate("navigator.clipboard.readText()")
+    assert visitor.ask("GET", link.removeprefix(visitor.address)).startswith(b"the first text")
+    page.keyboard.press("Escape")
+    page.wait_for_function("() => document.querySelectorAll('dialog').length === 1")
+    assert page.evaluate("document.activeElement.textContent") == "Share"
