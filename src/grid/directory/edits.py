@@ -6,7 +6,7 @@ An entry that cannot be listed counts as absent; only an edit with overwrite rep
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from attrs import field, frozen
@@ -59,6 +59,12 @@ class SetMetadata:
 
 
 Edit = SetChild | RemoveChild | SetMetadata
+
+Replaced = tuple[Sequence[str], Child, Target | None]
+"""An entry that is no more: its names below some directory, what it was, and its new target, None if it was removed."""
+
+OnReplaced = Callable[[DirectoryCap, Sequence[Replaced]], None]
+"""Called with the entries of one directory that were replaced or removed."""
 
 
 @frozen(kw_only=True)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from attrs import evolve
 
 from grid.caps import DirectoryCap, ImmutableFileCap, KnownCap, UnknownCap, UnknownChild, parse_cap
-from grid.directory.edits import RemoveChild, SetChild
+from grid.directory.edits import OnReplaced, RemoveChild, Replaced, SetChild
 from grid.directory.file_store import FileStore
 from grid.directory.metadata import seconds_in
 from grid.directory.names import normalize_name
@@ -36,10 +36,17 @@ class GridEnd:
     """The files below a path of a capability."""
 
     def __init__(
-        self, session: GridSession, root: KnownCap, path: Sequence[str], label: str, *, packs: bool = False
+        self,
+        session: GridSession,
+        root: KnownCap,
+        path: Sequence[str],
+        label: str,
+        *,
+        packs: bool = False,
+        on_replaced: OnReplaced | None = None,
     ) -> None:
-        """packs: whether small files go into packs."""
-        self._packs = packs
+        """packs: whether small files go into packs. on_replaced: called on a thread; it may block."""
+        self._packs, self._on_replaced = packs, on_replaced
         self._packing: Packing | None = None
         self._session, self._root, self._path, self.label = session, root, tuple(path), label
         self._caps: dict[str, KnownCap] = {}
@@ -168,7 +175,12 @@ class GridEnd:
         async with self._linking:
             for folder, edits in folders.items():
                 try:
-                    await self._session.run(self._edit(store, folder, edits))
+                    directory, replaced = await self._session.run(self._edit(store, folder, edits))
+                    await self._note_replaced(directory, [
+                        ((*folder, edit.name), replaced[edit.name], edit.target)
+                        for edit in edits
+                        if edit.name in replaced
+                    ])  # fmt: skip
                 except GridError as error:
                     names = {edit.name for edit in edits}
                     failed |= {
@@ -183,10 +195,20 @@ class GridEnd:
         """Unlink the file, and directories that become empty."""
         store = await self._session.store()
         self._caps.pop(name, None)
+        removed: list[tuple[DirectoryCap, Replaced]] = []
         async with self._linking:
-            await self._session.run(self._unlink(store, name.split("/")))
+            try:
+                await self._session.run(self._unlink(store, name.split("/"), removed))
+            finally:
+                for directory, entry in removed:
+                    await self._note_replaced(directory, [entry])
 
-    async def _unlink(self, store: FileStore, names: list[str]) -> None:
+    async def _note_replaced(self, directory: DirectoryCap, entries: Sequence[Replaced]) -> None:
+        if self._on_replaced is not None and entries:
+            await asyncio.to_thread(self._on_replaced, directory, entries)
+
+    async def _unlink(self, store: FileStore, names: list[str], removed: list[tuple[DirectoryCap, Replaced]]) -> None:
+        """Unlink the file, and directories that become empty; they are added to `removed`."""
         while names:
             *above, last = names
             try:
@@ -196,7 +218,8 @@ class GridEnd:
             if not isinstance(cap, DirectoryCap):
                 return
             directory = store.directory(cap)
-            await directory.edit([RemoveChild(last, must_exist=False)])
+            gone = await directory.edit([RemoveChild(last, must_exist=False)])
+            removed += [(cap, (tuple(names), old, None)) for old in gone.values()]
             if await directory.list():
                 return
             names = above
@@ -227,13 +250,16 @@ class GridEnd:
         except NoSuchChildError:
             raise NotThereError(f"{self.label}: there is nothing at this path") from None
 
-    async def _edit(self, store: FileStore, above: tuple[str, ...], edits: Sequence[SetChild]) -> None:
+    async def _edit(
+        self, store: FileStore, above: tuple[str, ...], edits: Sequence[SetChild]
+    ) -> tuple[DirectoryCap, Mapping[str, Child]]:
+        """Link the files, and return the directory and what was there before, by name."""
         if not isinstance(self._root, DirectoryCap):
             raise EndError(f"{self.label} is a file: files go into a directory")
         root = store.directory(self._root)
         path = [*self._path, *above]
         directory = await root.make_directories(path) if path else root
-        await directory.edit(edits)
+        return directory.cap, await directory.edit(edits)
 
     def _remember(self, name: str, cap: KnownCap) -> None:
         """Save the look-up of a file that is soon opened or checked. The oldest ones are forgotten."""

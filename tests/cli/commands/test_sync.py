@@ -58,3 +58,11 @@ def test_directory_when_synced_around_is_the_same_and_is_sent_once(client: TreeC
     refused = client.run("sync", "--delete", tmp_path / "unmounted", "w:docs")
     assert refused.code == 1 and "nothing was removed" in refused.err
     assert set(client.listing("w:docs")) == {"new", "small"}
+
+    (tree / "small").write_bytes(b"replaced")
+    assert synced(client, tree, "w:docs") == (1, 0, 1, 0)
+    for command, files in (("sync", {"new", "small"}), ("sync", {"new", "small", "sub/bü", "sub/large"})):
+        assert f": {command} of " in client.succeed("undo")
+        assert set(client.tree("w:docs")) == files
+    copied = synced(client, "w:docs", tmp_path / "again")
+    assert copied == (4, 0, 0, 0) and (tmp_path / "again" / "small").read_bytes() == (back / "small").read_bytes()

@@ -62,6 +62,19 @@ def test_change_when_undone_leaves_everything_as_it_was(command: MemoryCommand, 
     assert command.fail(4, "undo") == "there is nothing to undo"
 
 
+@pytest.mark.parametrize("word", ["pack", "unpack"])
+def test_files_that_were_packed_or_unpacked_are_linked_as_before(command: MemoryCommand, word: str) -> None:
+    Path("tree/sub").mkdir(parents=True)
+    for name in ("tree/a", "tree/b", "tree/sub/c"):
+        Path(name).write_text(name * 50)
+    command.succeed("cp", "-r", "--pack" if word == "unpack" else "--no-pack", "tree", "work:")
+    before = state(command)
+    command.succeed(word, "work:tree")
+    assert state(command) != before
+    assert command.succeed("undo").startswith(f"Undid change 1: {word} of ")
+    assert state(command) == before
+
+
 def test_snapshots_when_forgotten_come_back_with_their_notes(command: MemoryCommand) -> None:
     Path("tree").mkdir()
     for number in range(3):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from grid.cli.arguments.remote import RemotePath
     from grid.cli.terminal.confirmation import Confirmation
     from grid.cli.undo.changes import ChangedLink
-    from grid.cli.undo.journal import Recorder
+    from grid.cli.undo.keeping import Keeper
     from grid.directory.edits import Edit
     from grid.directory.pack import Child, Target
     from grid.directory.store import OpenDirectory
@@ -227,20 +227,14 @@ class Undo:
 
 def open_undo(context: click.Context, word: str = "replaced") -> Undo:
     """Open the undo record of a command. The journal is opened when there is something to write."""
-    journal: list[Recorder] = []
+    keepers: list[Keeper] = []
 
     def record(links: Sequence[ChangedLink]) -> bool:
-        from grid.cli.undo.journal import open_recorder
-        from grid.errors import ConfigError
+        from grid.cli.undo.keeping import Keeper
 
-        try:
-            if not journal:
-                journal.append(open_recorder(context))
-            journal[0].record(links)
-        except ConfigError as error:
-            click.echo(f"grid: warning: not kept for `grid undo`: {error}", err=True)
-            return False
-        return True
+        if not keepers:
+            keepers.append(Keeper(context))
+        return keepers[0].keep(links)
 
     return Undo(word, record)
 

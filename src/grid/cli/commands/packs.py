@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from grid.cli.arguments.remote import RemotePath
     from grid.cli.arguments.tree import Tree
     from grid.cli.transfer.repacking import Choose, Failed, Found, MakeConverter, Rewritten
+    from grid.directory.edits import OnReplaced
     from grid.directory.store import Store
     from grid.errors import GridError
 
@@ -94,6 +95,7 @@ def _rewrite(
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.tree import open_tree_directory, run_in_tree
     from grid.cli.terminal.failures import tell_unread
+    from grid.cli.undo.keeping import Keeper
 
     if invocation(ctx).gateway is not None:
         raise click.UsageError(f"`grid {word}` works only without --gateway")
@@ -110,7 +112,13 @@ def _rewrite(
             found = sparse_only(found, threshold)
         if dry_run:
             return found, None
-        return found, await _carry_out(tree, remote, found, make, lambda where, error: problems.append((where, error)))
+
+        def failed(where: str, error: GridError) -> None:
+            problems.append((where, error))
+
+        return found, await _carry_out(
+            tree, remote, found, make, failed, Keeper(ctx).below(remote.shown, remote.names[-1] if remote.names else "")
+        )
 
     found, done = run_in_tree(directory, operation)
     chosen = found.chosen()
@@ -133,16 +141,19 @@ def _rewrite(
     return 1 if problems else 0
 
 
-async def _carry_out(tree: Tree, remote: RemotePath, found: Found, make: MakeConverter, failed: Failed) -> Rewritten:
-    """Rewrite the tree, and link its new root if it is linked anywhere."""
+async def _carry_out(
+    tree: Tree, remote: RemotePath, found: Found, make: MakeConverter, failed: Failed, keep: OnReplaced
+) -> Rewritten:
+    """Rewrite the tree, and link its new root if it is linked anywhere. keep: called with what was replaced."""
     from grid.cli.transfer.repacking import Rewriter
     from grid.directory.edits import SetChild
 
     store: Store = tree.store
-    rewriter = Rewriter(store, found, failed)
+    rewriter = Rewriter(store, found, failed, keep)
     done = await rewriter.run(make(store, rewriter.done, failed))
     old = found.order[0].cap
     if done.root != old and remote.names:
         parent, name = await tree.parent(remote)
-        await parent.edit([SetChild(name, done.root, only=old)])
+        replaced = await parent.edit([SetChild(name, done.root, only=old)])
+        keep(parent.cap, [((), child, done.root) for child in (replaced or {}).values()])
     return done

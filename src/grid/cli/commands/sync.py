@@ -27,7 +27,7 @@ from grid.transfer.selection import Selection
 @click.option(
     "--delete",
     is_flag=True,
-    help="Also remove files of TARGET that SOURCE does not have; `grid undo` does not bring them back.",
+    help="Also remove files of TARGET that SOURCE does not have; on the grid, `grid undo` brings them back.",
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be sent and removed, and change nothing.")
 @selection_options("Copy and remove")

@@ -21,6 +21,7 @@ from grid.plural import counted
 
 if TYPE_CHECKING:
     from grid.cli.terminal.progress import TransferDisplay
+    from grid.cli.undo.keeping import Keeper
     from grid.transfer.ends import TargetEnd
     from grid.transfer.engine import Observer, Outcome
     from grid.transfer.grid_session import GridSession
@@ -84,7 +85,7 @@ class _Size(click.ParamType[int | str]):
 @click.option(
     "--delete",
     is_flag=True,
-    help="Remove files of the target that no source has; `grid undo` does not bring them back.",
+    help="Remove files of the target that no source has; on the grid, `grid undo` brings them back.",
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be sent and removed, and change nothing.")
 @pack_option
@@ -206,6 +207,7 @@ class EndOpener:
         """packs: whether small files may go into packs, if the user wants that."""
         self._ctx, self._unique, self._packs = ctx, unique, packs
         self._session: GridSession | None = None
+        self._keeper: Keeper | None = None
 
     def open(self, text: str, *, is_target: bool) -> TargetEnd:
         """The end of a path."""
@@ -228,7 +230,19 @@ class EndOpener:
             self._session = GridSession(directory, running_reactor(), unique=self._unique)
         given = invocation(self._ctx).packs
         packs = is_target and self._packs and (directory.settings.client.pack if given is None else given)
-        return GridEnd(self._session, remote.root, remote.names, remote.shown, packs=packs)
+        keep = self._open_keeper().below(remote.shown) if is_target else None
+        return GridEnd(self._session, remote.root, remote.names, remote.shown, packs=packs, on_replaced=keep)
+
+    def _open_keeper(self) -> Keeper:
+        from grid.cli.undo.keeping import Keeper
+
+        self._keeper = self._keeper or Keeper(self._ctx)
+        return self._keeper
+
+    def end_change(self) -> None:
+        """Let `grid undo` undo what follows separately."""
+        if self._keeper is not None:
+            self._keeper.end_change()
 
     async def close(self) -> None:
         """Close the client's connections."""

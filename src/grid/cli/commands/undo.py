@@ -40,8 +40,8 @@ def undo(ctx: click.Context, *, number: int | None, is_list: bool, force: bool, 
     """Undo the last change to directories of the grid, or change N: link again what it unlinked or replaced, and move
     back what it moved.
 
-    The last 100 changes made with rm, mv, ln, put, cp and forget on this machine are kept; --list shows those of the client
-    directory in use. Nothing is undone if an entry is no longer what the change left. What `put` wrote into an existing
+    The last 100 changes made on this machine with rm, mv, ln, put, cp, forget, sync, transfer, watch, pack, unpack and
+    repack are kept, with up to 10,000 entries each; --list shows those of the client directory in use. Nothing is undone if an entry is no longer what the change left. What `put` wrote into an existing
     mutable file cannot be undone. Servers keep the contents, by default forever; a server with expire.enabled deletes
     them after their leases expire.
     """

@@ -150,11 +150,16 @@ async def _run(ctx: click.Context, given: _Options, report: _Report, *, once: bo
                 slow=limit(given.bwlimit),
             )
             watch = FolderWatch(watched, report.observer(journal))
+
+            def tell(outcome: Outcome) -> None:
+                report.tell(outcome, settling)
+                opener.end_change()
+
             try:
                 if once:
                     report.conclude(await watch.once(), settling)
                 else:
-                    await watch.run(given.every, lambda outcome: report.tell(outcome, settling))
+                    await watch.run(given.every, tell)
             finally:
                 report.missing = watch.missing
         finally:

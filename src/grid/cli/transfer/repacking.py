@@ -20,7 +20,7 @@ from attrs import define, evolve, field, frozen
 
 from grid.caps import ChkCap, DirectoryCap, ImmutableFileCap, KnownCap, SliceCap
 from grid.cli.transfer.bounded import run_pieces
-from grid.directory.edits import SetChild
+from grid.directory.edits import OnReplaced, SetChild
 from grid.directory.pack import Child
 from grid.directory.stats import Stats
 from grid.directory.store import Store
@@ -124,10 +124,13 @@ async def find(store: Store, root: DirectoryCap, choose: Choose) -> Found:
 
 
 class Rewriter:
-    """Rewrites one tree. failed: called for everything that stays as it was."""
+    """Rewrites one tree. failed: called for everything that stays as it was. on_replaced: for what was replaced."""
 
-    def __init__(self, store: Store, found: Found, failed: Failed) -> None:
+    def __init__(
+        self, store: Store, found: Found, failed: Failed, on_replaced: OnReplaced = lambda directory, entries: None
+    ) -> None:
         self._store = store
+        self._on_replaced = on_replaced
         self._found = found
         self._failed = failed
         self._new: dict[ImmutableFileCap, ImmutableFileCap] = {}
@@ -171,13 +174,15 @@ class Rewriter:
             return
         old: dict[str, KnownCap] = {**directory.files, **directory.below}
         try:
-            await self._store.directory(directory.cap).edit(
+            replaced = await self._store.directory(directory.cap).edit(
                 [SetChild(name, cap, only=old[name]) for name, cap in changed.items()]
             )
         except GridError as error:
             self._failed("/".join(directory.path), error)
         else:
             self.done.directories += 1
+            found = [((*directory.path, name), child, changed.get(name)) for name, child in (replaced or {}).items()]
+            self._on_replaced(directory.cap, found)
 
     async def _rebuild(self) -> None:
         """Store immutable directories with new entries again, children before parents."""

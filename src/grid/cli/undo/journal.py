@@ -75,9 +75,13 @@ class Journal:
 
     def add(self, change: Change) -> None:
         """Add links to a change begun earlier."""
+        line = pack_change(change)
         with self._locked():
+            if self._has_room(len(line)):
+                self._append_line(line)
+                return
             lines, is_torn = self._read()
-            self._append(lines, is_torn, pack_change(change))
+            self._append(lines, is_torn, line)
 
     def drop(self, change: Change) -> None:
         """Remove a change as it was read. What its command has added meanwhile stays.
@@ -113,6 +117,19 @@ class Journal:
         if is_torn or len(kept) <= len(lines):
             self._write(kept)
             return
+        self._append_line(line)
+
+    def _has_room(self, size: int) -> bool:
+        """Whether a line of this size can be appended to the file without reading it."""
+        with self._reporting():
+            try:
+                with self._open(os.O_RDONLY) as descriptor:
+                    end = os.fstat(descriptor).st_size
+                    return 0 < end <= MAX_JOURNAL - size and os.pread(descriptor, 1, end - 1) == b"\n"
+            except FileNotFoundError:
+                return False
+
+    def _append_line(self, line: bytes) -> None:
         with self._reporting(), self._open(os.O_WRONLY | os.O_APPEND | os.O_CREAT) as descriptor:
             view = memoryview(line)
             while view:
