@@ -228,5 +228,6 @@ def _settings(directory: NodeDirectory, hosts: AllowedHosts | None) -> GatewaySe
         nickname=directory.settings.nickname,
         drain_s=directory.settings.web_drain_s,
         incidents_directory=directory.path / "logs" / "incidents",
+        undo_file=directory.private / "undo",
         own_files=ClientFiles(directory.private),
     )

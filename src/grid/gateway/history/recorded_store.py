@@ -34,10 +34,10 @@ class RecordedStore:
     journal: keeps what changes to directories replaced or removed. Each method raises the errors of `FileStore`.
     """
 
-    def __init__(self, store: FileStore, history: History) -> None:
+    def __init__(self, store: FileStore, history: History, journal: UndoJournal | None = None) -> None:
         self._store = store.observed_by(history.observe)
         self._history = history
-        self.journal = UndoJournal()
+        self.journal = journal or UndoJournal()
 
     @property
     def grid(self) -> Grid:

@@ -1,7 +1,8 @@
 """What changes to directories replaced or removed, kept so that the page of the directory can offer to undo it.
 
-It owns the last changes made through this gateway, in memory only. A page names a change by its
-number, never by a capability, and only who has the directory's write capability sees or undoes its changes (decision 0359).
+It owns the last changes made through this gateway, in memory and, if it has one, in a file that outlives the gateway.
+A page names a change by its number, never by a capability, and only who has the directory's write capability sees or
+undoes its changes (decision 0359).
 
 Cost: memory: MAX_SIZE bytes of names, capabilities and metadata.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 
 from attrs import field, frozen
 
@@ -18,6 +20,8 @@ from grid.caps import DirectoryCap, UnknownChild
 from grid.directory.edits import Edit, SetChild
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child, Target
+from grid.errors import FormatError
+from grid.gateway.history.undo_file import SealedChange, UndoFile, unseal
 
 MAX_CHANGES = 100
 """Changes kept, in all directories together."""
@@ -52,10 +56,12 @@ class PastChange:
 class UndoJournal:
     """The changes that can be undone."""
 
-    def __init__(self) -> None:
-        self._changes: deque[PastChange] = deque()
-        self._last = 0
-        self._size = 0
+    def __init__(self, file: UndoFile | None = None) -> None:
+        self._file = file
+        self._changes: deque[PastChange | SealedChange] = deque(file.load() if file is not None else ())
+        self._last = max((change.number for change in self._changes), default=0)
+        self._size = sum(change.size for change in self._changes)
+        self._trim()
 
     def record(self, cap: DirectoryCap, edits: Sequence[Edit], previous: Mapping[str, Child], now: float) -> None:
         """Record a change just made. previous: the children that it replaced or removed, by name.
@@ -78,8 +84,18 @@ class UndoJournal:
         self._last += 1
         self._changes.append(PastChange(number=self._last, index=index, time=now, entries=entries, size=size))
         self._size += size
+        if self._file is not None:
+            self._file.add(cap, index, self._last, now, [(entry.name, entry.old, entry.new) for entry in entries])
+        self._trim()
+
+    def _trim(self) -> None:
         while len(self._changes) > MAX_CHANGES or self._size > MAX_SIZE:
-            self._size -= self._changes.popleft().size
+            oldest = self._changes.popleft()
+            self._size -= oldest.size
+            if self._file is not None:
+                self._file.drop(oldest.number)
+        if self._file is not None:
+            self._file.trim({change.number for change in self._changes})
 
     def forget_moved(self, cap: DirectoryCap, names: Collection[str]) -> None:
         """Forget the newest change of the directory if it only removed these names: the entries were moved elsewhere."""
@@ -91,7 +107,20 @@ class UndoJournal:
         """The changes of a directory, the newest first; none without its write capability."""
         if cap.authority != "write" or cap.storage_index is None:
             return []
-        return [change for change in reversed(self._changes) if change.index == cap.storage_index]
+        self._unseal(cap, cap.storage_index)
+        found = (change for change in reversed(self._changes) if change.index == cap.storage_index)
+        return [change for change in found if isinstance(change, PastChange)]
+
+    def _unseal(self, cap: DirectoryCap, index: bytes) -> None:
+        """Open the changes of this directory that come from the file."""
+        for place, change in enumerate(self._changes):
+            if isinstance(change, PastChange) or change.index != index:
+                continue
+            with suppress(FormatError):
+                entries = tuple(PastEntry(name=name, old=old, new=new) for name, old, new in unseal(cap, change))
+                self._changes[place] = PastChange(
+                    number=change.number, index=index, time=change.time, entries=entries, size=change.size
+                )
 
     def find(self, cap: DirectoryCap, number: int) -> PastChange | None:
         """The change of the directory with this number, or None."""
@@ -102,6 +131,8 @@ class UndoJournal:
         if change in self._changes:
             self._changes.remove(change)
             self._size -= change.size
+            if self._file is not None:
+                self._file.drop(change.number)
 
 
 def _size(entry: PastEntry) -> int:

@@ -29,7 +29,10 @@ def undo_part(path: str, changes: Sequence[PastChange]) -> Markup:
         return tag("div", id="undo", hidden=True)
     rows = [_row(path, change) for change in changes[:MAX_SHOWN]]
     words = f"Recently removed or replaced here: {len(changes)}"
-    hint = tag("p", "The gateway remembers these until it stops. Putting one back never replaces anything newer.")
+    hint = tag(
+        "p",
+        "The gateway remembers the last 100 changes of all directories. Putting one back never replaces anything newer.",
+    )
     details = tag("details", tag("summary", icon("undo"), words), hint, tag("ul", rows, class_="rows"))
     return tag("div", details, id="undo", class_="card")
 

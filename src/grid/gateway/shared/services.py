@@ -11,18 +11,23 @@ from pathlib import Path
 from typing import Protocol
 
 from attrs import define, field, frozen
+from twisted.logger import Logger
 
 from grid.caps import DirectoryCap, KnownCap, LitCap
 from grid.directory.file_store import FileStore
 from grid.gateway.faults import Forbidden, Unauthorized
 from grid.gateway.history.history import History
 from grid.gateway.history.recorded_store import RecordedStore
+from grid.gateway.history.undo_file import UndoFile
+from grid.gateway.history.undo_journal import UndoJournal
 from grid.gateway.shared.home import Home, OwnFiles
 from grid.gateway.shared.node_view import ClientView, DoorView
 from grid.gateway.shared.open_files import OpenFiles
 from grid.gateway.shared.spool import SpoolFolder
 from grid.gateway.shared.store_turns import Stores
 from grid.gateway.shared.traffic import Traffic
+
+_log = Logger()
 
 
 @frozen
@@ -37,6 +42,10 @@ class AllowedHosts:
 
     def __contains__(self, name: str) -> bool:
         return name in self.names or (self.any_address and _is_address(name))
+
+
+def _warn(text: str) -> None:
+    _log.warn("{text}", text=text)
 
 
 LOOPBACK_HOSTS = AllowedHosts(frozenset({"127.0.0.1", "localhost", "[::1]"}))
@@ -56,6 +65,7 @@ class GatewaySettings:
 
     hosts: names accepted in a Host header, None for any. happy: servers that a put requires. drain_s: seconds that
     requests may still run when the gateway shuts down. own_files: of the client directory that the gateway belongs to.
+    undo_file: where changes of directories are kept, None for memory.
     """
 
     spools: SpoolFolder
@@ -65,6 +75,7 @@ class GatewaySettings:
     happy: int = 7
     nickname: str = ""
     incidents_directory: Path | None = None
+    undo_file: Path | None = None
     max_concurrent: int = 1000
     drain_s: float = 60.0
     own_files: OwnFiles | None = None
@@ -101,10 +112,11 @@ class Services:
     home: Home = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        runtime = self._store.runtime
+        runtime, path = self._store.runtime, self.settings.undo_file
         self.history = History(runtime.clock)
         self.home = Home(runtime.clock, runtime.entropy, self.settings.own_files)
-        self.store = RecordedStore(self._store.restricted_by(self.require_allowed), self.history)
+        journal = UndoJournal(None if path is None else UndoFile(path, runtime.entropy.random_bytes, _warn))
+        self.store = RecordedStore(self._store.restricted_by(self.require_allowed), self.history, journal)
         self.open_files = OpenFiles(self.store.grid, self.require_allowed)
 
     def require_allowed(self, cap: KnownCap) -> None:
