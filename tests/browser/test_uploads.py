@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -264,3 +265,50 @@ def test_storing_is_shown_after_sending(visitor: Visitor, served: Served, tmp_pa
     visitor.picture("storing")
     served.order("slow 0")
     assert finish(visitor).startswith("1 of 1 files, 20.0 MB of 20.0 MB")
+
+
+def test_large_file_continues_after_a_lost_connection_and_after_a_reload(visitor: Visitor, tmp_path: Path) -> None:
+    large = tmp_path / "large.bin"
+    large.write_bytes(random.Random(10).randbytes(9_000_000))
+    directory = visitor.make_directory()
+    visitor.go(directory)
+    page = visitor.page
+    sent: list[tuple[str, str, str]] = []
+    page.on(
+        "request",
+        lambda asked: (
+            sent.append((asked.method, asked.headers.get("upload-offset", ""), asked.url.partition("?")[0]))
+            if "/uploads" in asked.url or asked.method == "PUT"
+            else None
+        ),
+    )
+    first = {"is_lost": True}
+
+    def lose(route: Any) -> None:
+        """The first PATCH arrives in part, by a program, and its connection is lost."""
+        if route.request.method != "PATCH" or not first.pop("is_lost", False):
+            route.continue_()
+            return
+        path = route.request.url.removeprefix(visitor.address)
+        fields = {"Tus-Resumable": "1.0.0", "Upload-Offset": "0"}
+        visitor.ask("PATCH", path, large.read_bytes()[:5_000_000], "application/offset+octet-stream", fields)
+        route.abort("connectionreset")
+
+    page.route("**/uploads/*", lose)
+    visitor.drop([large])
+    page.locator(".queue .hint.trouble", has_text="the connection to the gateway was lost").wait_for()
+    visitor.complaints.clear()  # The browser says that a connection was lost, as it was.
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.reload()
+    visitor.drop([large])
+    page.locator(".queue .sum").get_by_text("Finished", exact=True).wait_for()
+
+    assert [(method, offset) for method, offset, _ in sent] == [
+        ("POST", ""),
+        ("PATCH", "0"),
+        ("HEAD", ""),
+        ("PATCH", "5000000"),
+        ("PUT", ""),
+    ]
+    assert visitor.ask("GET", f"{directory}large.bin") == large.read_bytes()
+    assert page.evaluate("sessionStorage.length") == 0

@@ -40,9 +40,17 @@ class Visitor:
             return
         self.page.screenshot(path=self._pictures / f"{self._name}-{name}.png", full_page=True)
 
-    def ask(self, method: str, path: str, body: bytes = b"", kind: str = "application/octet-stream") -> bytes:
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        kind: str = "application/octet-stream",
+        headers: Mapping[str, str] | None = None,
+    ) -> bytes:
         """What the gateway answers a program."""
-        with urlopen(Request(self.address + path, body or None, {"Content-Type": kind}, method=method)) as answer:
+        fields = {"Content-Type": kind, **(headers or {})}
+        with urlopen(Request(self.address + path, body or None, fields, method=method)) as answer:
             found: bytes = answer.read()
             return found
 

@@ -109,10 +109,22 @@ class Gone(HttpFault):
     status = 410
 
 
+class PreconditionFailed(HttpFault):
+    """412: the request assumes something that is not so."""
+
+    status = 412
+
+
 class PayloadTooLarge(HttpFault):
     """413: the body is larger than the limit."""
 
     status = 413
+
+
+class UnsupportedType(HttpFault):
+    """415: the body has another type than is accepted here."""
+
+    status = 415
 
 
 class RangeNotSatisfiable(HttpFault):

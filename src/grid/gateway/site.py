@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import define, field
 
-from grid.gateway.files import file_resource
+from grid.gateway.files import file_resource, resumable_resource
 from grid.gateway.http.routing import Routes
 from grid.gateway.http.server import GatewayFactory
 from grid.gateway.monitoring import home_resource, monitoring_resource, node_pages, operation_status
@@ -43,8 +43,9 @@ class Gateway(Services):
         return sum(server.is_connected for server in self.client.servers())
 
     def end_streams(self) -> None:
-        """End tree operations, event streams and log streams, which would otherwise run forever."""
+        """End tree operations, event streams, log streams and unfinished uploads, which would otherwise run forever."""
         self.operations.close()
+        self.uploads.close()
         self.streams.close()
         self.logs.close()
 
@@ -57,6 +58,7 @@ def make_routes(gateway: Gateway) -> Routes:
     found.add(operation_status.routes(gateway, gateway.streams))
     found.add(monitoring_resource.routes(gateway, gateway))
     found.add(file_resource.routes(partial(tree_resource, gateway.operations), make_unlinked))
+    found.add(resumable_resource.routes())
     found.add(operation_resource.routes(gateway.operations))
     found.add_former(node_pages.former_addresses())
     return found

@@ -32,7 +32,9 @@ class Question:
     place: str = ""
 
 
-GET_FILE = {t: Question(place="$file") for t in ("", "json", "uri", "readonly-uri", "info")}
+GET_FILE = {t: Question(place="$file") for t in ("", "json", "uri", "readonly-uri", "info", "share")} | {
+    "preview": Question(more="filename=a.md", place="$file")
+}
 GET = {
     **GET_FILE,
     "rename-form": Question(more="name=child", place="$folder"),
@@ -65,16 +67,20 @@ POST = {
 }
 OBJECT = {
     "GET": GET,
-    "HEAD": {t: Question(more=question.more, place="$folder") for t, question in GET.items()},
+    "HEAD": {
+        t: Question(400 if t == "preview" else 200, question.more, place="$folder") for t, question in GET.items()
+    },
     "PUT": {"": Question(body=b"other", place="$mutable"), "mkdir": Question()},
     "POST": POST,
 }
 CHILD = {
     "GET": {
-        t: question if t in ("rename-form", "save", "zip") else Question(place="$folder/child")
+        t: question if t in ("rename-form", "save", "zip") else Question(more=question.more, place="$folder/child")
         for t, question in GET.items()
     },
-    "HEAD": {t: Question(more=question.more, place="$folder/sub") for t, question in GET.items()},
+    "HEAD": {
+        t: Question(400 if t == "preview" else 200, question.more, place="$folder/sub") for t, question in GET.items()
+    },
     "PUT": {
         "": Question(201, body=b"new", place="$folder/$new"),
         "uri": Question(body=b"URI:LIT:krugkidfnzsa", place="$folder/$newer"),
@@ -121,6 +127,13 @@ QUESTIONS: Mapping[str, Mapping[str, Mapping[str, Question]]] = {
     "/named/{cap}": NAMED,
     "/file/{cap}/{name}": NAMED,
     "/named/{cap}/{name}": NAMED,
+    "/uploads": {"OPTIONS": {"": Question(204)}, "POST": {"": Question(201)}},
+    "/uploads/{upload}": {
+        "HEAD": {"": Question(place="$upload")},
+        "PATCH": {"": Question(204, body=b"abc", type="application/offset+octet-stream", place="$upload")},
+        "POST": {"": Question(405, place="$upload")},
+        "DELETE": {"": Question(204, place="$upload")},
+    },
     "/operations/{handle}": {
         **shown("", "status", more="output=json", place="check"),
         "POST": {
@@ -134,7 +147,7 @@ QUESTIONS: Mapping[str, Mapping[str, Mapping[str, Question]]] = {
     "/status": asked("", "json"),
     "/status/events": shown(),
     "/status/{operation}": shown("", "json", place="up-0"),
-    "/status/{operation}/event_json": shown(place="down-8"),
+    "/status/{operation}/event_json": shown(place="down-15"),
     "/statistics": asked("", "json", "openmetrics"),
     "/metrics": shown(),
     "/storage": {method: {"": Question(), "json": Question(404)} for method in ("GET", "HEAD", "POST")},
@@ -183,6 +196,7 @@ def places(gateway: RunningGateway) -> dict[str, str]:
         gateway.ask("POST", uri(folder, f"?t=start-{kind}&ophandle={handle}"))
     while not json.loads(gateway.ask("GET", "/operations/check?output=json").body)["finished"]:
         pass
+    begun = gateway.ask("POST", "/uploads", headers=TUS)
     checked = json.loads(gateway.ask("POST", uri(file, "?t=check&output=json")).body)
     return {
         "$file": quote(file, safe=""),
@@ -190,6 +204,7 @@ def places(gateway: RunningGateway) -> dict[str, str]:
         "$mutable": quote(mutable, safe=""),
         "$folder": quote(folder, safe=""),
         "$index": checked["storage-index"],
+        "$upload": begun.headers["Location"].rpartition("/")[2],
     }
 
 
@@ -211,9 +226,13 @@ def test_operation_when_asked_for_is_answered_as_documented(gateway: RunningGate
         }
         for name, value in {**names, **places}.items():
             target = target.replace(name, value)
-        if method == "DELETE":
+        if method == "DELETE" and "{upload}" not in path:
             assert gateway.ask("PUT", target.partition("?")[0], b"x").status in (200, 201)
-        headers = {"Content-Type": question.type or None, **(SOCKET if question.status == 101 else {})}
+        headers = {
+            "Content-Type": question.type or None,
+            **(SOCKET if question.status == 101 else {}),
+            **(TUS if path.startswith("/uploads") else {}),
+        }
         if path == "/status/events" and method == "GET":
             assert first_line(gateway, target) == b"HTTP/1.1 200 OK\r\n"
             continue
@@ -238,6 +257,8 @@ def test_method_when_not_documented_is_refused(gateway: RunningGateway, places: 
             refused += 1
     assert refused > 100
 
+
+TUS = {"Tus-Resumable": "1.0.0", "Upload-Length": "3", "Upload-Offset": "0"}
 
 SOCKET: dict[str, str | None] = {
     "Upgrade": "websocket",

@@ -28,7 +28,9 @@ _FAULTS = {
     "408": "The request arrived too slowly.",
     "409": "It conflicts with what exists.",
     "410": "Too few shares were found.",
+    "412": "Another version of the protocol is spoken here.",
     "413": "Larger than the limit.",
+    "415": "The body has another type than is accepted here.",
     "416": "The range starts after the end.",
     "421": "The Host is not a name of this gateway.",
     "429": "Too many operations are in progress.",
@@ -40,7 +42,8 @@ _FAULTS = {
 _SUCCESSES = {
     "101": "The connection becomes a WebSocket.",
     "200": "Done.",
-    "201": "Done, and the child is new.",
+    "201": "Done, and it is new.",
+    "204": "Done; the headers say more.",
     "206": "The requested part.",
     "302": "Elsewhere.",
     "303": "The result is elsewhere.",
@@ -62,6 +65,7 @@ class _Group:
 
 _TAGS = (
     _Group("objects", "Files and directories by their capabilities"),
+    _Group("uploads", "Uploads that continue where they broke off: the tus protocol 1.0.0"),
     _Group("operations", "Operations on whole trees"),
     _Group("node", "The state of the node"),
     _Group("pages", "Pages and their assets"),
@@ -146,7 +150,7 @@ def _responses(actions: Sequence[Action], method: str) -> dict[str, object]:
 
 def _content(actions: Sequence[Action], status: str) -> dict[str, object]:
     """Media types of the answers with this status, with a schema for each JSON type."""
-    if status in ("101", "302", "303", "304"):
+    if status in ("101", "204", "302", "303", "304"):
         return {}
     able = [action for action in actions if status in action.statuses.split()]
     kinds = dict.fromkeys(kind for action in able for kind in action.answers)

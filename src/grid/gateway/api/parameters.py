@@ -23,6 +23,7 @@ PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     ),
     "ask": ("Whether a form's sender is asked before anything is replaced.", _BOOLEAN),
     "progress": ("What the upload is called in /status/events.", _STRING),
+    "upload": ("The identifier of a complete upload, in place of a body.", _STRING),
     "sort": (
         "The column that a directory's page is sorted by.",
         {"type": "string", "enum": ["name", "size", "changed"]},

@@ -180,7 +180,7 @@ def _object(path: str, what: str, *, is_child: bool) -> list[Endpoint]:
             methods=("PUT",),
             summary=f"Store, link or make {what}",
             actions=put,
-            arguments=("replace", "offset", "progress", *NEW_OBJECT),
+            arguments=("replace", "offset", "progress", "upload", *NEW_OBJECT),
             bodies=(_BYTES, TEXT),
         ),
         Endpoint(
@@ -262,6 +262,22 @@ def _asked(
     return [_shown(path, summary, actions, arguments=arguments), post]
 
 
+def _uploads() -> list[Endpoint]:
+    path, tag = "/uploads/{upload}", "uploads"
+    rows = (
+        ("/uploads", "OPTIONS", "What is spoken here", "204"),
+        ("/uploads", "POST", "Begin an upload (Upload-Length:)", "201 412 507"),
+        (path, "HEAD", "How many bytes have arrived", "200 404 412"),
+        (path, "PATCH", "Send bytes (Upload-Offset:)", "204 404 409 412 413 415 507"),
+        (path, "POST", "What X-HTTP-Method-Override says", "204 404 405 409 412 413 415 507"),
+        (path, "DELETE", "Discard the upload", "204 404 412"),
+    )
+    return [
+        Endpoint(path=at, methods=(method,), summary=words, tag=tag, actions=shown(words, statuses=statuses))
+        for at, method, words, statuses in rows
+    ]
+
+
 def _operations() -> list[Endpoint]:
     path, tag = "/operations/{handle}", "operations"
     return [
@@ -305,6 +321,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *_named("/file/{cap}/{name}"),
     *_named("/named/{cap}"),
     *_named("/named/{cap}/{name}"),
+    *_uploads(),
     *_operations(),
     *_asked(
         "/status",

@@ -1,10 +1,10 @@
 // Uploads files to a directory, a few at a time, and counts the bytes actually sent and stored.
 //
 // Unchanged existing files are skipped, so after any failure the same folder can be dropped again; a file whose name is taken by
-// another waits for a choice. Pausing starts no new uploads but lets running ones finish; stopping makes those start over
-// later. Without a connection everything waits. Stored files stay stored.
+// another waits for a choice. Pausing starts no new uploads but lets running ones finish; stopping makes small ones start over
+// later, and large ones continue. Without a connection everything waits. Stored files stay stored.
 import { Present } from "./present.js";
-import { Lost, Stopped, Taken, put, require } from "./send.js";
+import { Lost, Stopped, Taken, forget, require, store } from "./send.js";
 import { Storing } from "./storing.js";
 
 const AT_ONCE = 3;
@@ -57,7 +57,7 @@ export class Queue {
     this.pump();
   }
 
-  // Running uploads are aborted, and start over after resuming.
+  // Running uploads are aborted; after resuming, small ones start over, and large ones continue.
   stop() {
     this.isPaused = true;
     for (const item of this.items) if (item.state === "sending" || item.state === "storing") item.request?.abort();
@@ -85,6 +85,7 @@ export class Queue {
     item.isRemoved = true;
     this.items = this.items.filter((other) => other !== item);
     item.request?.abort();
+    if (item.file) forget(item);
     this.pump();
     this.tell();
     if (mayBeStored && item.file && (await this.isStored(item))) {
@@ -202,7 +203,7 @@ export class Queue {
     });
     try {
       const isReplacing = item.choice === "replace";
-      await put(`${this.at(item.target)}?progress=${label}&replace=${isReplacing}`, item, (sent, state) => {
+      await store(`${this.at(item.target)}?progress=${label}&replace=${isReplacing}`, item, (sent, state) => {
         Object.assign(item, { sent, state });
         this.tellSoon();
       });

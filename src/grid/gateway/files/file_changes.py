@@ -6,7 +6,7 @@ read, or, if early_upload.py has stored it meanwhile, before it is linked.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -18,7 +18,6 @@ from grid.directory.pack import Child, Target
 from grid.errors import NotEnoughSharesError, NotWriteableError
 from grid.gateway.faults import BadRequest, Conflict, NotFound, NotImplementedHere
 from grid.gateway.files.downloads import unrecoverable
-from grid.gateway.files.early_upload import EarlyUpload
 from grid.gateway.files.uploads import (
     Arriving,
     NewFile,
@@ -87,10 +86,20 @@ MAX_LABEL = 64
 """The longest label, in characters, that a client may give to an operation (`progress=`)."""
 
 
-async def put_file(exchange: Exchange, entry: PathEntry, early: EarlyUpload | None = None) -> Answer:
+class WholeFile(Protocol):
+    """A file whose bytes have all arrived."""
+
+    def cap(self) -> Awaitable[KnownCap]:
+        """Wait until it is stored; raises the errors of storing it."""
+
+    def take_back(self) -> Spool:
+        """Its bytes, if it is not to be stored as a new file."""
+
+
+async def put_file(exchange: Exchange, entry: PathEntry, early: WholeFile | None = None) -> Answer:
     """PUT without `t`: replace the contents of the child, or link a new file under the entry's name.
 
-    early: holds the body if it is already being stored.
+    early: holds the body if it is already being stored, or arrived before.
     """
     arguments = exchange.arguments
     offset, replace = arguments.offset(), arguments.replace()
@@ -201,9 +210,10 @@ async def store_body(exchange: Exchange, new: NewFile) -> KnownCap:
 
 
 async def store_form_file(exchange: Exchange, new: NewFile, spool: Spool) -> KnownCap:
-    """Store the file of a form as a new file."""
+    """Store a file that was spooled, such as that of a form, as a new file."""
     gateway = exchange.gateway
     with _storing(gateway, new, spool.size) as operation:
+        operation.subject.label = (exchange.arguments.shown("progress") or "")[:MAX_LABEL]
         cap = await store_spooled(gateway.store, gateway.stores, new, spool)
         _note(operation, cap, spool.size)
     _note_upload(exchange, cap, spool.size)

@@ -12,6 +12,10 @@ from grid.gateway.shared.traffic import KNOWN_METHODS
 Handler = Callable[[Exchange], Awaitable[AnyAnswer]]
 
 
+_MORE_METHODS = frozenset({("OPTIONS", ""), ("OPTIONS", "uploads"), ("PATCH", "uploads")})
+"""Other methods, with their first segments. Load balancers send OPTIONS for the root to learn whether the gateway is alive."""
+
+
 class Routes:
     """Handlers by first segment; "" is the root."""
 
@@ -38,8 +42,7 @@ class Routes:
     async def dispatch(self, exchange: Exchange) -> AnyAnswer:
         """Run the handler; NotFound if there is none, NotImplementedHere for a method that no handler knows."""
         segment = exchange.segments[0]
-        # Load balancers send OPTIONS for the root to learn whether the gateway is alive.
-        if exchange.method not in KNOWN_METHODS and (exchange.method, segment) != ("OPTIONS", ""):
+        if exchange.method not in KNOWN_METHODS and (exchange.method, segment) not in _MORE_METHODS:
             raise NotImplementedHere("the method is not known here")
         handler = self._handlers.get(segment) or self._former.get(segment)
         if handler is None:

@@ -23,6 +23,7 @@ from grid.gateway.history.undo_journal import UndoJournal
 from grid.gateway.shared.home import Home, OwnFiles
 from grid.gateway.shared.node_view import ClientView, DoorView
 from grid.gateway.shared.open_files import OpenFiles
+from grid.gateway.shared.resumable_uploads import ResumableUploads
 from grid.gateway.shared.spool import SpoolFolder
 from grid.gateway.shared.store_turns import Stores
 from grid.gateway.shared.traffic import Traffic
@@ -110,6 +111,7 @@ class Services:
     open_files: OpenFiles = field(init=False)
     stores: Stores = field(init=False, factory=Stores)
     home: Home = field(init=False)
+    uploads: ResumableUploads = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         runtime, path = self._store.runtime, self.settings.undo_file
@@ -117,6 +119,7 @@ class Services:
         self.home = Home(runtime.clock, runtime.entropy, self.settings.own_files)
         journal = UndoJournal(None if path is None else UndoFile(path, runtime.entropy.random_bytes, _warn))
         self.store = RecordedStore(self._store.restricted_by(self.require_allowed), self.history, journal)
+        self.uploads = ResumableUploads(self.settings.spools, self._store.runtime)
         self.open_files = OpenFiles(self.store.grid, self.require_allowed)
 
     def require_allowed(self, cap: KnownCap) -> None:

@@ -14,7 +14,7 @@ KNOWN_METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE"})
 
 VIEWS = frozenset(
     {
-        "json", "uri", "readonly-uri", "info", "rename-form", "save", "zip", "upload", "check", "mkdir", "mkdir-with-children",
+        "json", "uri", "readonly-uri", "info", "share", "preview", "rename-form", "save", "zip", "upload", "check", "mkdir", "mkdir-with-children",
         "mkdir-immutable", "unlink", "delete", "undo", "rename", "relink", "set_children", "set-children",
         "unlink-many", "move-many", "stream-manifest", "stream-deep-check", "start-manifest", "start-deep-check",
         "start-deep-size", "start-deep-stats", "status", "cancel", "openmetrics", "enter", "leave",

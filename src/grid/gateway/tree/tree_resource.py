@@ -24,6 +24,7 @@ from grid.gateway.files.file_changes import (
     store_form_file,
     when_done,
 )
+from grid.gateway.files.resumable_resource import resumed_file
 from grid.gateway.http.answers import AnyAnswer, cap_answer, plain_cap, redirect
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.tree.checks import check_object
@@ -53,6 +54,9 @@ async def tree_resource(operations: Operations, exchange: Exchange) -> AnyAnswer
             await early.begin(partial(store_form_file, exchange, new_file(exchange)))
             reached = await _follow(exchange, path)
             return await put_file(exchange, _entry_at(exchange, reached), early)
+    identifier = exchange.arguments.text("upload")
+    if identifier and exchange.method == "PUT" and not exchange.arguments.t:
+        return await _put_upload(exchange, path, identifier)
     reached = await _follow(exchange, path)
     if reached.missing:
         return await _at_nothing(exchange, path, reached)
@@ -67,6 +71,18 @@ async def tree_resource(operations: Operations, exchange: Exchange) -> AnyAnswer
             _require_no_slash(path, reached)
             return await delete_child(exchange, _entry(reached))
     raise NotImplementedHere("the method is not known here")
+
+
+async def _put_upload(exchange: Exchange, path: TreePath, identifier: str) -> AnyAnswer:
+    """Link the file of an upload that arrived over several requests; it is kept until that succeeds."""
+    if path.has_slash:
+        raise BadRequest("the name after the last slash is empty", shape="page")
+    uploads = exchange.gateway.uploads
+    with uploads.using(identifier) as upload:
+        file = resumed_file(exchange, upload)
+        answer = await put_file(exchange, _entry_at(exchange, await _follow(exchange, path)), file)
+        uploads.release(identifier)
+    return answer
 
 
 async def _follow(exchange: Exchange, path: TreePath) -> Reached:
