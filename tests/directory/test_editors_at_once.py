@@ -33,6 +33,8 @@ from tests.support.scripted_slots import SlotServer
 from tests.support.virtual_time import VirtualRuntime
 
 FILE = LitCap(data=b"contents")
+NEVER = (50.0, 50.0)
+"""Seconds of a journey that ends when the others are done."""
 
 
 class Editors:
@@ -173,6 +175,31 @@ def test_edit_when_a_client_died_with_its_version_on_few_servers_then_the_acknow
     dying.cancel()
     assert editors.names() == ["acknowledged"]
     editors.run(editors.stranger().directory(editors.root).edit([SetChild("later", FILE)]))
+    editors.calmed()
+    assert editors.names() == ["acknowledged", "later"]
+
+
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("name", ["a", "b", "c", "d"])
+def test_edit_when_a_rival_is_on_its_way_to_most_servers_then_its_entry_is_kept(name: str, k: int) -> None:
+    """Each of two versions is on two servers when the third client stops waiting, and the fifth server decides between them later.
+
+    The writer of one has died. Root hashes differ with the name: either may be the one that the third client builds on.
+    """
+    editors = Editors(3, Encoding(k=k, n=5, happy=1))
+    reach = [[SOON, SOON, NEVER, NEVER, (8.0, 0.01)], [NEVER, NEVER, SOON, SOON, NEVER], [*[SOON] * 4, (4.0, 0.01)]]
+    for ways, seconds in zip(editors.ways, reach, strict=False):
+        for way, travel in zip(ways, seconds, strict=True):
+            way.travel = writes_in(travel)
+    dying = Deferred.fromCoroutine(editors.open(1).edit([SetChild(name, FILE)]))
+    dying.addErrback(lambda failure: failure.trap(CancelledError))
+    editors.runtime.clock.call_later(0.5, dying.cancel)
+
+    async def edit_later() -> None:
+        await editors.runtime.clock.sleep(1.0)
+        await editors.open(2).edit([SetChild("later", FILE)])
+
+    assert editors.run(together([editors.open(0).edit([SetChild("acknowledged", FILE)]), edit_later()])) == [None, None]
     editors.calmed()
     assert editors.names() == ["acknowledged", "later"]
 

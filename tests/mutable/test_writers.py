@@ -172,6 +172,32 @@ def test_update_when_two_processes_do_so_at_once_then_both_ranges_are_there(form
     assert grid.run(grid.open(cap).check(verify=True)).recoverable
 
 
+@pytest.mark.parametrize("after_s", [0.0, 0.05, 0.15, 0.25])
+def test_modify_when_a_read_of_the_same_file_ends_after_the_last_change_then_keeps_that_change(after_s: float) -> None:
+    grid = MutableGrid()
+    cap = grid.create(b"0" * 200_000)
+    file = grid.open(cap, process=1)
+    for server in grid.servers:
+        # What the read gets was true when it asked.
+        server.freeze()
+        server.script.delay_s, server.script.write_delay_s = 0.1, 0.001
+
+    async def read() -> None:
+        await grid.runtime.clock.sleep(after_s)
+        await file.read_all()
+
+    async def change() -> None:
+        reading = Deferred.fromCoroutine(read())
+        await file.modify(lambda old, _: old + b"1")
+        await reading
+        for server in grid.servers:
+            server.script.frozen = None
+        await file.modify(lambda old, _: old + b"2")
+
+    grid.run(change())
+    assert grid.read(cap).lstrip(b"0") == b"12"
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_write_when_an_old_copy_turns_up_then_it_is_overwritten(format: FormatName) -> None:
     """A server that was away while the map was made, and is back when the version is written."""

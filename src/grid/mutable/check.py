@@ -13,14 +13,14 @@ from attrs import evolve
 from grid.crypto.rsa import PrivateKey
 from grid.engine.requests import UNREAD
 from grid.errors import ConflictError, MustForceRepairError, NoServersError, NotEnoughSharesError, NotHappyError
-from grid.mutable.publish import Release, move_into_place, publish
+from grid.mutable.publish import Release, move_into_place, publish, store_again
 from grid.mutable.read.audit_plan import AuditReport
 from grid.mutable.read.map_plan import MapMode
 from grid.mutable.session import Session
 from grid.mutable.share.health import CheckResult, RepairResult, storage_index_text
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.versions import BadShare, ShareLocation, Sighting, VersionMap, front_of
-from grid.mutable.sources import OverlaySource, SealedSource
+from grid.mutable.sources import OverlaySource
 from grid.mutable.write.goal import ABSENT, Goal, assign_homeless, spread, tests_of, tests_of_version
 from grid.mutable.writing import find_for_write, require_key
 from grid.plural import counted
@@ -153,8 +153,7 @@ async def _store_everywhere(session: Session, found: VersionMap, best: Prefix, k
 
 async def _store_again(session: Session, found: VersionMap, best: Prefix, key: PrivateKey) -> VersionMap:
     """Store the same version wherever its share is missing, damaged, or of an older version."""
-    good = found.shares_of(best)
-    held = frozenset(share.location for share in good)
+    held = frozenset(share.location for share in found.shares_of(best))
     goal: Goal = {
         location: _tests(share)
         for location, share in found.locations().items()
@@ -169,18 +168,8 @@ async def _store_again(session: Session, found: VersionMap, best: Prefix, key: P
         goal[location] = ABSENT
     if not goal:
         return found
-    release = Release(
-        geometry=best.geometry,
-        seqnum=best.seqnum,
-        source=SealedSource(session=session, found=found, prefix=best),
-        key=key,
-        goal=goal,
-        happy=0,
-        original=next((share for share in good if share.at_hand(share.table.signature) is not None), good[0]),
-        held=held,
-    )
     try:
-        return await publish(session, found, release)
+        return await store_again(session, found, best, key, goal, happy=0)
     except NotHappyError:  # A large version: none of these servers has taken its share.
         return evolve(found, failed=found.failed | {server_id for server_id, _ in goal})
 

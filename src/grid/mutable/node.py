@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Literal
 
 from attrs import evolve, field, frozen
 
@@ -46,8 +46,6 @@ from grid.mutable.writing import (
 from grid.ports import Buffer, Sink, Source
 from grid.sinks import CountingSink, FrozenBytesSink
 
-T = TypeVar("T")
-
 KEPT_TEXT = 2**20
 """Files of up to this many bytes are remembered after a read, for a modify."""
 
@@ -69,11 +67,7 @@ class _Memory:
 class MutableFile:
     """A mutable file, open for what its capability permits. CapError if the capability is not that of a mutable file."""
 
-    def __init__(
-        self,
-        cap: KnownCap,
-        grid: Grid,
-    ) -> None:
+    def __init__(self, cap: KnownCap, grid: Grid) -> None:
         """The grid's encoding supplies `happy`. k and n are the file's own; the grid's values are only a first guess."""
         self._keys = FileKeys.of_cap(cap)
         self._session = Session.open(self._keys, grid)
@@ -123,36 +117,42 @@ class MutableFile:
         If `choose` raises, the read ends. It is called again if the file changed before any byte was written.
         likely: what it would choose for a file of the remembered size; if right, this saves another round trip.
         """
+        return (await self._read(sink, choose, likely, largest))[0]
+
+    async def read_all(self, largest: int | None = None) -> bytes:
+        """Return the contents; raises the errors of `read`. Small contents are remembered for a `modify`."""
+        sink = FrozenBytesSink()
+        version = (await self._read(sink, lambda size: (0, size), lambda _: (0, None), largest))[1]
+        text, memory = sink.take(), self._memory
+        # Another task may have changed the file meanwhile, and then these are not the contents of the version remembered.
+        if memory is not None and memory.found.best == version and len(text) <= KEPT_TEXT:
+            self._memory = evolve(memory, text=text)
+        return text
+
+    async def _read(
+        self, sink: Sink, choose: Choice, likely: Guess | None, largest: int | None
+    ) -> tuple[int, Prefix | None]:
+        """Read the chosen range; returns the byte count, and the version that was read."""
 
         def speculate(known: KnownFile) -> Speculation:
             guess = likely(known.geometry.size) if likely is not None else None
             return known.speculate_read(*guess) if guess is not None else known.speculate_nothing()
 
         self._keys.require_read_key()
-        counting = CountingSink(sink)
-        size = 0
+        counting, size = CountingSink(sink), 0
 
         async def attempt(found: VersionMap) -> None:
             nonlocal size
             prefix = require_size(require_best(found), largest)
             self.warning = warning_of(found)
             start, stop = choose(prefix.size)
-            size = max(0, stop - start)
-            await self._session.read(found, prefix, counting, start, size)
+            await self._session.read(found, prefix, counting, start, size := max(0, stop - start))
 
         found = await self._find(MapMode.READ, speculate)
         check = partial(self._find, MapMode.CHECK, speculate)
-        self._settle_on(await read_best(self._session, found, attempt, check, lambda: not counting.written), found)
-        return size
-
-    async def read_all(self, largest: int | None = None) -> bytes:
-        """Return the contents; raises the errors of `read`. Small contents are remembered for a `modify`."""
-        sink = FrozenBytesSink()
-        await self.read(sink, largest=largest)
-        text = sink.take()
-        if self._memory is not None and len(text) <= KEPT_TEXT:
-            self._memory = evolve(self._memory, text=text)
-        return text
+        read = await read_best(self._session, found, attempt, check, lambda: not counting.written)
+        self._settle_on(read, found)
+        return size, read.best
 
     async def overwrite(self, contents: Buffer | Source, *, force: bool = False) -> None:
         """Replace the contents. AuthorityError without the write cap; NotEnoughSharesError if no version can be read.

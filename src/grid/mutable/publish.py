@@ -123,6 +123,27 @@ async def move_into_place(session: Session, found: VersionMap, key: PrivateKey) 
         return evolve(found, failed=found.failed | {share.server_id for share in astray})
 
 
+async def store_again(
+    session: Session, found: VersionMap, prefix: Prefix, key: PrivateKey, goal: Goal, *, happy: int
+) -> VersionMap:
+    """Store a version byte for byte at further locations. Returns the map afterwards; raises the errors of `publish` and of a read.
+
+    happy: how many servers must each hold a share of their own in the end, those that have one already included.
+    """
+    good = found.shares_of(prefix)
+    release = Release(
+        geometry=prefix.geometry,
+        seqnum=prefix.seqnum,
+        source=SealedSource(session=session, found=found, prefix=prefix),
+        key=key,
+        goal=goal,
+        happy=happy,
+        original=next((share for share in good if share.at_hand(share.table.signature) is not None), good[0]),
+        held=frozenset(share.location for share in good),
+    )
+    return await publish(session, found, release)
+
+
 def tests_of_header(share: Sighting) -> Tests:
     """The tests that a share is of this version and that its fields are where they were seen."""
     header = pack_header(share.prefix, share.table)
@@ -314,9 +335,11 @@ def _write_job(
 ) -> WriteJob:
     """The job of one version. rewritten: locations whose shares one message each replaces, without a stage."""
     best = found.best
+    is_new = release.original is None
+    is_counted = is_new or release.happy > 0
+    others = found.newer_unrecoverable if is_new or best is None else found.rivals_of(best)
     unfinished: Mapping[Identity, frozenset[ShareNumber]] = {
-        prefix.order: frozenset(share.number for share in found.shares_of(prefix))
-        for prefix in found.newer_unrecoverable
+        prefix.order: frozenset(share.number for share in found.shares_of(prefix)) for prefix in others
     }
     spares: list[ServerId] = []
     if settle:
@@ -331,8 +354,8 @@ def _write_job(
         hidden=(len(found.servers) - len(found.answered)) * -(-release.geometry.n // max(1, len(found.servers))),
         held=release.held,
         unfinished=unfinished,
-        late_floor_s=REPAIR_FLOOR_S if release.original is not None else WRITE_FLOOR_S,
-        guards=guards_of(found, release.geometry.n, rewritten) if release.original is None and best is not None else {},
+        late_floor_s=WRITE_FLOOR_S if is_new else REPAIR_FLOOR_S,
+        guards=guards_of(found, release.geometry.n, rewritten) if is_counted and best is not None else {},
     )
 
 

@@ -185,7 +185,9 @@ class Session:
         except ConflictError as error:
             highest = max((seqnum for seqnum, _ in error.shown.values()), default=0)
             self.grid.remembered.of(NewestSeen).learn(self.keys.storage_index, highest)
-            self.conflicts.note(error.shown, error.ours, job.base)
+            # A version that is stored again is not this writer's.
+            ours = None if error.ours == job.base else error.ours
+            self.conflicts.note(error.shown, ours, job.base)
             raise
         self.refutations.forget(written.locations)
         return written

@@ -1,6 +1,9 @@
 """What every write to a mutable file starts with: a good enough map, the private key, and the waits. [spec mutable 13, 16]
 
-It owns the waits: for a writer that seems to be active, and before a retry.
+It owns the waits, for a writer that seems to be active and before a retry, and what happens to rivals that are left after them.
+
+Cost: round trips: one for a map. After a collision that left rivals without a majority, and servers that have none of them, one more to
+store a rival there; one before that to read it, if its bytes did not come with the map; one after it for another map, if it failed.
 """
 
 from __future__ import annotations
@@ -8,15 +11,17 @@ from __future__ import annotations
 import math
 
 from grid.crypto.rsa import PrivateKey
-from grid.errors import CapError, FormatError, IntegrityError, NoServersError, NotEnoughSharesError
+from grid.errors import CapError, FormatError, GridError, IntegrityError, NoServersError, NotEnoughSharesError
+from grid.mutable.publish import store_again
 from grid.mutable.read.layout_cache import Speculate
 from grid.mutable.read.map_plan import MapMode
 from grid.mutable.session import Session
 from grid.mutable.share.keys import FileKeys
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.versions import ShareLocation, VersionMap
+from grid.mutable.write.goal import ABSENT, Goal, spread, tests_of
 from grid.plural import counted
-from grid.ports import Entropy
+from grid.ports import Entropy, ServerId
 
 UNFINISHED_WAITS_S = (1.0, 3.0)
 """A version with too few shares, or one of two rivals of which neither has most servers, may be one that is being written:
@@ -35,7 +40,7 @@ async def find_for_write(
     session: Session, mode: MapMode, private_key: PrivateKey | None, speculate: Speculate | None = None
 ) -> VersionMap:
     """Find a map to write by. If a version exists that is newer than all readable ones, or two rivals do of which neither has
-    most servers, give their writers time to finish first.
+    most servers, give their writers time to finish first, and then help one of the rivals to get them.
 
     If a write could fail only because servers were silent, ask all servers once more.
     """
@@ -52,7 +57,56 @@ async def find_for_write(
         await session.grid.runtime.clock.sleep(UNFINISHED_WAITS_S[min(look, len(UNFINISHED_WAITS_S) - 1)])
         before, patiently = found, found.is_contested
         found = await session.find(mode, private_key=found.private_key, speculate=speculate, patiently=patiently)
+    key = found.private_key or private_key
+    goal = _free_goal(found, session.permitted) if found.is_contested and mode is not MapMode.REPAIR else {}
+    if goal and key is not None:
+        found = await _decide(session, found, key, goal)
+        if found.is_contested:
+            found = await session.find(mode, private_key=key, speculate=speculate, patiently=True)
     return found
+
+
+async def _decide(session: Session, found: VersionMap, key: PrivateKey, goal: Goal) -> VersionMap:
+    """Store the best version on these servers, which have none of its rivals. Returns the map afterwards.
+
+    A message of a rival's writer may still be on its way, and complete it after somebody has built on the best: an acknowledged
+    change would be lost. If those servers take the best, no rival can get most of the servers that may hold the file any more. If
+    one of them has taken a rival meanwhile, the next map shows who has won. It stays the same version, because a new one, on few
+    servers, would have the higher sequence number, and come before the rival. See docs/decisions/0363-decide-between-rivals.md.
+
+    Failures are not errors: the map is then the same, and still contested.
+    """
+    try:
+        return await store_again(session, found, require_best(found), key, goal, happy=found.majority)
+    except GridError:
+        return found
+
+
+def _free_goal(found: VersionMap, permitted: list[ServerId]) -> Goal:
+    """Where the best version can be stored in place of older ones, and beside nothing; empty if that would not be on most servers.
+
+    A server that shows no share may be one that never held the file, while a silent one holds a rival that is acknowledged. The
+    best would then get most servers by a vote that nobody counted on. So it goes to such servers only if all have answered.
+    """
+    best = found.best
+    if best is None:
+        return {}
+    readable = set(found.recoverable())
+    rivals = [prefix for prefix in found.rivals_of(best) if prefix.seqnum > best.seqnum or prefix in readable]
+    taken = {share.server_id for share in found.sightings if share.prefix in (best, *rivals)}
+    free = found.answered - found.failed - taken
+    goal: Goal = {
+        location: tests_of(share)
+        for location, share in found.locations().items()
+        if location[0] in free and location[1] < best.n
+    }
+    held = [share.location for share in found.shares_of(best)]
+    is_whole = not found.failed and found.answered.issuperset(found.servers)
+    idle = [server_id for server_id in permitted if server_id in free] if is_whole else []
+    for location in spread([*held, *goal], best.n, found.majority, idle, avoid=goal):
+        goal[location] = ABSENT
+    holders = {server_id for server_id, _ in [*held, *goal]}
+    return goal if len(holders) >= found.majority else {}
 
 
 def _shown(found: VersionMap) -> dict[ShareLocation, tuple[int, bytes]]:

@@ -6,7 +6,7 @@ It runs in a process of its own, in which the reactor is free to run: see tests/
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -20,6 +20,17 @@ from fsspec.tests.abstract import (
 )
 
 from grid.filesystem.system import GridFileSystem
+from tests.support.key_pool import pooled_keys
+
+PRIME_COUNT = 80
+"""Enough for 3160 directories."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def keys() -> Iterator[None]:
+    """Finding the keys of all its directories would take most of the suite's time."""
+    with pooled_keys(PRIME_COUNT):
+        yield
 
 
 class GridFixtures(AbstractFixtures):

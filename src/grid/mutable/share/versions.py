@@ -157,15 +157,23 @@ class VersionMap:
         best = self.best
         if best is None or self.has_majority([best.order]):
             return False
-        rivals = [prefix for prefix in self.versions() if prefix != best]
+        rivals = self.rivals_of(best)
         return any(prefix.seqnum == best.seqnum or prefix.order in self.given_way for prefix in rivals)
+
+    def rivals_of(self, prefix: Prefix) -> list[Prefix]:
+        """The other versions that do not have a lower sequence number."""
+        return [other for other in self.versions() if other != prefix and other.seqnum >= prefix.seqnum]
+
+    @property
+    def majority(self) -> int:
+        """How many servers are most of those that may hold the file."""
+        shown = {share.server_id for share in self.sightings}
+        most = max((share.prefix.n for share in self.sightings), default=0)
+        return max(len(shown), min(most, len(self.servers))) // 2 + 1
 
     def has_majority(self, orders: Collection[tuple[int, bytes]]) -> bool:
         """Whether most of the servers that may hold the file show one of these versions."""
-        shown = {share.server_id for share in self.sightings}
-        holders = {share.server_id for share in self.sightings if share.prefix.order in orders}
-        most = max((share.prefix.n for share in self.sightings), default=0)
-        return 2 * len(holders) > max(len(shown), min(most, len(self.servers)))
+        return len({share.server_id for share in self.sightings if share.prefix.order in orders}) >= self.majority
 
     @property
     def is_outdated(self) -> bool:

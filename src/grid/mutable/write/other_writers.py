@@ -44,14 +44,16 @@ class OtherWriters:
         return identity is None or self.base is None or identity > self.base or identity in self._appeared
 
     def appeared(self, identity: Identity | None, before: Identity | None) -> None:
-        """Note that a server shows this version where the map showed an older one.
+        """Note that a server shows this version where the map showed an older one, or none (before: None).
 
         If it has the base's sequence number, it is a rival of the base that has been written since, whichever root hash is higher.
-        Versions with lower numbers are old: a server may show them by turns.
+        Versions with lower numbers are old: a server may show them by turns. Where there was none, a new version goes over it,
+        and only the base itself, stored again, must not be put beside it.
         """
-        if identity is None or before is None or self.base is None or identity == self.base:
+        if identity is None or self.base is None or identity == self.base:
             return
-        if identity[0] == self.base[0] and identity > before:
+        has_come = self.prefix.order == self.base if before is None else identity > before
+        if identity[0] == self.base[0] and has_come:
             self._appeared.add(identity)
 
     def is_older(self, identity: Identity | None) -> bool:
