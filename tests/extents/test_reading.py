@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 from collections.abc import Sequence
 
 import pytest
@@ -115,6 +117,20 @@ def test_slice_when_it_is_read_alone_costs_a_few_segments(grid: TreeGrid, slices
     grid.events.clear()
     assert contents(grid, slices[20], store=store) == FILES[20]
     assert sent_bytes(grid) < 6 * SEGMENT_SIZE
+
+
+def test_slice_when_nobody_reads_it_any_more_is_freed_without_a_collection(
+    grid: TreeGrid, slices: list[SliceCap]
+) -> None:
+    opened = open_immutable(slices[150], grid.store.grid)
+    grid.run(opened.read(BytesSink()))
+    kept = weakref.ref(opened)
+    gc.disable()
+    try:
+        del opened
+        assert kept() is None
+    finally:
+        gc.enable()
 
 
 def test_pack_when_files_are_equal_holds_them_once(grid: TreeGrid) -> None:

@@ -13,6 +13,7 @@ import pytest
 from twisted.internet.threads import deferToThread
 
 from grid.caps import SliceCap
+from grid.directory.file_store import FileStore
 from grid.node.directory import open_directory
 from grid.node.local_grid import LocalGrid
 from grid.transfer.ends import PENDING, EndError, Entry, LeftOut, NotThereError, PassingError, SourceChangedError
@@ -70,14 +71,14 @@ async def test_contract_of_a_directory_of_the_grid(local_grid: LocalGrid) -> Non
             store = await session.store()
             cap = await session.run(store.create_directory())
             await check_contract(GridEnd(session, cap, ["new"], "work:new"))
-            await _small_files_lie_in_one_pack(GridEnd(session, cap, ["packed"], "work:packed", packs=True))
+            await _small_files_lie_in_one_pack(GridEnd(session, cap, ["packed"], "work:packed", packs=True), store)
         finally:
             await session.close()
 
     await deferToThread(asyncio.run, case())
 
 
-async def _small_files_lie_in_one_pack(end: GridEnd) -> None:
+async def _small_files_lie_in_one_pack(end: GridEnd, store: FileStore) -> None:
     contents = {f"file-{size}": os.urandom(size) for size in (0, 55, 56, 4096, 2**18, 2**18 + 1)}
     entries = [Entry(name=name, size=len(data)) for name, data in contents.items()]
     tokens = [await end.store(entry, BytesBody(contents[entry.name])) for entry in entries]
@@ -86,7 +87,9 @@ async def _small_files_lie_in_one_pack(end: GridEnd) -> None:
     assert {name: await read(end, entry) for name, entry in (await listed(end)).items()} == contents
     opened = [await end.open(Entry(name=f"file-{size}")) for size in (56, 4096, 2**18)]
     caps = [each.shortcut.cap for each in opened if isinstance(each.shortcut, Adoptable)]
-    assert len({cap.pack for cap in caps if isinstance(cap, SliceCap)}) == 1 and len(caps) == 3
+    packs = {cap.pack for cap in caps if isinstance(cap, SliceCap)}
+    assert len(packs) == 1 and len(caps) == 3
+    assert 56 + 4096 + 2**18 <= store._extents.packs.fetched_bytes <= packs.pop().size, "each file fetched it anew"
     with pytest.raises(SourceChangedError):
         await end.store(Entry(name="early", size=100), BytesBody(b"x", 100))
 

@@ -34,6 +34,8 @@ class OpenChkFiles:
 
     def __init__(self, grid: Grid, permit: Permit | None = None) -> None:
         """permit: called before anything of a file is read; what it raises ends the read."""
+        self.observer: Observer | None = None
+        """Of reads that name none."""
         self._grid = grid
         self._permit = permit
         self._files: OrderedDict[ChkCap, _Open] = OrderedDict()
@@ -42,6 +44,7 @@ class OpenChkFiles:
         """Like ImmutableFile.read, but a reused open file that fails before it delivered anything is opened again once."""
         if self._permit is not None:
             self._permit(cap)
+        observer = observer or self.observer
         kept, is_new = self._open(cap)
         counting = CountingSink(sink)
         try:
@@ -85,9 +88,9 @@ class ExtentFile:
     def __init__(self, cap: ExtentCap, grid: Grid) -> None:
         require_usable(cap)
         self._cap = cap
-        self._observer: Observer | None = None
         self._chk_files = OpenChkFiles(grid)
-        self._reader = ExtentReader(self._read_chk)
+        # Nothing here refers back to this object: what it read is freed with it, and not when garbage is collected.
+        self._reader = ExtentReader(self._chk_files.read)
 
     @property
     def size(self) -> int:
@@ -98,12 +101,9 @@ class ExtentFile:
         self, sink: Sink, offset: int = 0, length: int | None = None, observer: Observer | None = None
     ) -> GetResult:
         """Like `ImmutableFile.read`; IntegrityError if the table of a sequence is invalid."""
-        self._observer = observer
+        self._chk_files.observer = observer
         size = await self._reader.read(self._cap, sink, offset, length)
         return GetResult(size=size, share_count=0, hedged_bytes=0)
-
-    async def _read_chk(self, cap: ChkCap, sink: Sink, offset: int, length: int) -> None:
-        await self._chk_files.read(cap, sink, offset, length, self._observer)
 
 
 OpenImmutable = ImmutableFile | ExtentFile

@@ -9,7 +9,8 @@ from typing import Any
 from attrs import field, frozen
 
 from grid.caps import KnownCap
-from grid.ports import Buffer
+from grid.directory.file_store import FileStore
+from grid.ports import Buffer, Sink
 from grid.sinks import BytesSink
 from grid.transfer.ends import Body, Entry
 from grid.transfer.grid_session import GridSession
@@ -24,6 +25,18 @@ class Adoptable:
 
     session: GridSession
     cap: KnownCap = field(repr=False)
+
+
+@frozen
+class SharedPacks:
+    """A slice or a sequence, read by the store, so that files of one pack share what was fetched of it."""
+
+    store: FileStore = field(repr=False)
+    cap: KnownCap = field(repr=False)
+
+    async def read(self, sink: Sink, offset: int, length: int) -> int:
+        """Write bytes offset .. offset + length to the sink; return the byte count."""
+        return await self.store.read(self.cap, sink, offset, length)
 
 
 class OpenedGridFile:

@@ -13,17 +13,28 @@ from contextlib import suppress
 
 from attrs import evolve
 
-from grid.caps import DirectoryCap, ImmutableFileCap, KnownCap, UnknownCap, UnknownChild, parse_cap
+from grid.caps import (
+    ChkCap,
+    DirectoryCap,
+    ImmutableFileCap,
+    KnownCap,
+    LitCap,
+    SequenceCap,
+    SliceCap,
+    UnknownCap,
+    UnknownChild,
+    parse_cap,
+)
 from grid.directory.edits import OnReplaced, RemoveChild, Replaced, SetChild
 from grid.directory.file_store import FileStore
 from grid.directory.metadata import seconds_in
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child
 from grid.errors import ChildOfWrongTypeError, GridError, NoSuchChildError
-from grid.extents.files import open_immutable
 from grid.extents.pack_writer import PackContents, is_packed
+from grid.immutable.get import ImmutableFile
 from grid.transfer.ends import PENDING, Body, EndError, Entry, LeftOut, NotThereError, OpenedSource, refuse_name
-from grid.transfer.grid_contents import Adoptable, BodySource, OpenedGridFile
+from grid.transfer.grid_contents import Adoptable, BodySource, OpenedGridFile, SharedPacks
 from grid.transfer.grid_packing import Packing, put_pack
 from grid.transfer.grid_resuming import Resumption
 from grid.transfer.grid_session import Doubt, GridSession, check_files
@@ -95,8 +106,11 @@ class GridEnd:
             if not isinstance(found, KnownCap) or isinstance(found, DirectoryCap):
                 raise NotThereError(f"{self.label}: {entry.name} is not a file")
             cap = found
-        if isinstance(cap, ImmutableFileCap):
-            return OpenedGridFile(self._session, open_immutable(cap, store.grid), evolve(entry, size=cap.size), cap)
+        if isinstance(cap, SliceCap | SequenceCap):
+            return OpenedGridFile(self._session, SharedPacks(store, cap), evolve(entry, size=cap.size), cap)
+        if isinstance(cap, ChkCap | LitCap):
+            file = ImmutableFile(cap, store.grid)
+            return OpenedGridFile(self._session, file, evolve(entry, size=cap.size), cap)
         mutable = store.open_mutable(cap)
         size = await self._session.run(mutable.size())
         return OpenedGridFile(self._session, mutable, evolve(entry, size=size), None)
