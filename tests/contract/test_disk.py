@@ -217,6 +217,14 @@ def test_real_disk_when_a_share_is_a_link_does_not_follow_it(tmp_path: Path) -> 
     assert sorted(disk.list_directory(".")) == [("folder", False), ("link", False)]
 
 
+def test_real_disk_when_it_may_not_be_written_to_has_no_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = RealDisk(str(tmp_path))
+    disk.make_directory("shares")
+    assert disk.free_space()
+    monkeypatch.setattr(os, "access", lambda path, mode: (path, mode) != (str(tmp_path / "shares"), os.W_OK))
+    assert disk.free_space() == 0
+
+
 def test_real_disk_when_the_shares_directory_is_gone_has_no_space(tmp_path: Path) -> None:
     assert RealDisk(str(tmp_path)).free_space() == 0
     assert RealDisk(str(tmp_path)).space() is None

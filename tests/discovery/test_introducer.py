@@ -115,7 +115,11 @@ async def test_introducer_when_clients_go_then_forgets_their_subscriptions_but_n
             assert introducer.subscriber_count == 1
 
 
-async def test_client_when_the_introducer_restarts_then_publishes_and_subscribes_again() -> None:
+async def test_client_when_the_introducer_restarts_then_publishes_and_subscribes_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(introducer_client.log, "info", lambda text, **_: said.append(text))
     certificate = throwaway_certificate()
     async with offered(Introducer("grid/1"), certificate) as furl:
         port = int(furl.hints[0].rsplit(":", 1)[1])
@@ -128,6 +132,9 @@ async def test_client_when_the_introducer_restarts_then_publishes_and_subscribes
         publisher.publish(signed(0, 2))
         await heard.wait_for(2)
         assert [one.seqnum for one in heard.announcements] == [1, 2]
+        while said.count("{where} connected") < 2:
+            await clock().sleep(0.01)
+        assert sorted(said) == [*["{where} connected"] * 2, *["{where}: the connection was lost; retrying"] * 2]
         await publisher_context.__aexit__(None, None, None)
         await subscriber_context.__aexit__(None, None, None)
 

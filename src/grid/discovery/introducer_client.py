@@ -134,9 +134,12 @@ class IntroducerClient:
                 delay_s = min(LAST_RETRY_S, 2 * delay_s)
                 continue
             delay_s = FIRST_RETRY_S
+            if self._is_settled:
+                log.info("{where} connected", where=self._where)  # The first attempt was reported by its caller.
             self._settle()
             await lost
             self._reference = None
+            log.info("{where}: the connection was lost; retrying", where=self._where)
             self._set_state(ConnectionState.WAITING, "the connection was lost")
             await self._clock.sleep(FIRST_RETRY_S)
 

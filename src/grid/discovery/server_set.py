@@ -54,6 +54,11 @@ class ServerEntry:
         return self.counts_as == self.identity.server_id
 
     @property
+    def addresses(self) -> tuple[str, ...]:
+        """Where it says that it can be reached, as location hints (`tcp:host:port`)."""
+        return storage_furl(self.announcement).hints
+
+    @property
     def is_vouched_for(self) -> bool:
         """Whether the static file names it or an introducer has announced it in this process: it is not only cached."""
         return self.is_static or self.announcement.signed is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from twisted.internet.error import (
     ConnectError,
     ConnectingCancelledError,
@@ -28,8 +30,16 @@ _WORDS: tuple[tuple[type[BaseException], str], ...] = (
 )
 
 
+ANOTHER_NODE = "another node is there: its key differs"
+"""Why a server is not reached if a node with another key answers at its address."""
+
+_NO_MACHINE = (errno.EHOSTUNREACH, errno.EHOSTDOWN)
+
+
 def words_for(error: BaseException | None) -> str:
     """Describe an exception of a library that tried to connect."""
+    if isinstance(error, ConnectError) and error.osError in _NO_MACHINE:
+        return "no route to host"  # Twisted has no class for a machine that is off, only for a network without a route.
     for kind, words in _WORDS:
         if isinstance(error, kind):
             return words

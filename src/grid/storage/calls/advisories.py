@@ -35,7 +35,9 @@ class Advisories:
         if (available is not None and available < len(report)) or self._is_full():
             log.info("a corruption report on share {number} of {name} is dropped", number=share_number, name=name)
             return
-        self._write(f"{ADVISORIES}/{advisory_name(name, share_number, now)}", report)
+        path = f"{ADVISORIES}/{advisory_name(name, share_number, now)}"
+        self._write(path, report)
+        log.warn("a client found a damaged share: {path} names it", path=path)
 
     def _is_full(self) -> bool:
         if self._count is None:

@@ -205,13 +205,16 @@ class RealDisk:
             self._sync_range(handle, 0, 0, _SYNC_FILE_RANGE_WRITE)
 
     def free_space(self) -> int | None:
-        """Bytes that an unprivileged process may write; 0 if the system does not say."""
+        """Bytes that an unprivileged process may write; 0 if the system does not say, or lets us write nothing."""
         if not hasattr(os, "statvfs"):
             return None
+        shares = self._path("shares")
         try:
-            status = os.statvfs(self._path("shares"))
+            status = os.statvfs(shares)
         except OSError:
             return 0
+        if not os.access(shares, os.W_OK):
+            return 0  # Linux makes a disk read-only after errors. Clients should not count on its room.
         return status.f_frsize * status.f_bavail
 
     def space(self) -> Space | None:

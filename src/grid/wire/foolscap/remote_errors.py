@@ -36,7 +36,7 @@ from grid.errors import (
     PeerRefusedError,
     UnknownVersionError,
 )
-from grid.wire.reasons import words_for
+from grid.wire.reasons import ANOTHER_NODE, words_for
 
 MAX_REMOTE_TEXT = 300
 
@@ -114,7 +114,9 @@ def from_remote(error: Exception, where: str) -> GridError:
         if isinstance(error, ConnectError | DNSLookupError):
             return PeerGoneError(f"{where} cannot be reached: {words_for(error)}", reason=words_for(error))
         return PeerGoneError(f"the connection to {where} was lost", reason="the connection was lost")
-    reason = f"{words_for(error)}: {printable(str(error))}"
+    text = printable(str(error))
+    # A Foolscap node that is asked for another Tub answers so in its words of HTTP.
+    reason = ANOTHER_NODE if "unknown TubID" in text else f"{words_for(error)}: {text}"
     return PeerGoneError(f"{where} cannot be reached: {reason}", reason=reason)
 
 

@@ -154,7 +154,9 @@ def register(tub: Any, referenceable: Referenceable, furl_file: Path) -> Furl:
     """
     kept = _kept_furl(furl_file)
     if kept is not None and kept.tub_id != tub.tubID:
-        raise ConfigError(f"{furl_file} belongs to another node than this one: restore private/node.pem or remove it")
+        raise ConfigError(
+            f"{furl_file} belongs to another private/node.pem: restore that one, or remove {furl_file.name} to go on without it"
+        )
     text = tub.registerReference(referenceable, name=None if kept is None else kept.swissnum)
     write_private(furl_file, text.encode() + b"\n")
     return parse_furl(text)

@@ -15,7 +15,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import HostnameEndpoint, TCP4ClientEndpoint, TCP6ClientEndpoint
 from twisted.internet.protocol import Factory
 
-from grid.errors import FormatError, GridError, PeerTimeoutError, PeerUnreachableError
+from grid.errors import FormatError, GridError, PeerTimeoutError
 from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import Clock
 from grid.runtime import with_deadline
@@ -23,7 +23,7 @@ from grid.wire.connections.connect_watch import ConnectWatch, OnQuiet, ignore_qu
 from grid.wire.http.client.connection import ClientConnection
 from grid.wire.http.client.spread import Direction, Line
 from grid.wire.http.format.tls import TlsLayer, client_context, spki_hash
-from grid.wire.reasons import not_connected
+from grid.wire.reasons import ANOTHER_NODE, not_connected, unreachable
 
 CONNECTIONS_PER_SERVER = 8
 """Most connections per server; 1.20's own clients use 10. Streams may use some of them for a while."""
@@ -151,7 +151,7 @@ class Pool:
         def lost(connection: ClientConnection) -> None:
             if connection in destination.idle:
                 destination.idle.remove(connection)
-            opening.fail("closed the connection at once")
+            opening.fail("the connection was closed at once")
 
         connection = ClientConnection(self._clock, where, lost)
         protocol: Any = connection
@@ -206,7 +206,7 @@ class _Opening:
         """Whether the certificate has the expected key."""
         accepted = _has_key(certificate, self._spki_hash)
         if not accepted:
-            self.fail("is not the server that answers there: its key differs")
+            self.fail(ANOTHER_NODE)
         return accepted
 
     def succeed(self) -> None:
@@ -217,7 +217,7 @@ class _Opening:
     def fail(self, why: str) -> None:
         """Note that the connection cannot be used, or no longer."""
         if not self.outcome.called:
-            self.outcome.errback(PeerUnreachableError(f"{self._where} {why}", reason=why))
+            self.outcome.errback(unreachable(self._where, why))
 
 
 def _too_late(where: str) -> PeerTimeoutError:
