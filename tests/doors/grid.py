@@ -13,8 +13,8 @@ from attrs import field, frozen
 from perf.peers.programs import MissingPeerError, find_program
 from perf.processes.clients import GridClient
 from perf.processes.node_process import NodeProcess
+from perf.processes.open_doors import open_s3_door
 from perf.processes.process_grid import ClientSettings, ProcessGrid
-from perf.processes.s3_door import open_s3_door
 from tests.support.certificates import make_certificate
 
 DOMAIN = "s3.grid.test"

@@ -17,8 +17,6 @@ FILES = ("test_s3.py", "test_headers.py")
 TIME_S = 7000.0
 
 PAGE = Path(__file__).parents[2] / "docs" / "s3-suite.md"
-NOT_RUN = "Not run yet"
-"""The section of the page with tests whose result nobody knows."""
 
 
 @frozen
@@ -78,7 +76,9 @@ def run_suite(python: str, checkout: Path, target: Target, folder: Path, wanted:
     results, log = folder / "results.xml", folder / "s3tests.log"
     (folder / "wanted").write_text("".join(f"{FOLDER}/{each}\n" for each in wanted))
     words = ["-v", "-p", "no:cacheprovider", "--tb=short", f"--junit-xml={results}", f"@{folder}/wanted"]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYTEST_"))}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYTEST_", "PYTHON"))
+    }
     with log.open("wb") as said:
         subprocess.run(
             [python, "-m", "pytest", *words],

@@ -13,8 +13,8 @@ import pytest
 from attrs import frozen
 
 from perf.processes.node_process import child_environment, wait_until
+from perf.processes.open_doors import SftpDoor, open_sftp_door
 from perf.processes.process_grid import ClientSettings, ProcessGrid
-from perf.processes.sftp_door import SftpDoor, open_sftp_door
 
 COMMAND_S = 300.0
 HOST = "alice@127.0.0.1"

@@ -97,6 +97,23 @@ def test_a_body_of_another_length_or_with_other_lines_is_refused(sent: bytes) ->
         decoded(sent, 30, signer=None, trailer=False)
 
 
+@pytest.mark.parametrize(
+    ("sent", "code", "says"),
+    [
+        (b"3\r\nabcd\r\n0\r\n\r\n", "IncompleteBody", "terminated"),
+        (b"3\nabc\r\n0\r\n\r\n", "IncompleteBody", "terminated"),
+        (b"3\r\nabc\r\n", "IncompleteBody", "terminated"),
+        (b"2\r\nab\r\n0\r\n\r\n", "IncompleteBody", "number of bytes"),
+        (b"4\r\nabcd\r\n0\r\n\r\n", "IncompleteBody", "number of bytes"),
+        (b"3\r\nabc\r\n0\r\nno field\r\n\r\n", "MalformedTrailerError", "trailing data"),
+    ],
+)
+def test_a_body_is_refused_with_what_is_wrong_with_it(sent: bytes, code: str, says: str) -> None:
+    with pytest.raises(S3Fault, match=says) as refused:
+        decoded(sent, 3, signer=None, trailer=True)
+    assert refused.value.code == code
+
+
 def test_chunks_without_signatures_are_refused_where_they_have_to_be_signed() -> None:
     with pytest.raises(S3Fault):
         decoded(unsigned(DATA, 100) + b"\r\n", 30, signer=SIGNER, trailer=False)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.s3.checksums import combine
+from grid.s3.checksums import combine, default_algorithms
 
 
 def slow_crc(data: bytes, polynomial: int, bits: int) -> bytes:
@@ -33,3 +35,13 @@ def test_joined_crcs_are_those_of_the_whole(pieces: list[bytes]) -> None:
 def test_the_crcs_of_known_texts_are_those_of_their_definition() -> None:
     assert slow_crc(b"123456789", 0x82F63B78, 32).hex() == "e3069283"
     assert slow_crc(b"123456789", 0x9A6C9329AC4BC9B5, 64).hex() == "ae8b14860a799888"
+
+
+def test_default_checksum_when_its_library_cannot_be_loaded_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be installed all the same, for another interpreter for example."""
+    monkeypatch.setitem(sys.modules, "awscrt.checksums", None)
+    default_algorithms.cache_clear()
+    try:
+        assert default_algorithms() == ()
+    finally:
+        default_algorithms.cache_clear()

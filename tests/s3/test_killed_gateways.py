@@ -102,11 +102,12 @@ class Process:
         found = {}
         lister = Lister(self._directories, self._store.runtime)
         for entry in (await lister.page(self._bucket.root, Query())).entries:
-            assert entry.found is not None
+            stored = await self._bucket.find(entry.key)
+            assert stored is not None and entry.found is not None
             sink = BytesSink()
-            await self._store.read_bytes(entry.found.target, sink)
+            await self._store.read_bytes(stored.target, sink)
             data = found[entry.key] = bytes(sink.data)
-            assert hashlib.md5(data).hexdigest() == entry.found.info.etag
+            assert hashlib.md5(data).hexdigest() == stored.info.etag == entry.found.etag
         return found
 
 

@@ -9,10 +9,11 @@ from urllib.parse import quote
 
 import pytest
 
+from grid.caps import DirectoryCap
 from grid.directory.edits import SetChild
 from grid.directory.pack import Child
 from grid.s3 import listing
-from grid.s3.object_info import StoredObject, object_of
+from grid.s3.object_info import ListedObject
 from tests.s3.rig import S3Rig, path, running_door, texts
 
 KEYS = ["a", "a-b", "a/1", "a/2/x", "a/2/y", "a0", "b/", "b/c", "c//d", "\u00e9/z"]
@@ -133,14 +134,14 @@ async def test_a_page_of_a_long_directory_unpacks_its_own_entries_and_no_others(
     monkeypatch.setattr(listing, "LONG", 5)
     async with running_door(tmp_path) as rig:
         await fill_directory(rig, 40)
-        unpacked = 0
+        unpacked, unpack = 0, listing._unpack
 
-        def counted(child: Child | None) -> StoredObject | None:
+        def counted(packed: bytes) -> DirectoryCap | ListedObject:
             nonlocal unpacked
             unpacked += 1
-            return object_of(child)
+            return unpack(packed)
 
-        monkeypatch.setattr("grid.s3.listing.object_of", counted)
+        monkeypatch.setattr(listing, "_unpack", counted)
         assert len(await listed(rig, "", "", 10, 2)) == 40
         # One more of each page but the last, which tells that there is another page.
         assert unpacked == 40 + 3
@@ -162,6 +163,14 @@ async def test_objects_of_a_directory_that_was_kept_are_as_they_were_read(
         assert texts(kept, "Key") == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("is_composite", [False, True])
+def test_what_is_kept_of_an_object_tells_the_type_of_its_checksum(is_composite: bool) -> None:
+    found = ListedObject(
+        size=5, file=None, etag="a" * 32, modified=1.5, algorithms=("crc32", "sha256"), is_composite=is_composite
+    )
+    assert listing._unpack(listing._pack(found)) == found
+
+
 async def test_directories_when_they_would_take_too_much_memory_are_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,7 +179,7 @@ async def test_directories_when_they_would_take_too_much_memory_are_not_kept(
         await fill_directory(rig, 9)
         await rig.keys("&max-keys=2")
         (kept,) = (entries for _, entries in rig.door.lister._kept.values())
-        assert 9 * 200 < kept.memory < 9 * 1000
+        assert 9 * 100 < kept.memory < 9 * 300
         monkeypatch.setattr(listing, "KEPT_BYTES", kept.memory - 1)
         assert len(await listed(rig, "", "", 2, 2)) == 9
         assert not rig.door.lister._kept

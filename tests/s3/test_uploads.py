@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -27,14 +29,18 @@ async def begin(rig: S3Rig, target: str = KEY, **headers: str) -> str:
     return texts(reply.body, "UploadId")[0]
 
 
-async def put_part(rig: S3Rig, upload: str, number: int, data: bytes, target: str = KEY) -> str:
-    reply = await rig.ask("PUT", f"{target}?partNumber={number}&uploadId={upload}", data)
+async def put_part(rig: S3Rig, upload: str, number: int, data: bytes, target: str = KEY, **headers: str) -> str:
+    reply = await rig.ask("PUT", f"{target}?partNumber={number}&uploadId={upload}", data, headers)
     assert reply.status == 200, reply
     return reply.headers["etag"]
 
 
-def named(parts: dict[int, str]) -> bytes:
-    said = "".join(f"<Part><PartNumber>{n}</PartNumber><ETag>{etag}</ETag></Part>" for n, etag in parts.items())
+def named(parts: dict[int, str], checksums: Mapping[int, str] | None = None) -> bytes:
+    """The document that completes an upload. checksums: elements by part number."""
+    more = checksums or {}
+    said = "".join(
+        f"<Part><PartNumber>{n}</PartNumber><ETag>{etag}</ETag>{more.get(n, '')}</Part>" for n, etag in parts.items()
+    )
     return f"<CompleteMultipartUpload>{said}</CompleteMultipartUpload>".encode()
 
 
@@ -242,13 +248,42 @@ async def test_an_object_in_parts_has_the_checksum_that_was_asked_for(
     async with running_door(tmp_path) as rig:
         said = {"x-amz-checksum-algorithm": algorithm, "x-amz-checksum-type": kind}
         upload = await begin(rig, **said)
-        etags = {n: await put_part(rig, upload, n, piece) for n, piece in enumerate(pieces, 1)}
+        asked = {"x-amz-sdk-checksum-algorithm": algorithm}
+        etags = {n: await put_part(rig, upload, n, piece, **asked) for n, piece in enumerate(pieces, 1)}
+        listed = texts((await rig.ask("GET", f"{KEY}?uploadId={upload}")).body, f"Checksum{algorithm}")
+        sums = {n: f"<Checksum{algorithm}>{value}</Checksum{algorithm}>" for n, value in enumerate(listed, 1)}
         name = f"x-amz-checksum-{algorithm.lower()}"
-        wrong = await rig.ask("POST", f"{KEY}?uploadId={upload}", named(etags), {name: "AAAAAA=="})
+        zeros = base64.b64encode(bytes(4 if algorithm == "CRC32" else 32)).decode()
+        wrong = await rig.ask("POST", f"{KEY}?uploadId={upload}", named(etags, sums), {name: zeros})
         assert code(wrong) == "BadDigest"
-        assert (await rig.ask("POST", f"{KEY}?uploadId={upload}", named(etags))).status == 200
+        assert (await rig.ask("POST", f"{KEY}?uploadId={upload}", named(etags, sums))).status == 200
         got = await rig.ask("HEAD", KEY, headers={"x-amz-checksum-mode": "ENABLED"})
         assert got.headers["x-amz-checksum-type"] == kind
         whole = await rig.ask("PUT", path("whole"), b"".join(pieces), {name: got.headers[name]})
         assert whole.status == (200 if kind == "FULL_OBJECT" else 400)
         assert got.headers[name].endswith("-3") == (kind == "COMPOSITE")
+
+
+@pytest.mark.usefixtures("small_parts")
+async def test_parts_have_the_checksum_of_their_upload(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        upload = await begin(rig, **{"x-amz-checksum-algorithm": "SHA256"})
+        target = f"{KEY}?partNumber=1&uploadId={upload}"
+        assert code(await rig.ask("PUT", target, b"1")) == "InvalidRequest"
+        assert code(await rig.ask("PUT", target, b"1", {"x-amz-checksum-crc32": "g9zdtw=="})) == "InvalidRequest"
+        asked = {"x-amz-sdk-checksum-algorithm": "SHA256"}
+        etag = (await rig.ask("PUT", target, b"1", asked)).headers["etag"]
+        refused = await rig.ask("POST", f"{KEY}?uploadId={upload}", named({1: etag}))
+        assert "missing for part 1" in texts(refused.body, "Message")[0]
+        whole = {"x-amz-checksum-type": "FULL_OBJECT"}
+        assert code(await rig.ask("POST", f"{KEY}?uploadId={upload}", named({1: etag}), whole)) == "InvalidRequest"
+
+
+async def test_an_upload_is_aborted_only_if_it_was_begun_at_the_time_of_the_request(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        upload = await begin(rig)
+        old = {"x-amz-if-match-initiated-time": "Mon, 01 Jan 2001 00:00:00 GMT"}
+        assert code(await rig.ask("DELETE", f"{KEY}?uploadId={upload}", headers=old)) == "PreconditionFailed"
+        begun = texts((await rig.ask("GET", "/bucket?uploads")).body, "Initiated")[0]
+        right = {"x-amz-if-match-initiated-time": begun}
+        assert (await rig.ask("DELETE", f"{KEY}?uploadId={upload}", headers=right)).status == 204

@@ -20,7 +20,7 @@ from grid.sftp.accounts import parse_accounts
 from grid.sftp.door import Door
 from grid.sftp.server import SftpFactory
 from grid.wire.connections.connection_limit import ConnectionLimit
-from perf.processes.sftp_door import make_key
+from perf.processes.open_doors import make_key
 from tests.gateway.rig import running_gateway
 
 SLOW_ACCOUNTS = ("slow1", "slow2")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perf.processes.sftp_door import make_key
+from perf.processes.open_doors import make_key
 from tests.sftp.conftest import COMMAND_S, RunningDoor
 
 

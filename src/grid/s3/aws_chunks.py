@@ -32,6 +32,9 @@ def _malformed(why: str) -> S3Fault:
     return S3Fault("InvalidRequest", f"The body is not in aws-chunked encoding: {why}.")
 
 
+WRONG_LENGTH = "You did not provide the number of bytes specified by the Content-Length HTTP header"
+
+
 class AwsChunks:
     """Decodes one body."""
 
@@ -73,9 +76,11 @@ class AwsChunks:
                 raise _malformed("a line is too long")
             start = stop
             if end >= 0:
-                line = bytes(self._line[:-1]).removesuffix(b"\r")
+                line = bytes(self._line)
                 self._line.clear()
-                self._take_line(line)
+                if not line.endswith(b"\r\n"):
+                    raise S3Fault("IncompleteBody")
+                self._take_line(line[:-2])
 
     def finish(self) -> None:
         """Check that the body is complete and its signatures are valid; S3Fault."""
@@ -83,8 +88,10 @@ class AwsChunks:
             self._state = "end"
         if self._state == "trailer" and self._signer is None and not self._line:
             self._state = "end"
-        if self._state != "end" or self._left or self._line:
+        if self._state != "end" or self._line:
             raise S3Fault("IncompleteBody")
+        if self._left:
+            raise S3Fault("IncompleteBody", WRONG_LENGTH)
 
     def _take_line(self, line: bytes) -> None:
         match self._state:
@@ -92,7 +99,7 @@ class AwsChunks:
                 self._begin_chunk(line)
             case "end of data":
                 if line:
-                    raise _malformed("a chunk is longer than it says")
+                    raise S3Fault("IncompleteBody")
                 self._end_chunk()
                 self._state = "size"
             case "trailer":
@@ -105,13 +112,13 @@ class AwsChunks:
     def _begin_chunk(self, line: bytes) -> None:
         found = _SIZE.fullmatch(line)
         if found is None or (found[2] is None) != (self._signer is None):
-            raise _malformed("the size of a chunk cannot be read, or it is not signed")
+            raise S3Fault("IncompleteBody")
         self._in_chunk = int(found[1], 16)
         self._claimed = (found[2] or b"").decode()
         self._hash = hashlib.sha256()
         self._left -= self._in_chunk
         if self._left < 0:
-            raise _malformed("it is longer than x-amz-decoded-content-length")
+            raise S3Fault("IncompleteBody", WRONG_LENGTH)
         self._chunk_count += 1
         self._begun_size += self._in_chunk
         if (self._chunk_count - FREE_CHUNKS) * LEAST_CHUNK > self._begun_size:
@@ -138,7 +145,7 @@ class AwsChunks:
             return
         name, colon, value = line.partition(b":")
         if not self._has_trailer or not colon or len(self.trailers) >= MAX_TRAILERS:
-            raise _malformed("the fields behind it cannot be read")
+            raise S3Fault("MalformedTrailerError")
         field, text = name.strip().lower().decode("latin-1"), value.strip().decode("latin-1")
         if field != "x-amz-trailer-signature":
             self.trailers[field] = text

@@ -21,10 +21,12 @@ from grid.s3.bucket import Bucket
 from grid.s3.conditions import DeleteConditions
 from grid.s3.documents import MAX_DOCUMENT, XML, Element, document, element, flag, is_expressible, parse_document, text
 from grid.s3.door import Call
-from grid.s3.faults import S3Fault, not_implemented, s3_fault
-from grid.s3.listing import Entry, Page, Query
+from grid.s3.faults import S3Fault, invalid_argument, not_implemented, s3_fault
+from grid.s3.listing import Page, Query
+from grid.s3.object_info import ListedObject
 from grid.s3.objects import require_offered
 from grid.s3.payload import Payload, read_document
+from grid.s3.permissions import owner_element, require_owned
 from grid.s3.removal import remove_bucket
 from grid.s3.times import iso_time
 
@@ -46,10 +48,17 @@ async def list_buckets(call: Call) -> AnyAnswer:
                 found.setdefault(name, account.created if made is None else made)
     prefix, token = call.parameter("prefix") or "", call.parameter("continuation-token")
     after = _after(token) if token else ""
-    most = call.number("max-buckets", MAX_BUCKETS_PAGE, MAX_BUCKETS_PAGE, least=1)
+    given = call.parameter("max-buckets")
+    most = call.number("max-buckets", MAX_BUCKETS_PAGE, MAX_BUCKETS_PAGE + 1, least=-(10**9))
+    if given and not 0 < most <= MAX_BUCKETS_PAGE:
+        message = f"Argument max-buckets must be an integer between 1 and {MAX_BUCKETS_PAGE}."
+        raise invalid_argument("max-buckets", given, message)
     left = [name for name in sorted(found) if name.startswith(prefix) and name > after]
     page = left[:most]
-    buckets = (element("Bucket", text("Name", name), text("CreationDate", iso_time(found[name]))) for name in page)
+    region = text("BucketRegion", call.claim.scope.region)
+    buckets = (
+        element("Bucket", text("Name", name), text("CreationDate", iso_time(found[name])), region) for name in page
+    )
     said = [owner_element("Owner", call), element("Buckets", *buckets)]
     if len(page) < len(left):
         said.append(text("ContinuationToken", _token(page[-1])))
@@ -86,8 +95,7 @@ async def create_bucket(call: Call) -> AnyAnswer:
         raise S3Fault("InvalidBucketName")
     if name in account.buckets:
         raise S3Fault("BucketAlreadyOwnedByYou")
-    if (call.header("x-amz-object-ownership") or "BucketOwnerEnforced") != "BucketOwnerEnforced":
-        raise not_implemented("other owners of objects than the access key")
+    require_owned(call)
     body = await Payload(call, 2**16).read()
     if body and parse_document(body, "CreateBucketConfiguration").get("Tags") is not None:
         raise not_implemented("tags of buckets")
@@ -105,7 +113,7 @@ async def create_bucket(call: Call) -> AnyAnswer:
         return (SetChild(name, made, {}),)
 
     await door.directories.change(home, decide)
-    return Answer(200, "", headers=(("Location", f"/{name}"),))
+    return Answer(200, "", headers=(("Location", f"/{name}"), ("x-amz-bucket-arn", f"arn:aws:s3:::{name}")))
 
 
 async def delete_bucket(call: Call) -> AnyAnswer:
@@ -146,7 +154,7 @@ async def list_objects(call: Call) -> AnyAnswer:
     encoding, marker = Encoding.of(call), call.parameter("marker") or ""
     query, page = await _page(call, marker, bool(marker))
     said = [encoding.plain("Prefix", query.prefix), encoding.text("Marker", marker)]
-    if page.next is not None and (query.delimiter or not page.entries or page.entries[-1].key != page.next):
+    if page.next is not None:
         said.append(encoding.text("NextMarker", page.next))
     return await _listing(call, query, page, said, encoding)
 
@@ -220,7 +228,11 @@ async def _listing(
     if versions:
         behind += text("VersionId", "null") + flag("IsLatest", True)
     name = "Version" if versions else "Contents"
-    contents = [await _content(call, name, entry, encoding, behind) for entry in page.entries if entry.found]
+    contents = [
+        _content(name, encoding.text("Key", entry.key), found, await _size(call, found), behind)
+        for entry in page.entries
+        if (found := entry.found)
+    ]
     prefixes = [
         element("CommonPrefixes", encoding.text("Prefix", entry.key)) for entry in page.entries if entry.found is None
     ]
@@ -228,7 +240,7 @@ async def _listing(
         "ListVersionsResult" if versions else "ListBucketResult",
         text("Name", call.bucket_name),
         *said,
-        text("MaxKeys", call.number("max-keys", MAX_PAGE, 2**31)),
+        text("MaxKeys", query.most),
         encoding.text("Delimiter", query.delimiter) if query.delimiter else "",
         text("EncodingType", "url") if encoding.is_url else "",
         flag("IsTruncated", page.next is not None),
@@ -238,31 +250,27 @@ async def _listing(
     return Answer(200, XML, body)
 
 
-async def _content(call: Call, name: str, entry: Entry, encoding: Encoding, behind: str) -> str:
-    found = entry.found
-    assert found is not None
-    size = found.size
-    if size is None:
-        try:
-            size = await call.door.services.store.size(found.target)
-        except GridError:
-            size = 0  # A lost file is listed anyway, so that it can be deleted.
-    algorithms = (text("ChecksumAlgorithm", name.upper()) for name in found.info.checksums)
-    return element(
-        name,
-        encoding.text("Key", entry.key),
-        text("LastModified", iso_time(found.info.modified)),
-        text("ETag", f'"{found.info.etag}"'),
-        *algorithms,
-        text("Size", size),
-        text("StorageClass", "STANDARD"),
-        behind,
+def _content(name: str, key: str, found: ListedObject, size: int, behind: str) -> str:
+    """The element of an object. Nothing of it but the key, which is an element already, needs to be escaped.
+
+    A page has a thousand of these, so they are not put together from elements.
+    """
+    algorithms = "".join([f"<ChecksumAlgorithm>{each.upper()}</ChecksumAlgorithm>" for each in found.algorithms])
+    if algorithms:
+        algorithms += f"<ChecksumType>{'COMPOSITE' if found.is_composite else 'FULL_OBJECT'}</ChecksumType>"
+    return (
+        f'<{name}>{key}<LastModified>{iso_time(found.modified)}</LastModified><ETag>"{found.etag}"</ETag>{algorithms}'
+        f"<Size>{size}</Size><StorageClass>STANDARD</StorageClass>{behind}</{name}>"
     )
 
 
-def owner_element(name: str, call: Call) -> str:
-    """An element that names an owner: the requesting access key."""
-    return element(name, text("ID", call.account.access_key), text("DisplayName", call.account.access_key))
+async def _size(call: Call, found: ListedObject) -> int:
+    if found.file is None:
+        return found.size or 0
+    try:
+        return await call.door.services.store.size(found.file)
+    except GridError:
+        return 0  # A lost file is listed anyway, so that it can be deleted.
 
 
 async def delete_objects(call: Call) -> AnyAnswer:
@@ -271,8 +279,8 @@ async def delete_objects(call: Call) -> AnyAnswer:
     bucket.require_writable()
     root = await read_document(call, MAX_DOCUMENT, "Delete")
     wanted = list(root.all("Object"))
-    if not 0 < len(wanted) <= MAX_DELETED or not all(each.get("Key") for each in wanted):
-        raise S3Fault("MalformedXML", f"One request removes between 1 and {MAX_DELETED} objects.")
+    if len(wanted) > MAX_DELETED or not all(each.get("Key") for each in wanted):
+        raise S3Fault("MalformedXML")
     turns = DeferredSemaphore(DELETED_AT_ONCE)
     removing = [turns.run(_remove, bucket, each) for each in wanted]
     refused = await gatherResults(removing, consumeErrors=True)

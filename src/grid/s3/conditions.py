@@ -78,6 +78,12 @@ class DeleteConditions:
         _require(modified is None or modified == int(found.info.modified))
         _require(self.size is None or int(self.size) == found.size)
 
+    def require_begun(self, begun: float, now: float) -> None:
+        """Raise PreconditionFailed unless an upload was begun at this time; times to come are ignored, as in S3."""
+        if self.modified is not None:
+            moment = _moment(self.modified)
+            _require(moment > now or moment == int(begun))
+
 
 def _moment(text: str) -> int:
     """Parse an HTTP date or an ISO 8601 date; InvalidArgument."""

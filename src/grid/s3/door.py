@@ -13,7 +13,7 @@ from grid.gateway.shared.services import Services
 from grid.s3.accounts import Account, is_bucket_name
 from grid.s3.authentication import Claim
 from grid.s3.bucket import Bucket
-from grid.s3.faults import S3Fault
+from grid.s3.faults import S3Fault, invalid_argument
 from grid.s3.lifetimes import BucketLink, Lifetimes
 from grid.s3.listing import Lister
 from grid.s3.names import beside_of
@@ -74,10 +74,21 @@ class Call:
     key: str
     body: Body = field(repr=False)
     request_id: str = ""
+    is_secure: bool = False
+
+    @property
+    def location(self) -> str:
+        """The address of the object, as the client writes it."""
+        return f"{'https' if self.is_secure else 'http'}://{self.header('host')}{self.head.path}"
 
     def header(self, name: str) -> str | None:
         """The first value of a header."""
         return self.head.header(name)
+
+    def listed(self, name: str) -> list[str]:
+        """The values of a header that is a list, from all its lines."""
+        values = ",".join(value for found, value in self.head.headers if found == name).split(",")
+        return [value.strip() for value in values if value.strip()]
 
     def parameter(self, name: str) -> str | None:
         """The first value of a parameter."""
@@ -92,6 +103,9 @@ class Call:
         text = self.parameter(name)
         if text is None or text == "":
             return usual
-        if not (text.isascii() and text.isdigit() and len(text) < 11 and int(text) >= least):
-            raise S3Fault("InvalidArgument", f"{name} is not a valid number.")
+        digits = text.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and len(digits) < 11):
+            raise invalid_argument(name, text, f"Provided {text} not an integer or within integer range")
+        if int(text) < least:
+            raise invalid_argument(name, text, f"Argument {text} must be an integer between {least} and 2147483647")
         return min(int(text), most)

@@ -15,9 +15,9 @@ from attrs import field, frozen
 from grid.caps import ChkCap, KnownCap, LitCap, SequenceCap, SliceCap
 from grid.extents.table import Part, Table
 from grid.limits import MAX_SEQUENCE_PARTS
-from grid.s3.checksums import ALGORITHMS, Digests, combine
+from grid.s3.checksums import ALGORITHMS, Digests, combine, is_checksum
 from grid.s3.documents import Element
-from grid.s3.faults import S3Fault
+from grid.s3.faults import S3Fault, invalid_argument
 from grid.s3.object_info import MAX_PARTS, StoredObject
 
 LEAST_PART = 5 * 2**20
@@ -37,7 +37,7 @@ def parse_wanted(root: Element) -> list[WantedPart]:
     """The parts named by a client's document; MalformedXML, InvalidPart, InvalidPartOrder."""
     wanted = [_wanted(each) for each in root.all("Part")]
     if not 0 < len(wanted) <= MAX_PARTS:
-        raise S3Fault("MalformedXML", f"An object must have between 1 and {MAX_PARTS} parts.")
+        raise S3Fault("MalformedXML")
     if any(before.number >= after.number for before, after in pairwise(wanted)):
         raise S3Fault("InvalidPartOrder")
     return wanted
@@ -45,10 +45,28 @@ def parse_wanted(root: Element) -> list[WantedPart]:
 
 def _wanted(part: Element) -> WantedPart:
     number, etag = (part.get("PartNumber") or "").strip(), (part.get("ETag") or "").strip().strip('"')
-    if not (number.isascii() and number.isdigit() and len(number) < 6) or not etag:
+    digits = number.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 6) or not etag:
         raise S3Fault("MalformedXML")
     stated = {name: value for name in ALGORITHMS if (value := part.get(f"Checksum{name.upper()}"))}
+    if len(stated) > 1 or not all(is_checksum(name, value) for name, value in stated.items()):
+        said = "".join(f"{name.upper()}:{value};" for name, value in stated.items()) if len(stated) > 1 else ""
+        message = "Invalid Base64 or multiple checksums present in request"
+        raise invalid_argument("Checksum", said or min(stated.values()), message)
+    if int(number) < 1:
+        raise invalid_argument("PartNumber", number, "PartNumber must be >= 1")
     return WantedPart(number=int(number), etag=etag, checksums=stated)
+
+
+def require_checksums(wanted: Sequence[WantedPart], algorithm: str) -> None:
+    """Raise InvalidRequest if a part is named without a checksum of this algorithm; "" for none."""
+    for each in wanted:
+        if algorithm and not each.checksums:
+            raise S3Fault(
+                "InvalidRequest",
+                f"The upload was created using a {algorithm} checksum. The complete request must include the checksum"
+                f" for each part. It was missing for part {each.number} in the request.",
+            )
 
 
 def choose_parts(wanted: Sequence[WantedPart], present: Mapping[int, StoredObject]) -> list[StoredObject]:
@@ -58,8 +76,13 @@ def choose_parts(wanted: Sequence[WantedPart], present: Mapping[int, StoredObjec
         part = present.get(each.number)
         if part is None or part.info.etag != each.etag:
             raise S3Fault("InvalidPart")
-        if any(part.info.checksums.get(name, value) != value for name, value in each.checksums.items()):
-            raise S3Fault("InvalidPart", "The checksum of a part does not match.")
+        for name, value in each.checksums.items():
+            known = part.info.checksums
+            if known and name not in known:
+                message = f"The {name} you specified for part {each.number} did not match what we received."
+                raise S3Fault("BadDigest", message)
+            if known.get(name, value) != value:
+                raise S3Fault("InvalidPart")
         chosen.append(part)
     if any((part.size or 0) < LEAST_PART for part in chosen[:-1]):
         raise S3Fault("EntityTooSmall")

@@ -105,6 +105,21 @@ class StoredObject:
         return _size(self.target)
 
 
+@frozen(kw_only=True)
+class ListedObject:
+    """What a listing shows of an object. algorithms: of its checksums. is_composite: those are of its parts' checksums.
+
+    size: in bytes, or None if only the servers know; then `file` is what to ask them for.
+    """
+
+    size: int | None
+    file: KnownCap | None = field(repr=False)
+    etag: str
+    modified: float
+    algorithms: tuple[str, ...]
+    is_composite: bool = False
+
+
 def object_of(child: Child | None) -> StoredObject | None:
     """The object that a link leads to; None if it is not a readable file."""
     if child is None or isinstance(child.target, UnknownChild):
@@ -113,19 +128,48 @@ def object_of(child: Child | None) -> StoredObject | None:
     return StoredObject(child.target, _parse(child.target, metadata), metadata)
 
 
-def _parse(target: KnownCap, metadata: Metadata) -> ObjectInfo:
+def listed_object(target: KnownCap, metadata: Metadata) -> ListedObject:
+    """The same for a listing, which takes half the time."""
+    said, etag = _said(target, metadata)
+    size, algorithms = _size(target), tuple(_checksums(said))
+    return ListedObject(
+        size=size,
+        file=target if size is None else None,
+        etag=etag,
+        modified=_modified(said, metadata),
+        algorithms=algorithms,
+        is_composite=bool(algorithms) and said.get("checksum-type") == "COMPOSITE",
+    )
+
+
+def _said(target: KnownCap, metadata: Metadata) -> tuple[Mapping[str, object], str]:
+    """What the metadata says of this target, or nothing; and the ETag."""
     said, mark = metadata.get(FIELD), print_of(target)
-    if not isinstance(said, Mapping) or said.get("of") != mark or not _ETAG.fullmatch(_text(said.get("etag"))):
-        return ObjectInfo(etag=f"{mark}-0", modified=_linked_at(metadata))
+    if isinstance(said, Mapping) and said.get("of") == mark and _ETAG.fullmatch(etag := _text(said.get("etag"))):
+        return said, etag
+    return {}, f"{mark}-0"
+
+
+def _modified(said: Mapping[str, object], metadata: Metadata) -> float:
     modified = seconds_in(said.get("modified"))
+    return _linked_at(metadata) if modified is None else modified
+
+
+def _checksums(said: Mapping[str, object]) -> dict[str, str]:
+    return {name: text for name, text in texts_in(said.get("checksums")).items() if is_checksum(name, text)}
+
+
+def _parse(target: KnownCap, metadata: Metadata) -> ObjectInfo:
+    said, etag = _said(target, metadata)
+    kind = said.get("checksum-type")
     return ObjectInfo(
-        etag=said["etag"],
-        modified=_linked_at(metadata) if modified is None else modified,
+        etag=etag,
+        modified=_modified(said, metadata),
         nonce=_text(said.get("nonce")),
         headers=texts_in(said.get("headers")),
         user=texts_in(said.get("user")),
-        checksums={name: text for name, text in texts_in(said.get("checksums")).items() if is_checksum(name, text)},
-        checksum_type=kind if (kind := said.get("checksum-type")) in ("FULL_OBJECT", "COMPOSITE") else "",
+        checksums=_checksums(said),
+        checksum_type=str(kind) if kind in ("FULL_OBJECT", "COMPOSITE") else "",
         parts=_parts(said.get("parts"), _size(target)),
         tags=texts_in(said.get("tags")),
     )

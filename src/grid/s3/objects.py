@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from urllib.parse import parse_qsl
 
 from attrs import evolve
 
@@ -15,30 +14,36 @@ from grid.gateway.http.answers import Answer, AnyAnswer, StreamedAnswer
 from grid.gateway.http.ranges_and_tags import ByteRange, RangeBeyondEndError, parse_range
 from grid.ports import Sink
 from grid.s3.bucket import Bucket
+from grid.s3.checksums import default_algorithms
 from grid.s3.conditions import Conditions, DeleteConditions
 from grid.s3.documents import XML, document, element, flag, text
 from grid.s3.door import Call
-from grid.s3.faults import S3Fault, not_implemented
-from grid.s3.object_info import KEPT_HEADERS, ObjectInfo, StoredObject
+from grid.s3.faults import S3Fault, invalid_argument, not_implemented
+from grid.s3.object_info import KEPT_HEADERS, MAX_PARTS, ObjectInfo, StoredObject
 from grid.s3.payload import Payload
-from grid.s3.tagging import check_tags
+from grid.s3.tagging import header_tags
 from grid.s3.times import header_time
 
 MAX_USER_METADATA = 2048
 MAX_PARTS_PAGE = 1000
+
+REDIRECT = "x-amz-website-redirect-location"
+"""Kept and returned, as S3 does where it does not serve websites."""
+
 PRIVATE_ACLS = frozenset({"private", "bucket-owner-full-control", "bucket-owner-read"})
 
 Headers = tuple[tuple[str, str], ...]
 
 _USER = "x-amz-meta-"
+_ONE_RANGE = re.compile(r"bytes=(?:[0-9]+-[0-9]*|-[0-9]+)")
 _USER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+")
+_ATTRIBUTES = frozenset({"ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize"})
 _REFUSED = {
     "x-amz-server-side-encryption": "server-side encryption by request: everything is encrypted anyway",
     "x-amz-server-side-encryption-customer-algorithm": "keys of customers: everything is encrypted anyway",
     "x-amz-object-lock-mode": "object locks",
     "x-amz-object-lock-retain-until-date": "object locks",
     "x-amz-object-lock-legal-hold": "object locks",
-    "x-amz-website-redirect-location": "websites",
     "x-amz-write-offset-bytes": "appending to objects",
 }
 """Headers that request features this door lacks; ignoring them would be wrong."""
@@ -50,7 +55,7 @@ async def put_object(call: Call) -> AnyAnswer:
     bucket.require_writable()
     info = described(call)
     conditions = Conditions.of(call.header)
-    payload = Payload(call)
+    payload = Payload(call, usual=default_algorithms())
     if conditions != Conditions():
         conditions.require_put(await bucket.find(call.key))
     target = await store_payload(call, payload)
@@ -61,7 +66,8 @@ async def put_object(call: Call) -> AnyAnswer:
         checksum_type="FULL_OBJECT" if payload.checksums else "",
     )
     await link_object(bucket, call.key, target, info, conditions)
-    return Answer(200, "", headers=(("ETag", f'"{info.etag}"'), *checksum_headers(info)))
+    said = (("ETag", f'"{info.etag}"'), ("x-amz-object-size", str(payload.size)))
+    return Answer(200, "", headers=(*said, *checksum_headers(info)))
 
 
 async def store_payload(call: Call, payload: Payload) -> KnownCap:
@@ -96,7 +102,9 @@ async def link_object(bucket: Bucket, key: str, target: KnownCap, info: ObjectIn
 def described(call: Call) -> ObjectInfo:
     """The information on a new object from a request's headers; S3Fault for what cannot be stored."""
     require_offered(call)
-    headers = {name: value for name in KEPT_HEADERS if (value := call.header(name)) is not None}
+    headers = {name: value for name in (*KEPT_HEADERS, REDIRECT) if (value := call.header(name)) is not None}
+    if not headers.get(REDIRECT, "/").startswith(("/", "http://", "https://")):
+        raise S3Fault("InvalidRedirectLocation")
     if "content-encoding" in headers:
         parts = [part.strip() for part in headers["content-encoding"].split(",")]
         headers["content-encoding"] = ", ".join(part for part in parts if part and part != "aws-chunked")
@@ -120,7 +128,7 @@ def described(call: Call) -> ObjectInfo:
         nonce=call.door.services.store.runtime.entropy.random_bytes(8).hex(),
         headers=headers,
         user=user,
-        tags={} if tags is None else check_tags(parse_qsl(tags, keep_blank_values=True)),
+        tags={} if tags is None else header_tags(tags),
     )
 
 
@@ -139,7 +147,7 @@ def require_offered(call: Call) -> None:
 
 async def get_object(call: Call) -> AnyAnswer:
     """Send an object or part of it."""
-    bucket = await call.bucket()
+    bucket, number = await call.bucket(), _wanted_part(call)
     found = await bucket.find(call.key)
     if found is None:
         raise S3Fault("NoSuchKey")
@@ -148,21 +156,22 @@ async def get_object(call: Call) -> AnyAnswer:
     if not Conditions.of(call.header).judge(found):
         return Answer(304, "", headers=_identity(info))
     size = found.size if found.size is not None else await services.store.size(target)
-    chosen, is_part = _range(call, info, size)
+    chosen = _range(call, info, size) if number is None else _part_range(info, number, size)
     start, length = (chosen.start, chosen.length) if chosen is not None else (0, size)
     headers = object_headers(call, info)
     if chosen is not None:
         headers = (*headers, ("Content-Range", chosen.content_range(size)))
     elif (call.header("x-amz-checksum-mode") or "").upper() == "ENABLED":
         headers = (*headers, *checksum_headers(info))
-    if is_part:
-        headers = (*headers, ("x-amz-mp-parts-count", str(max(1, info.part_count))))
+    if number is not None and info.part_count:
+        headers = (*headers, ("x-amz-mp-parts-count", str(info.part_count)))
 
     async def write(sink: Sink) -> None:
         with services.history.download(target.storage_index, length):
             await read_object(call, target, sink, start, length)
 
-    kind = _replaced(call, "content-type") or info.headers.get("content-type", "binary/octet-stream")
+    usual = "application/x-directory" if call.key.endswith("/") else "binary/octet-stream"
+    kind = _replaced(call, "content-type") or info.headers.get("content-type", usual)
     return StreamedAnswer(206 if chosen is not None else 200, kind, length, headers, write)
 
 
@@ -178,20 +187,44 @@ async def read_object(call: Call, target: KnownCap, sink: Sink, start: int, leng
         await services.store.read(target, sink, start, length)
 
 
-def _range(call: Call, info: ObjectInfo, size: int) -> tuple[ByteRange | None, bool]:
-    """The requested bytes, None for all; and whether they were requested by part number."""
-    number = call.number("partNumber", 0, 10_001, least=1)
-    if number:
-        if call.header("range") is not None:
-            raise S3Fault("InvalidRequest", "A part has no range.")
-        start, stop = info.part(number) if info.parts else (0, size if number == 1 else 0)
-        if stop == start and (size or number > 1):
-            raise S3Fault("InvalidPartNumber")
-        return (ByteRange(start, stop) if size else None), True
+def _wanted_part(call: Call) -> int | None:
+    """The number of the requested part, None for the whole object or a range; InvalidArgument, InvalidRequest."""
+    given = call.parameter("partNumber")
+    if given is None:
+        return None
+    if call.header("range") is not None:
+        raise S3Fault("InvalidRequest", "Cannot specify both Range header and partNumber query parameter")
+    return part_number(given)
+
+
+def part_number(given: str) -> int:
+    """Parse the number of a part; InvalidArgument."""
+    if not (given.isascii() and given.isdigit() and len(given) < 6 and 0 < int(given) <= MAX_PARTS):
+        message = f"Part number must be an integer between 1 and {MAX_PARTS}, inclusive."
+        raise invalid_argument("partNumber", given, message)
+    return int(given)
+
+
+def _part_range(info: ObjectInfo, number: int, size: int) -> ByteRange | None:
+    """The bytes of a part, None for all; InvalidPartNumber."""
+    start, stop = info.part(number) if info.parts else (0, size if number == 1 else 0)
+    if stop == start and (size or number > 1):
+        raise S3Fault("InvalidPartNumber")
+    return ByteRange(start, stop) if size else None
+
+
+def _range(call: Call, info: ObjectInfo, size: int) -> ByteRange | None:
+    """The requested bytes, None for all; InvalidRange. A header that is not one range is ignored."""
+    given = call.header("range") or ""
+    if not _ONE_RANGE.fullmatch(given):
+        return None
     try:
-        return parse_range(call.header("range"), size), False
+        if given.removeprefix("bytes=-").strip("0"):
+            return parse_range(given, size)
     except RangeBeyondEndError:
-        raise S3Fault("InvalidRange", headers=(("Content-Range", f"bytes */{size}"),)) from None
+        pass
+    details = (("RangeRequested", given), ("ActualObjectSize", str(size)))
+    raise S3Fault("InvalidRange", details=details, headers=(("Content-Range", f"bytes */{size}"),))
 
 
 def _identity(info: ObjectInfo) -> Headers:
@@ -200,13 +233,15 @@ def _identity(info: ObjectInfo) -> Headers:
 
 def object_headers(call: Call, info: ObjectInfo) -> Headers:
     """An object's headers, some of which parameters may override."""
-    named = {name.title(): value for name, value in info.headers.items() if name in KEPT_HEADERS[:4] + ("expires",)}
+    kept = (*KEPT_HEADERS[:4], "expires", REDIRECT)
+    named = {name.title(): value for name, value in info.headers.items() if name in kept}
     for name in KEPT_HEADERS:
         if name != "content-type" and (value := _replaced(call, name)) is not None:
             named[name.title()] = value
     user = tuple((f"{_USER}{name}", value) for name, value in info.user.items() if _USER_NAME.fullmatch(name))
     tags = (("x-amz-tagging-count", str(len(info.tags))),) if info.tags else ()
-    return (*_identity(info), ("Accept-Ranges", "bytes"), *named.items(), *user, *tags)
+    usual = (("Accept-Ranges", "bytes"), ("x-amz-storage-class", "STANDARD"))
+    return (*_identity(info), *usual, *named.items(), *user, *tags)
 
 
 def _replaced(call: Call, name: str) -> str | None:
@@ -223,14 +258,27 @@ def checksum_headers(info: ObjectInfo) -> Headers:
     return (*found, ("x-amz-checksum-type", info.checksum_type or "FULL_OBJECT")) if found else ()
 
 
+def checksum_texts(info: ObjectInfo) -> list[str]:
+    """Elements with the checksums of an object or part."""
+    return [text(f"Checksum{name.upper()}", value) for name, value in info.checksums.items()]
+
+
 async def get_attributes(call: Call) -> AnyAnswer:
     """The attributes listed in x-amz-object-attributes."""
-    found = await (await call.bucket()).find(call.key)
+    bucket, wanted = await call.bucket(), call.listed("x-amz-object-attributes")
+    if not wanted:
+        raise S3Fault(
+            "InvalidRequest",
+            "The x-amz-object-attributes header specifying the attributes to be retrieved is either missing or empty",
+        )
+    if unknown := [name for name in wanted if name not in _ATTRIBUTES]:
+        raise invalid_argument("x-amz-object-attributes", unknown[0], "Invalid attribute name specified.")
+    found = await bucket.find(call.key)
     if found is None:
         raise S3Fault("NoSuchKey")
     info = found.info
     size = found.size if found.size is not None else await call.door.services.store.size(found.target)
-    checksums = [text(f"Checksum{name.upper()}", value) for name, value in info.checksums.items()]
+    checksums = checksum_texts(info)
     offered = {
         "ETag": text("ETag", info.etag),
         "Checksum": element("Checksum", *checksums, text("ChecksumType", info.checksum_type)) if checksums else "",
@@ -238,9 +286,6 @@ async def get_attributes(call: Call) -> AnyAnswer:
         "StorageClass": text("StorageClass", "STANDARD"),
         "ObjectSize": text("ObjectSize", size),
     }
-    wanted = [name.strip() for name in (call.header("x-amz-object-attributes") or "").split(",")]
-    if not set(wanted) <= set(offered):
-        raise S3Fault("InvalidArgument", "x-amz-object-attributes names an unknown attribute.")
     body = document("GetObjectAttributesResponse", *(said for name, said in offered.items() if name in wanted))
     return Answer(200, XML, body, headers=_identity(info)[1:])
 

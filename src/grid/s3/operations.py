@@ -12,7 +12,7 @@ from typing import Literal
 from attrs import frozen
 
 from grid.gateway.http.answers import AnyAnswer
-from grid.s3 import bucket_operations, copying, objects, tagging, upload_listings, upload_operations
+from grid.s3 import bucket_operations, copying, objects, permissions, tagging, upload_listings, upload_operations
 from grid.s3.door import Call
 from grid.s3.faults import S3Fault, not_implemented
 from grid.s3.signature import RequestHead
@@ -53,6 +53,9 @@ _add("bucket", "HEAD", "", "HeadBucket", bucket_operations.head_bucket)
 _add("bucket", "GET", "", "ListObjects", bucket_operations.list_objects)
 _add("bucket", "GET", "location", "GetBucketLocation", bucket_operations.get_location)
 _add("bucket", "GET", "versioning", "GetBucketVersioning", bucket_operations.get_versioning)
+_add("bucket", "GET", "acl", "GetBucketAcl", permissions.get_bucket_acl)
+_add("bucket", "GET", "ownershipControls", "GetBucketOwnershipControls", permissions.get_ownership)
+_add("object", "GET", "acl", "GetObjectAcl", permissions.get_object_acl)
 _add("bucket", "GET", "versions", "ListObjectVersions", bucket_operations.list_versions)
 _add("bucket", "POST", "delete", "DeleteObjects", bucket_operations.delete_objects)
 _add("object", "PUT", "", "PutObject", objects.put_object)
@@ -85,19 +88,30 @@ _COPY = {
 
 
 def choose_operation(head: RequestHead, level: Level) -> Operation:
-    """Select the operation; NotImplemented, MethodNotAllowed."""
+    """Select the operation; MethodNotAllowed. One that is not supported answers NotImplemented."""
     choosing = frozenset(name for name, _ in head.query) & CHOOSING
     found = _TABLE.get((level, head.method, choosing))
     if found is None:
         if head.method not in ("GET", "HEAD", "PUT", "POST", "DELETE"):
             raise S3Fault("MethodNotAllowed")
         named = f"{head.method} with {', '.join(sorted(choosing))}" if choosing else f"{head.method} of a {level}"
-        raise not_implemented(named)
+        return _unsupported(named, level)
     version = head.parameter("versionId")
     if version not in (None, "null") and level == "object":
-        raise not_implemented("versions of objects")
+        return _unsupported("versions of objects", level)
     if found.name == "ListObjects" and head.parameter("list-type") == "2":
         return _LIST_2
     if head.header("x-amz-copy-source") is not None:
         return _COPY.get(found.name, found)
     return found
+
+
+def _unsupported(named: str, level: Level) -> Operation:
+    """The operation that refuses a request: a bucket that does not exist is the better reason."""
+
+    async def refuse(call: Call) -> AnyAnswer:
+        if level != "service":
+            await call.bucket()
+        raise not_implemented(named)
+
+    return Operation("Unsupported", refuse)

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Iterable
 
 from grid.ports import CpuPool
 from grid.s3.authentication import STREAMING
-from grid.s3.aws_chunks import AwsChunks
-from grid.s3.checksums import Digests, named_algorithm, parse_md5, stated_checksums
+from grid.s3.aws_chunks import WRONG_LENGTH, AwsChunks
+from grid.s3.checksums import Digests, named_algorithm, parse_md5, require_single, stated_checksums
 from grid.s3.documents import Element, parse_document
 from grid.s3.door import Call
 from grid.s3.faults import S3Fault
@@ -28,11 +28,18 @@ class Payload:
     """The bytes of a request's payload. size: their number."""
 
     def __init__(
-        self, call: Call, most: int = MAX_PUT, algorithms: Iterable[str] = (), *, own_checksums: bool = True
+        self,
+        call: Call,
+        most: int = MAX_PUT,
+        algorithms: Iterable[str] = (),
+        *,
+        own_checksums: bool = True,
+        usual: Iterable[str] = (),
     ) -> None:
         """S3Fault if the request does not declare its payload, or declares too much.
 
         algorithms: of additional checksums. own_checksums: whether the checksums in the headers cover these bytes.
+        usual: algorithms if the client names none.
         """
         self._call = call
         self._cpu: CpuPool = call.door.services.store.runtime.cpu
@@ -40,9 +47,15 @@ class Payload:
         self.size = _size(call, most)
         self._md5 = None if (md5 := call.header("content-md5")) is None else parse_md5(md5)
         self._stated = stated_checksums(call.head.headers) if own_checksums else {}
+        if self._stated and (trailing := _trailing(call)):
+            require_single((*self._stated, *trailing))
         wanted = {*self._stated, *_trailing(call), *algorithms}
         if (named := call.header("x-amz-sdk-checksum-algorithm")) is not None:
+            given = {*self._stated, *_trailing(call)} if own_checksums else set()
+            if given and named_algorithm(named) not in given:
+                raise S3Fault("InvalidRequest", "Value for x-amz-sdk-checksum-algorithm header is invalid.")
             wanted.add(named_algorithm(named))
+        wanted |= set() if wanted else set(usual)
         self._payload_hash = call.claim.payload if call.claim.payload not in STREAMING | {UNSIGNED} else None
         self._digests = Digests(wanted | ({"sha256"} if self._payload_hash else set()))
         self._wanted = wanted
@@ -70,12 +83,12 @@ class Payload:
             yield piece
         if self._decoder is not None:
             self._decoder.finish()
-            trailers = stated_checksums(self._decoder.trailers.items())
-            if missing := _trailing(self._call) - set(trailers):
-                raise S3Fault("InvalidRequest", f"The trailer x-amz-checksum-{min(missing)} is missing.")
+            trailers = stated_checksums(self._decoder.trailers.items(), "trailing header")
+            if set(trailers) != _trailing(self._call):
+                raise S3Fault("MalformedTrailerError")
             self._stated |= trailers
         if count != self.size:
-            raise S3Fault("IncompleteBody")
+            raise S3Fault("IncompleteBody", WRONG_LENGTH)
         self._require()
 
     async def read(self) -> bytes:
@@ -86,7 +99,9 @@ class Payload:
         self._digests.require(self._md5, self._stated)
         found = self._digests.checksums.get("sha256", "")
         if self._payload_hash is not None and base64.b64decode(found).hex() != self._payload_hash:
-            raise S3Fault("XAmzContentSHA256Mismatch")
+            stated = ("ClientComputedContentSHA256", self._payload_hash)
+            computed = ("S3ComputedContentSHA256", base64.b64decode(found).hex())
+            raise S3Fault("XAmzContentSHA256Mismatch", details=(stated, computed))
 
 
 async def read_document(call: Call, most: int, name: str, *, own_checksums: bool = True) -> Element:
@@ -95,6 +110,13 @@ async def read_document(call: Call, most: int, name: str, *, own_checksums: bool
     if len(data) <= SMALL:
         return parse_document(data, name)
     return await call.door.services.store.runtime.cpu.run(parse_document, data, name)
+
+
+def named_checksums(call: Call) -> set[str]:
+    """The checksums that a request sends or asks for; InvalidRequest."""
+    named = call.header("x-amz-sdk-checksum-algorithm")
+    asked = set() if named is None else {named_algorithm(named)}
+    return {*stated_checksums(call.head.headers), *_trailing(call)} or asked
 
 
 def _trailing(call: Call) -> set[str]:
@@ -119,7 +141,7 @@ def _decoder(call: Call) -> AwsChunks | None:
 def _decoded_size(call: Call) -> int:
     text = call.header("x-amz-decoded-content-length") or ""
     if not (text.isascii() and text.isdigit() and len(text) < 16):
-        raise S3Fault("MissingContentLength", "The header x-amz-decoded-content-length is missing or not a number.")
+        raise S3Fault("MissingContentLength")
     return int(text)
 
 

@@ -22,7 +22,6 @@ from grid.s3.faults import S3Fault
 from grid.s3.lifetimes import BucketLink
 from grid.s3.listing import MOST_DIRECTORIES, Lister, Query
 from grid.s3.names import MARK
-from grid.s3.object_info import object_of
 
 FIELD = "s3-removal"
 """Where the metadata of a bucket's link has the number of its removal."""
@@ -120,13 +119,12 @@ async def _mark_all(link: BucketLink, lister: Lister, number: str, marked: list[
             return False
         entries = await lister.entries(directory, False)
         for index in range(len(entries.names)):
-            child = entries.child(index)
-            if not isinstance(child.target, DirectoryCap):
-                if object_of(child) is not None:
-                    raise S3Fault("BucketNotEmpty")
-            elif child.target.authority == "write" and child.target not in seen:
-                seen.add(child.target)
-                found.append(child.target)
+            inside = entries.at(index)
+            if not isinstance(inside, DirectoryCap):
+                raise S3Fault("BucketNotEmpty")
+            if inside.authority == "write" and inside not in seen:
+                seen.add(inside)
+                found.append(inside)
     return True
 
 

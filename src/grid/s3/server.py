@@ -97,6 +97,7 @@ class S3Request(GatewayRequest):
             key=object_key,
             body=self.body,
             request_id=self._request_id,
+            is_secure=self.isSecure(),
         )
         return await operation.run(call)
 
@@ -112,7 +113,7 @@ class S3Request(GatewayRequest):
         claim = parse_claim(head)
         account = door.find_account(claim.access_key)
         if account is None or account.access_key == PUBLIC:
-            raise S3Fault("InvalidAccessKeyId")
+            raise S3Fault("InvalidAccessKeyId", details=(("AWSAccessKeyId", claim.access_key),))
         key = verify_claim(head, claim, account.secret, door.now())
         self.channel.permit.stand(Standing.ACTIVE)
         return account, claim, key
@@ -123,8 +124,10 @@ class S3Request(GatewayRequest):
         fault = s3_fault(error)
         if fault.status == 500:
             _log.error("{operation} failed: {reason}", operation=self._record.shown, reason=str(error))
-        said = (text("Code", fault.code), text("Message", fault.message), text("RequestId", self._request_id))
-        return Answer(fault.status, XML, document("Error", *said, namespace=False), fault.headers)
+        said = (text("Code", fault.code), text("Message", fault.message))
+        details = (text(name, value) for name, value in fault.details)
+        body = document("Error", *said, *details, text("RequestId", self._request_id), namespace=False)
+        return Answer(fault.status, XML, body, fault.headers)
 
     def _head(self) -> RequestHead:
         """The request in the form that is signed; InvalidURI, InvalidRequest."""
@@ -173,7 +176,7 @@ def _require_owner(head: RequestHead, account: Account) -> None:
     """Raise AccessDenied if the client expects another bucket owner than the access key."""
     for name in ("x-amz-expected-bucket-owner", "x-amz-source-expected-bucket-owner"):
         if head.header(name) not in (None, account.access_key):
-            raise S3Fault("AccessDenied", f"The owner of a bucket is the access key, which {name} does not name.")
+            raise S3Fault("AccessDenied")
 
 
 def _parameter(raw: bytes) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from urllib.parse import parse_qsl
 
 from attrs import evolve
 
@@ -10,12 +12,21 @@ from grid.directory.metadata import pack_metadata
 from grid.gateway.http.answers import Answer, AnyAnswer
 from grid.s3.documents import XML, document, element, text
 from grid.s3.door import Call
-from grid.s3.faults import S3Fault
+from grid.s3.faults import S3Fault, invalid_argument
 from grid.s3.object_info import StoredObject
 from grid.s3.payload import read_document
 
 MAX_TAGS = 10
 MAX_TAGS_DOCUMENT = 2**16
+
+_TAG = re.compile(r"[\w +\-=.:/@]*")
+"""What S3 permits in the keys and values of tags."""
+
+_BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_TAGGING = (
+    "The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded URL query parameters without tag name"
+    " duplicates."
+)
 
 
 async def get_tagging(call: Call) -> AnyAnswer:
@@ -29,9 +40,9 @@ async def get_tagging(call: Call) -> AnyAnswer:
 
 async def put_tagging(call: Call) -> AnyAnswer:
     """Replace the tags of an object."""
+    root = await read_document(call, MAX_TAGS_DOCUMENT, "Tagging")
     bucket = await call.bucket()
     bucket.require_writable()
-    root = await read_document(call, MAX_TAGS_DOCUMENT, "Tagging")
     pairs = [(tag.get("Key") or "", tag.get("Value") or "") for each in root.all("TagSet") for tag in each.all("Tag")]
     await _set_tags(call, check_tags(pairs))
     return Answer(200, "")
@@ -52,10 +63,25 @@ async def _set_tags(call: Call, tags: Mapping[str, str]) -> None:
     await (await call.bucket()).change(call.key, describe)
 
 
+def header_tags(given: str) -> dict[str, str]:
+    """The tags in the header x-amz-tagging; InvalidArgument, InvalidTag."""
+    if _BAD_PERCENT.search(given):
+        raise invalid_argument("x-amz-tagging", given, _TAGGING)
+    pairs = parse_qsl(given, keep_blank_values=True)
+    if not all(key for key, _ in pairs) or len({key for key, _ in pairs}) != len(pairs):
+        raise invalid_argument("x-amz-tagging", given, _TAGGING)
+    return check_tags(pairs)
+
+
 def check_tags(pairs: list[tuple[str, str]]) -> dict[str, str]:
-    """Validate the tags; InvalidTag if there are too many or one is too long."""
-    if len(pairs) > MAX_TAGS or len({key for key, _ in pairs}) != len(pairs):
-        raise S3Fault("InvalidTag", "An object may have at most 10 tags, with different keys.")
-    if any(not 0 < len(key) <= 128 or len(value) > 256 or not (key + value).isprintable() for key, value in pairs):
-        raise S3Fault("InvalidTag", "A tag's key has up to 128 characters, and its value up to 256.")
+    """Validate the tags; InvalidTag if there are too many, or one is too long or has characters that S3 forbids."""
+    if len(pairs) > MAX_TAGS:
+        raise S3Fault("InvalidTag", "Object tags cannot be greater than 10")
+    for key, value in pairs:
+        if not 0 < len(key) <= 128 or not _TAG.fullmatch(key):
+            raise S3Fault("InvalidTag", "The TagKey you have provided is invalid")
+        if len(value) > 256 or not _TAG.fullmatch(value):
+            raise S3Fault("InvalidTag", "The TagValue you have provided is invalid")
+    if len({key for key, _ in pairs}) != len(pairs):
+        raise S3Fault("InvalidTag", "Cannot provide multiple Tags with the same key")
     return dict(pairs)

@@ -11,7 +11,7 @@ from grid.directory.metadata import in_calendar
 def iso_time(seconds: float) -> str:
     """Format a Unix time with milliseconds."""
     moment = datetime.fromtimestamp(in_calendar(seconds), UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def header_time(seconds: float) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from grid.gateway.http.answers import Answer, AnyAnswer
-from grid.s3.bucket_operations import Encoding, owner_element
+from grid.s3.bucket_operations import Encoding
 from grid.s3.documents import XML, document, element, flag, text
 from grid.s3.door import Call
 from grid.s3.object_info import MAX_PARTS
+from grid.s3.objects import checksum_texts
+from grid.s3.permissions import owner_element
 from grid.s3.times import iso_time
-from grid.s3.upload_operations import checksum_texts, named_upload
+from grid.s3.upload_operations import named_upload
 from grid.s3.uploads import Upload, Uploads
 
 MAX_PAGE = 1000

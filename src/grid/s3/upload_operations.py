@@ -10,14 +10,13 @@ from attrs import evolve
 from grid.caps import ChkCap, KnownCap, LitCap, SequenceCap
 from grid.extents.table import Part, pack_table
 from grid.gateway.http.answers import Answer, AnyAnswer
-from grid.ports import Buffer
 from grid.s3.bucket import Bucket
-from grid.s3.checksums import FULL_OBJECT, Digests, named_algorithm
-from grid.s3.conditions import Conditions
-from grid.s3.copying import copy_source, source_of
+from grid.s3.checksums import FULL_OBJECT, Digests, mismatch, named_algorithm, named_in, require_single
+from grid.s3.conditions import Conditions, DeleteConditions
+from grid.s3.copying import DigestSink, copy_source, source_of
 from grid.s3.documents import MAX_DOCUMENT, XML, document, text
 from grid.s3.door import Call
-from grid.s3.faults import S3Fault, not_implemented
+from grid.s3.faults import S3Fault, invalid_argument, not_implemented
 from grid.s3.joining import (
     WantedPart,
     choose_parts,
@@ -25,12 +24,22 @@ from grid.s3.joining import (
     joined_etag,
     parse_wanted,
     pieces_of,
+    require_checksums,
     runs_of,
     single_file,
 )
-from grid.s3.object_info import MAX_PARTS, ObjectInfo, StoredObject, print_of
-from grid.s3.objects import checksum_headers, described, link_object, read_object, store_file, store_payload
-from grid.s3.payload import Payload, read_document
+from grid.s3.object_info import ObjectInfo, StoredObject, print_of
+from grid.s3.objects import (
+    checksum_headers,
+    checksum_texts,
+    described,
+    link_object,
+    part_number,
+    read_object,
+    store_file,
+    store_payload,
+)
+from grid.s3.payload import Payload, named_checksums, read_document
 from grid.s3.times import iso_time
 from grid.s3.uploads import Upload, Uploads
 
@@ -67,25 +76,28 @@ async def create_upload(call: Call) -> AnyAnswer:
 def _checksum_of(call: Call) -> tuple[str, str]:
     """The checksum algorithm of an upload, and whether it covers the whole object; InvalidRequest."""
     named, kind = call.header("x-amz-checksum-algorithm"), call.header("x-amz-checksum-type")
+    if kind is not None and kind.upper() not in ("FULL_OBJECT", "COMPOSITE"):
+        raise S3Fault("InvalidRequest", "Value for x-amz-checksum-type header is invalid.")
     if named is None:
         if kind is not None:
-            raise S3Fault("InvalidRequest", "x-amz-checksum-type requires x-amz-checksum-algorithm.")
+            message = "The x-amz-checksum-type header can only be used with the x-amz-checksum-algorithm header."
+            raise S3Fault("InvalidRequest", message)
         return "", ""
     algorithm = named_algorithm(named)
     usual = "FULL_OBJECT" if algorithm == "crc64nvme" else "COMPOSITE"
     kind = (kind or usual).upper()
-    if kind not in ("FULL_OBJECT", "COMPOSITE") or (
-        algorithm not in FULL_OBJECT if kind == "FULL_OBJECT" else algorithm == "crc64nvme"
-    ):
-        raise S3Fault("InvalidRequest", f"The checksum {algorithm.upper()} cannot be of type {kind[:20]}.")
+    if algorithm not in FULL_OBJECT if kind == "FULL_OBJECT" else algorithm == "crc64nvme":
+        message = f"The {kind} checksum type cannot be used with the {algorithm} checksum algorithm."
+        raise S3Fault("InvalidRequest", message)
     Digests([algorithm])
     return algorithm, kind
 
 
 async def put_part(call: Call) -> AnyAnswer:
     """Store a part durably."""
-    number = _part_number(call)
+    number = part_number(call.parameter("partNumber") or "")
     bucket, upload = await named_upload(call)
+    _require_same_algorithm(call, upload)
     payload = Payload(call, algorithms=[upload.algorithm] if upload.algorithm else [])
     target = await store_payload(call, payload)
     info = _part_info(call, payload.md5, payload.checksums)
@@ -95,7 +107,7 @@ async def put_part(call: Call) -> AnyAnswer:
 
 async def copy_part(call: Call) -> AnyAnswer:
     """Make a part of bytes already on the grid. No contents move, unless the upload's checksum must be computed."""
-    number = _part_number(call)
+    number = part_number(call.parameter("partNumber") or "")
     bucket, upload = await named_upload(call)
     source = await source_of(call, *copy_source(call))
     if source.size is None:
@@ -105,11 +117,11 @@ async def copy_part(call: Call) -> AnyAnswer:
     if (start, stop) != (0, source.size):
         target = await _file_of(call, await _pieces(call, source.target, start, stop))
     if upload.algorithm:
-        digests = _DigestSink(call, upload.algorithm)
+        digests = DigestSink(call, upload.algorithm)
         await read_object(call, source.target, digests, start, stop - start)
         info = _part_info(call, digests.found.md5, digests.found.checksums)
     elif target == source.target and _PLAIN_ETAG.fullmatch(source.info.etag):
-        info = _part_info(call, source.info.etag, source.info.checksums)
+        info = _part_info(call, source.info.etag, {})
     else:
         info = _part_info(call, print_of(target), {})
     await Uploads(bucket).add(upload, number, target, info)
@@ -125,19 +137,6 @@ async def copy_part(call: Call) -> AnyAnswer:
     )
 
 
-class _DigestSink:
-    """A sink that computes checksums."""
-
-    def __init__(self, call: Call, algorithm: str) -> None:
-        self.found = Digests([algorithm])
-        self._cpu = call.door.services.store.runtime.cpu
-
-    async def write(self, data: Buffer) -> None:
-        """Add bytes."""
-        if data:
-            await self._cpu.run(self.found.update, data)
-
-
 def _part_info(call: Call, etag: str, checksums: Mapping[str, str]) -> ObjectInfo:
     return ObjectInfo(etag=etag, modified=round(call.door.now(), 3), checksums=checksums)
 
@@ -149,9 +148,13 @@ def _copied_range(call: Call, size: int) -> tuple[int, int]:
         return 0, size
     found = _RANGE.fullmatch(given)
     if found is None or int(found[1]) > int(found[2]):
-        raise S3Fault("InvalidArgument", "x-amz-copy-source-range must have the form bytes=FIRST-LAST.")
+        message = (
+            "The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are the"
+            " zero-based offsets of the first and last bytes to copy"
+        )
+        raise invalid_argument("x-amz-copy-source-range", given, message)
     if int(found[2]) >= size:
-        raise S3Fault("InvalidRange", "The range ends after the end of the object.")
+        raise S3Fault("InvalidRange", f"Range specified is not valid for source object of size: {size}")
     return int(found[1]), int(found[2]) + 1
 
 
@@ -180,6 +183,7 @@ async def complete_upload(call: Call) -> AnyAnswer:
     bucket = await call.bucket()
     bucket.require_writable()
     conditions = Conditions.of(call.header)
+    _require_kind(call, None)
     wanted = parse_wanted(await read_document(call, MAX_DOCUMENT, "CompleteMultipartUpload", own_checksums=False))
     etag, uploads = joined_etag([each.etag for each in wanted]), Uploads(bucket)
     upload = await uploads.find(_upload_id(call), call.key)
@@ -189,6 +193,8 @@ async def complete_upload(call: Call) -> AnyAnswer:
         if found is None or found.info.nonce != _upload_id(call) or found.info.etag != etag:
             raise S3Fault("NoSuchUpload")
         return _completed(call, found.info)
+    _require_kind(call, upload)
+    require_checksums(wanted, upload.algorithm if upload.checksum_type == "COMPOSITE" else "")
     parts = choose_parts(wanted, await uploads.parts(upload))
     info = await _joined_info(call, upload, parts, wanted)
     pieces: list[Part] = []
@@ -201,6 +207,27 @@ async def complete_upload(call: Call) -> AnyAnswer:
     return _completed(call, info)
 
 
+def _require_kind(call: Call, upload: Upload | None) -> None:
+    """Raise InvalidRequest if the headers name checksums that are malformed, or of another type than the upload's."""
+    kind = call.header("x-amz-checksum-type")
+    if kind is not None and kind.upper() not in ("FULL_OBJECT", "COMPOSITE"):
+        raise S3Fault("InvalidRequest", "Value for x-amz-checksum-type header is invalid.")
+    require_single(named_in(call.head.headers))
+    if upload is not None and upload.algorithm and kind is not None and kind.upper() != upload.checksum_type:
+        said = f"The upload was created using the {upload.checksum_type} checksum mode."
+        raise S3Fault("InvalidRequest", f"{said} The complete request must use the same checksum mode.")
+
+
+def _require_same_algorithm(call: Call, upload: Upload) -> None:
+    """Raise InvalidRequest if a part's checksum is of another algorithm than the upload's, or has to be there."""
+    given = named_checksums(call)
+    if not upload.algorithm or upload.algorithm in given or (not given and upload.checksum_type == "FULL_OBJECT"):
+        return
+    actual = min(given).upper() if given else "null"
+    expected = f"expected checksum Type: {upload.algorithm.upper()}, actual checksum Type: {actual}"
+    raise S3Fault("InvalidRequest", f"Checksum Type mismatch occurred, {expected}")
+
+
 async def _joined_info(
     call: Call, upload: Upload, parts: Sequence[StoredObject], wanted: Sequence[WantedPart]
 ) -> ObjectInfo:
@@ -208,7 +235,12 @@ async def _joined_info(
     sizes = [part.size or 0 for part in parts]
     said_size = call.header("x-amz-mp-object-size")
     if said_size is not None and said_size != str(sum(sizes)):
-        raise S3Fault("InvalidRequest", "The parts do not add up to x-amz-mp-object-size.")
+        if said_size.startswith("-"):
+            message = f"Value for x-amz-mp-object-size header is less than zero: '{said_size}'"
+        else:
+            computed = f"does not match what was computed: {sum(sizes)}"
+            message = f"The provided 'x-amz-mp-object-size' header value {said_size} {computed}"
+        raise S3Fault("InvalidRequest", message)
     checksums = {}
     if upload.algorithm:
         run = call.door.services.store.runtime.cpu.run
@@ -216,7 +248,7 @@ async def _joined_info(
     for name, value in checksums.items():
         given = call.header(f"x-amz-checksum-{name}")
         if given is not None and given.partition("-")[0] != value.partition("-")[0]:
-            raise S3Fault("BadDigest", f"The object does not match x-amz-checksum-{name}.")
+            raise S3Fault("BadDigest", mismatch(name))
     return evolve(
         upload.info,
         etag=joined_etag([each.etag for each in wanted]),
@@ -234,7 +266,7 @@ def _completed(call: Call, info: ObjectInfo) -> Answer:
         XML,
         document(
             "CompleteMultipartUploadResult",
-            text("Location", f"/{call.bucket_name}/{call.key}"),
+            text("Location", call.location),
             text("Bucket", call.bucket_name),
             text("Key", call.key),
             text("ETag", f'"{info.etag}"'),
@@ -247,20 +279,10 @@ def _completed(call: Call, info: ObjectInfo) -> Answer:
 async def abort_upload(call: Call) -> AnyAnswer:
     """Discard an upload and its parts."""
     bucket, upload = await named_upload(call)
+    begun = call.header("x-amz-if-match-initiated-time")
+    DeleteConditions(modified=begun).require_begun(upload.info.modified, call.door.now())
     await Uploads(bucket).remove(upload)
     return Answer(204, "")
-
-
-def checksum_texts(info: ObjectInfo) -> list[str]:
-    """Elements with the checksums of an object or part."""
-    return [text(f"Checksum{name.upper()}", value) for name, value in info.checksums.items()]
-
-
-def _part_number(call: Call) -> int:
-    number = call.number("partNumber", 0, MAX_PARTS + 1)
-    if not 0 < number <= MAX_PARTS:
-        raise S3Fault("InvalidArgument", f"A part number must be between 1 and {MAX_PARTS}.")
-    return number
 
 
 def _upload_id(call: Call) -> str:
