@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +50,9 @@ class Served:
         self.order("slow 0")
 
 
-@pytest.fixture(scope="session")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    folder = tmp_path_factory.mktemp("gateway")
+@contextmanager
+def serve_pages(folder: Path) -> Iterator[Served]:
+    """Run a gateway while the context lasts."""
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.browser.serving", str(folder)],
@@ -72,7 +73,14 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serve_pages(tmp_path_factory.mktemp("gateway")) as found:
+        yield found
+
+
+@contextmanager
+def launch_browser() -> Iterator[Any]:
+    """Run Chromium while the context lasts."""
     from playwright.sync_api import sync_playwright
 
     # The headless shell takes half the processor time of the whole browser.
@@ -82,6 +90,12 @@ def chromium() -> Iterator[Any]:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    with launch_browser() as browser:
+        yield browser
 
 
 @pytest.fixture(params=["light"])

@@ -59,6 +59,7 @@ def test_no_page_has_an_accessibility_fault_or_is_cut_off_at_any_width(
             # Colors are all that differs in the dark.
             assert faults(visitor, axe_script(), None if is_light else ["color-contrast"]) == [], (name, width)
             assert visitor.page.evaluate(BEYOND) == [], (name, width)
+            assert width > WIDTHS[0] or visitor.page.evaluate(SMALL) == [], name
     visitor.complaints.clear()  # The browser says that one page was answered 404, as it was.
 
 
@@ -66,6 +67,11 @@ BEYOND = """() => [...document.querySelectorAll('main *')].filter((e) => !e.clos
   && e.getClientRects().length && e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('input'))
   .map((e) => e.outerHTML.slice(0, 200))"""
 """What lies to the right of the window."""
+
+SMALL = """() => [...document.querySelectorAll('button, .button, select, summary, input:not([type=checkbox]), nav a, th a, td > a')]
+  .filter((e) => !e.closest('thead') && e.getClientRects().length && e.getBoundingClientRect().height < 43.5)
+  .map((e) => e.outerHTML.slice(0, 200))"""
+"""What fingers miss."""
 
 
 def test_no_dialog_has_an_accessibility_fault_or_is_cut_off_at_any_width(visitor: Visitor, tmp_path: Path) -> None:

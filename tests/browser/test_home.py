@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +12,9 @@ from grid.node.own_files import hand_over
 from tests.browser.conftest import Served
 from tests.browser.test_access import BEYOND, WIDTHS, axe_script, faults
 from tests.browser.visitor import Visitor
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Route
 
 pytestmark = pytest.mark.browser
 
@@ -37,6 +41,30 @@ def test_file_dropped_on_the_first_page_gets_a_capability_that_is_copied(visitor
         assert faults(visitor, axe_script(), None) == [] and page.evaluate(BEYOND) == [], width
     page.get_by_role("link", name="Open a <b> c.txt").click()
     page.locator("#preview pre").get_by_text("the contents of a dropped file").wait_for()
+
+
+def test_upload_from_the_first_page_is_canceled_and_an_ended_one_dismissed(
+    visitor: Visitor, served: Served, tmp_path: Path
+) -> None:
+    for name in ("kept.bin", "canceled.bin", "waiting.bin"):
+        (tmp_path / name).write_bytes(name.encode() * 100)
+    page = visitor.page
+    visitor.go("/")
+    visitor.drop([tmp_path / "kept.bin"])
+    page.get_by_role("button", name="Dismiss kept.bin").wait_for()
+    served.order("hold")
+    visitor.drop([tmp_path / "canceled.bin", tmp_path / "waiting.bin"])
+
+    page.get_by_role("button", name="Cancel waiting.bin").click()
+    page.get_by_role("button", name="Cancel canceled.bin").click()
+    page.locator("#announce", has_text="The upload of canceled.bin is canceled").wait_for(state="attached")
+    served.order("release")
+    page.get_by_role("button", name="Dismiss kept.bin").click()
+
+    assert page.locator(".given").is_hidden() and page.locator(".given li").count() == 0
+    visitor.drop([tmp_path / "waiting.bin"])
+    page.locator("#announce", has_text="waiting.bin is stored").wait_for(state="attached")
+    assert page.locator(".given li").count() == 1
 
 
 def test_first_page_shows_aliases_and_uploads_after_grid_web_until_the_browser_is_forgotten(
@@ -74,3 +102,23 @@ def test_first_page_shows_aliases_and_uploads_after_grid_web_until_the_browser_i
     assert page.locator("#operations th").get_by_text("loose.txt").count() == 0
     visitor.go("/")
     assert page.locator("#own").is_hidden() and page.evaluate("localStorage.length") == 0
+
+
+def test_page_made_for_a_visitor_is_loaded_again_once_when_the_browser_becomes_known(
+    visitor: Visitor, served: Served
+) -> None:
+    """Even if the gateway takes the browser for a visitor again."""
+    made: list[str] = []
+
+    def for_a_visitor(route: Route) -> None:
+        answer = route.fetch()
+        made.append(answer.text().replace("data-own", "data-visit data-own", 1))
+        route.fulfill(response=answer, body=made[-1])
+
+    visitor.page.route(lambda url: url.split("#")[0].rstrip("/").count("/") == 2, for_a_visitor)
+    visitor.go(f"/#own={hand_over(served.folder, time.time())}")
+    visitor.page.locator("#own #aliases").wait_for()
+    assert len(made) == 2
+    visitor.go("/")
+    visitor.page.locator("#own #aliases").wait_for()
+    assert len(made) == 3

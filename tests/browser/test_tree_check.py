@@ -29,7 +29,7 @@ def test_everything_below_is_checked_live_stopped_and_repaired(visitor: Visitor,
     visitor.picture("running")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert faults(visitor, axe_script(), None) == []
-    page.get_by_role("button", name="Stop it").click()
+    page.get_by_role("button", name="Stop", exact=True).click()
     page.get_by_text("Stopped. This is what was found until then.").wait_for()
     served.order("release")
 
@@ -44,7 +44,7 @@ def test_everything_below_is_checked_live_stopped_and_repaired(visitor: Visitor,
     served.order("slow 0")
     page.locator(".notice", has_text="Everything is healthy").wait_for()
 
-    assert page.get_by_role("button", name="Stop it").count() == 0
+    assert page.get_by_role("button", name="Stop", exact=True).count() == 0
     assert page.locator("#announce").inner_text().startswith("Everything is healthy: 35 objects.")
     for width in (320, 768, 1280):
         page.set_viewport_size({"width": width, "height": 900})

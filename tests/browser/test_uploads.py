@@ -26,7 +26,7 @@ def make_folder(tmp_path: Path, count: int, size: int = 2000) -> Path:
 
 
 def finish(visitor: Visitor) -> str:
-    visitor.page.locator(".queue .sum").get_by_text("Finished", exact=True).wait_for()
+    visitor.page.locator(".queue .sum").get_by_text("Finished", exact=True).wait_for(timeout=60_000)
     found: str = visitor.page.locator(".queue .sum").inner_text()
     return found
 
@@ -172,7 +172,7 @@ def test_files_with_other_contents_are_replaced_kept_or_skipped_as_the_user_choo
     page.locator(".queue").wait_for(state="hidden")
 
 
-def test_a_second_batch_is_visible_and_a_file_can_be_removed_from_it(
+def test_a_second_batch_is_visible_in_a_panel_that_folds_and_a_file_can_be_removed_from_it(
     visitor: Visitor, served: Served, tmp_path: Path
 ) -> None:
     page = visitor.page
@@ -189,8 +189,17 @@ def test_a_second_batch_is_visible_and_a_file_can_be_removed_from_it(
     assert page.get_by_role("list", name="Uploading").get_by_text("30.bin").is_visible()
     page.get_by_role("button", name="Remove 39.bin from the queue").click()
     visitor.picture("second")
+    page.locator(".queue summary").press("Enter")
+    page.get_by_text("Keep this page open").wait_for(state="hidden")
+    assert page.get_by_role("list", name="Uploading").count() == 0
+    assert page.locator(".queue .sum").is_visible() and page.locator(".queue > progress").is_visible()
+    visitor.picture("folded")
     served.order("release")
     assert finish(visitor).startswith("39 of 39 files,")
+    (tmp_path / "0.bin").write_bytes(b"it has another size now")
+    visitor.drop([tmp_path / "0.bin"])
+    page.get_by_role("button", name="Skip", exact=True).click()  # A question unfolds the panel.
+    finish(visitor)
     # A whole name: "13:23" in one row and "9.bin" in the next hold "39.bin" too.
     assert page.locator("#listing").get_by_text("39.bin", exact=True).count() == 0
 
@@ -210,7 +219,7 @@ def test_a_file_removed_while_the_directory_is_read_is_not_sent(
     page.get_by_role("button", name="Remove removed.bin from the queue").click()
     served.order("release")
 
-    assert finish(visitor).startswith("1 of 1 files,")
+    assert finish(visitor).startswith("1 of 1 file,")
     assert sent == ["kept.bin"]
     assert page.locator("#listing").get_by_text("removed.bin", exact=True).count() == 0
 
@@ -264,7 +273,7 @@ def test_storing_is_shown_after_sending(visitor: Visitor, served: Served, tmp_pa
     assert "stored" in seen.json_value()
     visitor.picture("storing")
     served.order("slow 0")
-    assert finish(visitor).startswith("1 of 1 files, 20.0 MB of 20.0 MB")
+    assert finish(visitor).startswith("1 of 1 file, 20.0 MB of 20.0 MB")
 
 
 def test_large_file_continues_after_a_lost_connection_and_after_a_reload(visitor: Visitor, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from grid.caps import ChkCap
+from grid.gateway.pages.shell import with_styles
 from tests.gateway.rig import Reply, Rig, running_gateway
 
 BUDGET = 300_000
@@ -46,9 +47,12 @@ async def test_first_page_and_500_rows_stay_within_the_budget_with_all_that_they
         page, listing = await load(rig, path)
         _, home = await load(rig, "/")
         plain = await rig.ask("GET", path)
+        fetched = await rig.ask("GET", path, headers={**GZIP, "Sec-Fetch-Dest": "empty"})
 
-    assert gzip.decompress(page.body) == plain.body and plain.body.count(b'<tr><th scope="row"') == 500
-    assert set(listing) == {path, "grid.css", "grid.svg", "app.js"} and len(home) == 4, "four requests, not twenty"
+    assert gzip.decompress(page.body).decode() == with_styles(plain.body.decode())
+    assert gzip.decompress(fetched.body) == plain.body and plain.body.count(b'<tr><th scope="row"') == 500
+    assert set(listing) == {path, "grid.svg", "app.js"}, "a directory's page has its styles in it"
+    assert len(home) == 4, "four requests, not twenty"
     assert sum(listing.values()) < BUDGET / 3, listing
     assert sum(home.values()) < BUDGET / 6, home
     assert len(plain.body) < BUDGET, "rows are lean before they are compressed"

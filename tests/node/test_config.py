@@ -177,6 +177,7 @@ def test_web_gateway_settings_are_read() -> None:
     settings = parse_config("[node]\nweb.drain_timeout = 5\nweb.allowed_hosts = A.example, 10.0.0.1,[::0:1]\n", "x")
     assert settings.web_drain_s == 5
     assert settings.web_hosts == ("a.example", "10.0.0.1", "[::1]")
+    assert not settings.web_read_only and parse_config("[node]\nweb.read_only = yes\n", "x").web_read_only
 
 
 @pytest.mark.parametrize(

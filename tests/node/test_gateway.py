@@ -18,7 +18,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
+from grid.gateway.shared.services import LOOPBACK_HOSTS, GatewaySettings
+from grid.gateway.shared.spool import SpoolFolder
+from grid.node.gateway import introduction
 from perf.processes.node_process import free_ports
 from tests.cli.command import grid
 
@@ -43,6 +47,18 @@ def _url(directory: Path) -> str:
             return (directory / "node.url").read_text().strip()
         time.sleep(0.05)
     raise AssertionError("the gateway did not come up")
+
+
+def test_read_only_gateway_says_if_grid_web_cannot_open_it(tmp_path: Path) -> None:
+    settings = GatewaySettings(
+        spools=SpoolFolder(tmp_path), static_directory=tmp_path, api_token=b"", hosts=LOOPBACK_HOSTS, is_read_only=True
+    )
+    elsewhere = list(introduction("https://192.0.2.1:443/", "ssl:443:interface=192.0.2.1", settings))
+    assert elsewhere[0] == "web gateway at https://192.0.2.1:443/" and "`grid web` needs" in elsewhere[1]
+    for url in ("https://127.0.0.1:443/", None):
+        assert len(list(introduction(url, "unix:/run/grid", settings))) == 1
+    everybody = evolve(settings, is_read_only=False)
+    assert len(list(introduction("https://192.0.2.1:443/", "ssl:443", everybody))) == 1
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from grid.errors import ConfigError
 from grid.node.config import SftpSettings, parse_config
 from grid.node.sftp_door import AccountFile, read_accounts, read_host_key
-from perf.processes.sftp_door import make_key
+from perf.processes.open_doors import make_key
 
 ROOT = "URI:DIR2:aaaaaaaaaaaaaaaaaaaaaaaaaa:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 FILES = "host_pubkey_file = a.pub\nhost_privkey_file = a\naccounts.file = accounts\n"

@@ -9,7 +9,7 @@ from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 
 from grid.gateway.shared.services import LOOPBACK_HOSTS
 from grid.node.config import NodeSettings, parse_config
-from grid.node.web_address import allowed_hosts, place_to_listen, url_of
+from grid.node.web_address import allowed_hosts, is_on_loopback, place_to_listen, url_for_others, url_of
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,38 @@ def test_address_is_this_machine_alone_unless_an_interface_is_named(text: str, p
     assert found is not None
     assert (found == LOOPBACK_HOSTS) == is_local
     assert ("192.0.2.7" in found) == (not is_local)
+
+
+@pytest.mark.parametrize(
+    ("interface", "given", "public"),
+    [
+        ("0.0.0.0", "", socket.gethostname().lower()),
+        (r"\:\:", "", socket.gethostname().lower()),
+        ("192.0.2.1", "", "192.0.2.1"),
+        (r"2001\:db8\:\:1", "", "[2001:db8::1]"),
+        ("0.0.0.0", "files.example, b.example", "files.example"),
+        ("127.0.0.1", "files.example", ""),
+    ],
+)
+def test_links_for_others_begin_with_a_name_that_leads_here(interface: str, given: str, public: str) -> None:
+    settings = parse_config(f"[node]\nweb.allowed_hosts = {given}\n", "x")
+    found = allowed_hosts(f"ssl:1:interface={interface}", settings)
+    assert found is not None and found.public == public
+    assert url_for_others("https://127.0.0.1:1/", found) == (f"https://{public}:1/" if public else None)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://127.0.0.1:3456/", True),
+        ("https://127.0.0.3:443/", True),
+        ("https://[::1]:443/", True),
+        ("https://192.0.2.1:443/", False),
+        ("https://[2001:db8::1]:443/", False),
+    ],
+)
+def test_url_is_on_loopback_if_its_address_is(url: str, expected: bool) -> None:
+    assert is_on_loopback(url) is expected
 
 
 def test_hosts_on_loopback_are_its_names_and_those_given() -> None:

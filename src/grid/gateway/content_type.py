@@ -90,11 +90,18 @@ def content_type(name: str) -> ContentType:
 
     A compressed file gets only its encoding; its contents count as text/plain, as in 1.20.
     """
-    extension = PurePosixPath("/" + name).suffix.lower() if name else ""
+    extension = _extension_of(name)
     encoding = _ENCODINGS.get(extension)
     if encoding is not None:
         return ContentType(DEFAULT_TYPE, encoding)
     return ContentType(_TYPES.get(extension, DEFAULT_TYPE))
+
+
+def _extension_of(name: str) -> str:
+    if "/" in name:
+        return PurePosixPath("/" + name).suffix.lower()
+    dot = name.rfind(".")
+    return name[dot:].lower() if 0 < dot < len(name) - 1 else ""
 
 
 def attachment(name: str) -> str:

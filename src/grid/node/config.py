@@ -120,9 +120,8 @@ class NodeSettings:
     """Everything a configuration file says.
 
     tub_port: endpoint descriptions; () if not given, None if disabled. tub_location: hints, including `AUTO`; None if
-    disabled. web_hosts: additional names that the web gateway answers to; `*` for any. web_drain_s: seconds that its
-    requests may still run when the node ends. tcp_handler: what may open TCP connections. reveal_address: whether it
-    may do so directly. grid_managers: names and texts of the keys that authorize uploads.
+    disabled. web_hosts: more names of the web gateway; `*` for any. web_drain_s: seconds its requests may outlast it.
+    tcp_handler, reveal_address: what opens TCP connections, and if directly. grid_managers: names, texts of their keys.
     """
 
     nickname: str = "<unspecified>"
@@ -132,6 +131,7 @@ class NodeSettings:
     web_static: str = "public_html"
     web_hosts: tuple[str, ...] = ()
     web_drain_s: int = 60
+    web_read_only: bool = False
     log_format: LogFormat = "text"
     temporary_directory: str = "tmp"
     keepalive_s: int | None = None
@@ -202,6 +202,7 @@ def _settings(sections: Mapping[str, Mapping[str, str]], file_name: str) -> Node
         web_static=node.text("web.static") or "public_html",
         web_hosts=node.read("web.allowed_hosts", parse_hosts, ()),
         web_drain_s=node.read("web.drain_timeout", lambda text: parse_whole(text, most=MAX_DRAIN_S), 60),
+        web_read_only=node.read("web.read_only", parse_boolean, False),
         log_format="json" if _read_choice(node, "log_format", ("text", "json"), "text") == "json" else "text",
         temporary_directory=node.text("tempdir") or "tmp",
         keepalive_s=node.read("timeout.keepalive", parse_whole, None),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 from base64 import urlsafe_b64encode
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,14 @@ from grid.node.directory import NodeDirectory
 from grid.node.files import PUBLIC_MODE, make_private_directory, write_atomically
 from grid.node.own_files import ClientFiles
 from grid.node.redaction import one_line
-from grid.node.web_address import PortInUseError, allowed_hosts, place_to_listen, url_of
+from grid.node.web_address import (
+    PortInUseError,
+    allowed_hosts,
+    is_on_loopback,
+    place_to_listen,
+    url_for_others,
+    url_of,
+)
 from grid.plural import counted
 from grid.ports import ServerId, StorageServer, Timer
 from grid.runtime import Tasks, with_deadline
@@ -86,11 +93,13 @@ class LiveClient:
     def _view(self, entry: ServerEntry, names: Sequence[ServerId]) -> ServerView:
         status, identity = entry.status, entry.identity
         connected = status.state is ConnectionState.CONNECTED
-        line = _connected_line(status) if connected else one_line(status.detail) or status.state.value
+        line = _connected_line(status) if connected else _missing_line(entry)
         if others := [name for name in names if name != identity.server_id]:
             more = f" and {len(others) - 1} more" if others[1:] else ""
             line = f"{line}; also announced as {others[0]}{more}: counted once"
         version = status.version
+        if connected and version is not None and version.available_space == 0:
+            line = f"{line}; full or read-only: it takes no new files"
         return ServerView(
             server_id=identity.server_id,
             nickname=identity.nickname,
@@ -165,14 +174,16 @@ async def running_gateway(
         if isinstance(problem, CannotListenError) and getattr(problem.socketError, "errno", 0) == errno.EADDRINUSE:
             cure = f"choose another web.port under [node] in {directory.config_file}"
             raise PortInUseError(problem.port, cure) from problem
-        raise ConfigError(f"{where}: cannot listen there: {one_line(str(problem))}") from problem
+        hint = "; privateKey= and certKey= name its key and certificate, PEM files" if factory.is_below_tls else ""
+        raise ConfigError(f"{where}: cannot listen there: {one_line(str(problem))}{hint}") from problem
     url = url_of(description, port.getHost())
     try:
         write_atomically(directory.private / "api_auth_token", gateway.settings.api_token)
         _tell_where(directory.path / "node.url", url)
         view.start()
         gateway.statistics.start()
-        say(f"web gateway at {url or description}")
+        for line in introduction(url, description, gateway.settings):
+            say(line)
         yield Listening(gateway=gateway, factory=factory, url=url)
     finally:
         await port.stopListening()
@@ -191,6 +202,12 @@ def introducer_line(petname: str, status: ConnectionStatus) -> str:
     if status.state is ConnectionState.CONNECTED:
         return f"{_connected_line(status)} ({petname})"
     return f"{petname}: {status.state.value}" + (f" ({one_line(status.detail)})" if status.detail else "")
+
+
+def _missing_line(entry: ServerEntry) -> str:
+    """Why a server is not connected, and where it says that it is."""
+    where = f" ({', '.join(entry.addresses[:2])})" if entry.addresses else ""
+    return one_line((entry.status.detail or entry.status.state.value) + where)
 
 
 def _connected_line(status: ConnectionStatus) -> str:
@@ -215,6 +232,20 @@ def _tell_where(file: Path, url: str | None) -> None:
         write_atomically(file, f"{url}\n".encode("ascii"), PUBLIC_MODE)
 
 
+def introduction(url: str | None, description: str, settings: GatewaySettings) -> Iterator[str]:
+    """Yield what a gateway says about its addresses. url: as `url_of` returns it. description: of its endpoint."""
+    yield f"web gateway at {url or description}"
+    others = url_for_others(url, settings.hosts) if url is not None else None
+    if others is not None:
+        yield f"for other machines: {others}{_rights(settings)}"
+    if settings.is_read_only and url is not None and not is_on_loopback(url):
+        yield "read-only for you, too: `grid web` needs a gateway that also listens on loopback (interface=0.0.0.0)"
+
+
+def _rights(settings: GatewaySettings) -> str:
+    return ", read-only" if settings.is_read_only else ", where everybody can store files: --read-only prevents that"
+
+
 def _settings(directory: NodeDirectory, hosts: AllowedHosts | None) -> GatewaySettings:
     token = urlsafe_b64encode(os.urandom(TOKEN_SIZE))
     make_private_directory(directory.private)
@@ -230,4 +261,5 @@ def _settings(directory: NodeDirectory, hosts: AllowedHosts | None) -> GatewaySe
         incidents_directory=directory.path / "logs" / "incidents",
         undo_file=directory.private / "undo",
         own_files=ClientFiles(directory.private),
+        is_read_only=directory.settings.web_read_only,
     )

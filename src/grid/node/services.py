@@ -145,6 +145,7 @@ async def _run_storage(
             certificates=read_certificates(directory),
         )
         say(f'storage node "{directory.settings.nickname}" running, reachable at {", ".join(hints)}')
+        say(f"`grid status` shows it as {identity.server_id[:11]}")
         for introducer in _start_introducers(directory, runtime, tub, sign(fields, key), say):
             closing.callback(introducer.close)
         housekeeping.start()

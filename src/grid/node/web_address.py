@@ -10,7 +10,7 @@ import socket
 from collections.abc import Iterator
 from ipaddress import ip_address
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from grid.errors import ConfigError
 from grid.gateway.shared.services import LOOPBACK_HOSTS, AllowedHosts
@@ -60,7 +60,19 @@ def allowed_hosts(description: str, settings: NodeSettings) -> AllowedHosts | No
     interface = _interface(description)
     if interface is not None and _is_loopback(interface):
         return AllowedHosts(names.union(parse_hosts(interface)))
-    return AllowedHosts(names.union(_own_names(), _located(settings)), any_address=True)
+    public = next(iter(given), None) or _public_name(interface)
+    return AllowedHosts(names.union(_own_names(), _located(settings)), any_address=True, public=public)
+
+
+def url_for_others(url: str, hosts: AllowedHosts | None) -> str | None:
+    """The address of the gateway with this URL for other machines; None if they cannot reach it, or nobody knows how."""
+    parts = urlsplit(url)
+    return None if hosts is None or not hosts.public else f"{parts.scheme}://{hosts.public}:{parts.port}/"
+
+
+def is_on_loopback(url: str) -> bool:
+    """Whether the URL leads to this machine alone. Only there does `grid web` make a browser known to the gateway."""
+    return _is_loopback(urlsplit(url).hostname or "")
 
 
 def url_of(description: str, address: Any) -> str | None:  # noqa: ANN401 - Twisted's
@@ -92,6 +104,17 @@ def _is_loopback(interface: str) -> bool:
         return interface == "localhost" or ip_address(interface).is_loopback
     except ValueError:
         return False
+
+
+def _public_name(interface: str | None) -> str:
+    """The interface's address if it is one, otherwise the machine's name."""
+    try:
+        address = ip_address(interface or "")
+    except ValueError:
+        return socket.gethostname().lower()
+    if address.is_unspecified:
+        return socket.gethostname().lower()
+    return f"[{address}]" if address.version == 6 else str(address)
 
 
 def _own_names() -> Iterator[str]:

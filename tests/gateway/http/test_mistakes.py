@@ -111,6 +111,20 @@ def test_state_of_the_servers_is_shown_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
+    ("connected", "words"),
+    [
+        ((True, False), "Some servers cannot be reached; it may work once they are back."),
+        ((True, True), "If you pasted a capability, check that it is complete."),
+        ((), "Some servers cannot be reached; it may work once they are back."),
+    ],
+)
+def test_visitors_learn_no_number_of_servers(connected: tuple[bool, ...], words: str) -> None:
+    servers = [ServerView(server_id="s", nickname="n", is_connected=each, status="") for each in connected]
+    page = render_mistake(410, "gone", servers=servers, is_visit=True)
+    assert f"<p>{words}</p>" in page and "/servers" not in page and "2" not in words
+
+
+@pytest.mark.parametrize(
     ("message", "shown"), [("no such child", "No such child."), ("Is it whole?", "Is it whole?"), ("a= is", "a= is.")]
 )
 def test_message_is_shown_as_a_sentence(message: str, shown: str) -> None:

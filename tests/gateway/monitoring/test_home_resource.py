@@ -34,7 +34,7 @@ async def test_browser_with_the_token_sees_aliases_and_its_uploads_until_it_leav
         assert (await enter(rig, "wrong")).status == 403
         reply = await enter(rig, token)
         name, _, attributes = reply.headers["set-cookie"].partition("=")
-        assert name == f"grid-home-{rig.port}" and attributes.endswith("; Path=/; HttpOnly; SameSite=Strict")
+        assert name == f"grid-home-{rig.port}" and attributes.endswith("; Path=/; HttpOnly; SameSite=Lax")
         assert reply.headers["cache-control"] == "no-store"
         assert (await enter(rig, token)).status == 403 and not (tmp_path / HANDED_OVER).exists()
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from base64 import b64encode
+from hashlib import sha256
+
 import pytest
 
-from grid.gateway.pages.assets import join_scripts
+from grid.gateway.pages.assets import asset_contents, join_scripts, styles_source
+from grid.gateway.pages.shell import document, with_styles
 
 
 def test_modules_run_after_what_they_import_and_keep_their_private_names() -> None:
@@ -49,3 +54,14 @@ def test_value_that_a_module_needs_before_it_is_there_is_refused() -> None:
     }
     with pytest.raises(ValueError, match=r"b\.js needs a of a\.js before that has run"):
         join_scripts(sources, "a")
+
+
+def test_page_with_its_styles_has_them_last_in_its_head_and_permits_nothing_else() -> None:
+    title = "</title><style>a</style>"
+    before = document(title, "text")
+    after = with_styles(before)
+
+    [inside] = re.findall(r"<style>(.*?)</style></head><body>", after, re.DOTALL)
+    assert after.replace(f"<style>{inside}</style>", "") == re.sub('<link rel="stylesheet"[^>]*>', "", before)
+    assert inside.encode() == asset_contents()["grid.css"][1] and "</" not in inside and "\r" not in inside
+    assert styles_source() == f"'sha256-{b64encode(sha256(inside.encode()).digest()).decode()}'"

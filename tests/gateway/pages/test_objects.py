@@ -9,7 +9,7 @@ import pytest
 
 from grid.caps import ChkCap, DirectoryCap, LitCap, SdmfWriteCap, UnknownChild
 from grid.directory.pack import Child, Target
-from grid.gateway.pages.directory import DirectoryView, render_directory, render_rename
+from grid.gateway.pages.directory import DirectoryView, Shown, render_directory, render_rename
 from grid.gateway.pages.entries import Neighbors, find_neighbors, sorted_entries
 from grid.gateway.pages.info import render_info, render_upload_results
 from grid.gateway.pages.mistakes import render_mistake
@@ -32,7 +32,7 @@ def test_no_name_of_an_entry_becomes_markup_or_leads_elsewhere(name: str) -> Non
     for target in targets:
         child = Child(target=target, metadata={"tahoe": {"linkmotime": name}})
         require_harmless(render_directory(view({name: child, "b": child}, names=("above", name))))
-        require_harmless(render_directory(view({name: child, "b": child}, has_slash=True)))
+        require_harmless(render_directory(view({name: child, "b": child}, shown=Shown(has_slash=True))))
         require_harmless(render_rename(view({name: child, "b": Child(target=WRITE)}, names=("above",)), name))
         require_harmless(render_info(child, 5, name))
 
@@ -49,7 +49,7 @@ def test_a_directory_that_can_be_changed_has_the_forms_that_scripts_know() -> No
 
     hidden = {field["value"] for field in document.all("input") if field.get("name") == "t"}
     assert {"upload", "mkdir", "uri", "check"} <= hidden
-    assert {form["method"] for form in document.all("form") if form.get("id") != "get"} == {"post"}
+    assert {form["method"] for form in document.all("form")} == {"post"}
     assert any("t=rename-form&name=a" in (link["href"] or "") for link in document.all("a"))
 
 
@@ -59,7 +59,7 @@ def test_a_directory_that_is_only_read_has_no_form_that_changes_it_and_no_write_
     document = require_harmless(html)
 
     actions = {field["value"] for field in document.all("input") if field.get("name") == "t"}
-    assert actions == {"check", "start-deep-check", "save"}
+    assert actions == {"check", "start-deep-check"}
     assert "rename-form" not in html
     assert "URI:DIR2:" not in html
     assert "Read only" in document.text
@@ -67,30 +67,46 @@ def test_a_directory_that_is_only_read_has_no_form_that_changes_it_and_no_write_
 
 def test_rows_contain_no_capability_and_name_their_entries_from_the_address_of_the_page() -> None:
     children = {"a b.txt": Child(target=FILE), "c:d": Child(target=WRITE), "e.bin": Child(target=WRITE.body)}
-    html = render_directory(view(children, has_slash=True, sort="size"))
+    html = render_directory(view(children, shown=Shown(has_slash=True), sort="size"))
     rows = html.partition("<tbody>")[2].partition("</tbody>")[0]
 
     assert "URI" not in rows
     links = {each["href"] for each in require_harmless(rows).all("a")}
     assert {"a%20b.txt?t=info&sort=size", "c%3Ad/", "c%3Ad/?t=info", "e.bin?t=info&sort=size"} <= links
-    saved = {each["value"] for each in require_harmless(rows).all("button")}
-    assert saved == {"a b.txt", "e.bin"}
+    assert {link for link in links if "t=save" in (link or "")} == {"?t=save&name=a%20b.txt", "?t=save&name=e.bin"}
+
+
+@pytest.mark.parametrize("count", [1, 20, 21, 41, 500])
+def test_rows_are_in_groups_of_about_the_same_size_in_their_order(count: int) -> None:
+    html = render_directory(view(many(count)))
+    groups = [names_in(group) for group in html.split("<tbody>")[1:]]
+
+    assert [name for group in groups for name in group] == [f"file {number}" for number in range(count)]
+    sizes = {len(group) for group in groups}
+    assert max(sizes) <= 20 and max(sizes) - min(sizes) <= 1 and len(groups) == -(-count // 20)
+
+
+@pytest.mark.parametrize("count", [1, 11, 12, 500])
+def test_field_that_filters_has_its_place_before_scripts_arrive_when_the_list_is_long(count: int) -> None:
+    document = require_harmless(render_directory(view(many(count))))
+    early = {each.get("class") for _, each in document.elements if "data-early" in each}
+    assert early == {"drop", "selection"} | ({"filter"} if count >= 12 else set())
 
 
 def test_rows_of_a_page_at_another_address_name_the_whole_path() -> None:
     here = view({"a b.txt": Child(target=FILE)})
     links = {each["href"] or "" for each in require_harmless(render_directory(here)).all("a")}
-    assert {f"{here.path}a%20b.txt?t=info", f"{here.path}?t=rename-form&name=a+b.txt"} <= links
+    assert {f"{here.path}a%20b.txt?t=info", f"{here.path}?t=rename-form&name=a%20b.txt"} <= links
 
 
 @pytest.mark.parametrize("name", ["..", ".", "a\nb", "a\rb", "x" * 1001])
-def test_file_whose_name_no_address_or_form_can_carry_is_linked_by_its_own_capability(name: str) -> None:
-    html = render_directory(view({name: Child(target=FILE)}, has_slash=True))
+def test_only_file_whose_name_is_too_long_for_an_address_is_downloaded_by_its_own_capability(name: str) -> None:
+    html = render_directory(view({name: Child(target=FILE)}, shown=Shown(has_slash=True)))
     rows = require_harmless(html.partition("<tbody>")[2].partition("</tbody>")[0])
     links = [each["href"] or "" for each in rows.all("a")]
-    assert sum(link.startswith(f"/file/{quote(FILE.to_string(), safe='')}") for link in links) == (
-        "\n" in name or "\r" in name or len(name) > 1000
-    )
+    by_cap = sum(link.startswith(f"/file/{quote(FILE.to_string(), safe='')}") for link in links)
+    assert by_cap == (len(name) > 1000)
+    assert f"?t=save&name={quote(name, safe='')}" in links or by_cap
     assert "DIR2" not in "".join(links)
 
 

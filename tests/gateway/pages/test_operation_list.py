@@ -53,8 +53,8 @@ def test_reads_of_directories_are_left_out_at_first_and_listed_on_request() -> N
     assert listed(Choice()) == [6, 5, 4, 1]
     assert listed(Choice(everything=True)) == [6, 5, 4, 3, 2, 1]
     html = render_operations([], RECENT, 10.0)
-    assert "2 operations are left out, which only read directories." in html and 'href="/status?all=true"' in html
-    assert "left out" not in render_operations([], RECENT, 10.0, Choice(everything=True))
+    assert "2 directory reads are hidden." in html and 'href="/status?all=true"' in html
+    assert "hidden." not in render_operations([], RECENT, 10.0, Choice(everything=True))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_operations_are_filtered_and_sorted_by_any_column(choice: Choice, number
 
 
 def test_list_without_operations_of_the_choice_says_so() -> None:
-    assert "None of this choice." in render_operations([], RECENT, 10.0, Choice(kind="upload", state="failed"))
+    assert "No operations match." in render_operations([], RECENT, 10.0, Choice(kind="upload", state="failed"))
     assert "Nothing has happened" in render_operations([], [], 10.0)
 
 

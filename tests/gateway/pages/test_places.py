@@ -153,7 +153,7 @@ def test_an_operation_over_a_tree_says_how_it_stands() -> None:
     running = render_tree_operation("deep-check", {}, finished=False, error=None)
     over = render_tree_operation("deep-check", {"count-objects-checked": 4}, finished=True, error=None)
 
-    assert "data-poll" in running and "Stop it" in running
+    assert "data-poll" in running and ">Stop</button>" in running
     assert "data-poll" not in over and "count objects checked" in over
 
 

@@ -30,7 +30,7 @@ def test_only_the_read_capability_is_shared() -> None:
     document = require_harmless(html)
     read = WRITE.read_cap().to_string()
     values = [field["value"] for field in document.all("input")]
-    assert values == [f"https://grid.example/uri/{read.replace(':', '%3A')}/", read]
+    assert values == [f"https://grid.example/uri/{read.replace(':', '%3A')}/?filename=photos", read]
     assert [button["data-copy"] for button in document.all("button") if "data-copy" in button] == values
     assert WRITE.to_string() not in html and "URI:DIR2:" not in html
     assert [image["aria-label"] for image in document.all("svg") if image.get("role") == "img"] == [
@@ -59,9 +59,24 @@ def test_page_says_who_can_open_the_link(origin: str, words: str) -> None:
     assert words in render_sharing(sharing(WRITE, origin=origin))
 
 
+@pytest.mark.parametrize("origin", ["https://127.0.0.1:3456", "https://[::1]:3456", "https://localhost:3456"])
+def test_link_names_the_machine_where_the_gateway_listens_for_others(origin: str) -> None:
+    html = render_sharing(Sharing(cap=WRITE, name="a", origin=origin, public="vm", back="/"))
+    assert 'value="https://vm:3456/uri/URI%3ADIR2-RO%3A' in html and "another name than vm" in html
+    assert "this computer only" not in html
+    other = render_sharing(Sharing(cap=WRITE, name="a", origin="https://10.0.0.1", public="vm", back="/"))
+    assert 'value="https://10.0.0.1/uri/' in other and "another name" not in other
+
+
+def test_page_names_the_commands_that_open_the_kind_of_object() -> None:
+    directory, file = render_sharing(sharing(WRITE)), render_sharing(sharing(FILE))
+    assert "<code>grid ls</code> and <code>grid cp -r</code>" in directory and "grid get" not in directory
+    assert "<code>grid get</code>" in file and "grid ls" not in file
+
+
 def test_page_says_what_the_receiver_can_do() -> None:
     assert "now and later" in render_sharing(sharing(WRITE))
-    assert "it never changes" in render_sharing(sharing(FILE))
+    assert "The contents never change." in render_sharing(sharing(FILE))
 
 
 BORDER = 4

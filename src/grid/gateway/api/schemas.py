@@ -199,6 +199,6 @@ SCHEMAS: Mapping[str, Schema] = {
     "StorageState": _object({"stats": {"type": "object"}, "bucket-counter": {"type": "object"}}),
     "HelperState": {"type": "object"},
     "Alive": _object({"status": {"const": "ok"}}),
-    "Ready": _object({"ready": _BOOLEAN, "connected": _COUNT, "known": _COUNT, "needed": _COUNT}),
+    "Ready": _object({"ready": _BOOLEAN}, connected=_COUNT, known=_COUNT, needed=_COUNT),
     "Document": _object({"openapi": _STRING, "info": {"type": "object"}, "paths": {"type": "object"}}),
 }

@@ -1,16 +1,15 @@
 // Opens the pages of some links in a dialog.
 import { element, fetchPage, openDialog } from "./dom.js";
 import { watchCopies } from "./copy.js";
-import { watchForms } from "./forms.js";
 
+// One listener for all links, as a list has hundreds.
 export function watchDialogs(root) {
-  for (const link of root.querySelectorAll("a[data-dialog]")) {
-    link.addEventListener("click", (event) => {
-      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-      event.preventDefault();
-      open(link);
-    });
-  }
+  root.addEventListener("click", (event) => {
+    const link = event.target.closest?.("a[data-dialog]");
+    if (!link || event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    open(link);
+  });
 }
 
 async function open(link) {
@@ -19,7 +18,6 @@ async function open(link) {
   try {
     const page = await fetchPage(link.href);
     dialog.replaceChildren(...document.adoptNode(page.querySelector("main")).childNodes);
-    watchForms(dialog);
     watchCopies(dialog);
     const heading = dialog.querySelector("h1");
     if (heading && !dialog.getAttribute("aria-label")) dialog.setAttribute("aria-label", heading.textContent);

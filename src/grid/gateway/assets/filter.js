@@ -3,11 +3,13 @@ import { announce, element } from "./dom.js";
 import { showSelection } from "./selection.js";
 
 const FEW = 12;
+const ROW_REM = 7.2;
 const QUIET_MS = 80;
 
 export function watchFilter(root) {
   const place = root.querySelector("[data-filter]");
   if (!place) return;
+  place.removeAttribute("data-early");
   const entry = place.querySelector("input");
   let timer = null;
   entry.addEventListener("input", () => {
@@ -38,12 +40,20 @@ function apply(entry) {
     row.hidden = !words.every((word) => name.includes(word));
     if (!row.hidden) shown += 1;
   }
+  for (const group of document.querySelectorAll("#listing tbody")) fit(group, words.length > 0);
   showSelection();
   const found = entry.parentElement.querySelector("[data-found]");
   found.textContent = words.length ? `${shown} of ${rows().length}` : "";
   document.querySelector("#listing table").hidden = words.length > 0 && shown === 0;
   showNothing(words.length > 0 && shown === 0, entry.value);
   if (words.length) announce(`${shown} ${shown === 1 ? "name" : "names"} found`);
+}
+
+// A group out of sight has the height of the rows that are left in it, and none without them.
+function fit(group, isFiltered) {
+  const left = group.querySelectorAll("tr:not([hidden])").length;
+  group.hidden = left === 0;
+  group.style.containIntrinsicBlockSize = isFiltered ? `${left * ROW_REM}rem` : "";
 }
 
 function showNothing(isNothing, text) {

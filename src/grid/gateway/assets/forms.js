@@ -7,13 +7,12 @@ import { watchCopies } from "./copy.js";
 import { focusEntry, showListing } from "./listing.js";
 
 export function watchForms(root) {
-  for (const form of root.querySelectorAll("form[data-ask]")) {
-    form.addEventListener("submit", (event) => {
-      if (event.submitter?.value === "zip") return; // The browser saves the answer.
-      event.preventDefault();
-      if (form.getAttribute("aria-busy") !== "true") send(form, event.submitter);
-    });
-  }
+  root.addEventListener("submit", (event) => {
+    const form = event.target.closest("form[data-ask]");
+    if (!form || event.submitter?.value === "zip") return; // The browser saves the answer.
+    event.preventDefault();
+    if (form.getAttribute("aria-busy") !== "true") send(form, event.submitter);
+  });
 }
 
 async function send(form, submitter) {
@@ -57,7 +56,6 @@ async function show(form, page, answer, fields, neighbor) {
   }
   const dialog = form.closest("dialog") ?? openDialog(form);
   dialog.replaceChildren(...document.adoptNode(main).childNodes);
-  watchForms(dialog);
   watchCopies(dialog);
   const heading = dialog.querySelector("h1");
   if (heading) {

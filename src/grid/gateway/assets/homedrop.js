@@ -41,8 +41,22 @@ export function makeHomeDrop(zone) {
     }
     const kept = found.filter(({ file }) => file);
     if (kept.length < found.length) announce("Empty folders are left out: only a directory can keep them.");
-    waiting.push(...kept.map(({ file, path }) => ({ file, size: file.size, ...row(path.join("/"), file.size) })));
+    for (const { file, path } of kept) {
+      const item = { file, size: file.size, ...row(path.join("/"), file.size) };
+      item.remove.addEventListener("click", () => remove(item));
+      waiting.push(item);
+    }
     pump();
+  }
+
+  // Cancels an upload in any state, or dismisses an ended one from the list.
+  function remove(item) {
+    item.isRemoved = true;
+    item.request?.abort();
+    item.line.remove();
+    done.hidden = done.childElementCount === 0;
+    announce(item.isEnded ? `${item.name} is off the list` : `The upload of ${item.name} is canceled`);
+    (done.querySelector("[data-remove]") ?? pick).focus();
   }
 
   function queueInto(address, name) {
@@ -63,10 +77,11 @@ export function makeHomeDrop(zone) {
     const bar = element("progress", { max: 1, value: 0, "aria-label": name });
     const word = element("small", { class: "word" }, `Waiting, ${sizeText(size)}`);
     const part = element("div", {}, element("bdi", {}, name), word, bar);
-    const line = element("li", {}, part);
+    const remove = element("button", { type: "button", class: "small", "data-remove": "", "aria-label": `Cancel ${name}` }, "Cancel");
+    const line = element("li", {}, part, remove);
     done.hidden = false;
     done.prepend(line);
-    return { name, bar, word, line };
+    return { name, bar, word, line, remove };
   }
 
   async function pump() {
@@ -78,18 +93,23 @@ export function makeHomeDrop(zone) {
   }
 
   async function store(item) {
+    if (item.isRemoved) return;
     const label = crypto.randomUUID?.() ?? String(Math.random()).slice(2);
     storing.watch(label, (stored) => show(item, item.size, Math.min(stored, item.size)));
     try {
       const address = `/uri?${new URLSearchParams({ progress: label, filename: item.name })}`;
       give(item, await put(address, item, (sent) => show(item, sent, 0)));
     } catch (error) {
+      if (item.isRemoved) return;
       item.word.textContent = `Not stored: ${error.message}`;
       item.word.classList.add("trouble");
       item.bar.hidden = true;
       announce(`${item.name} was not stored: ${error.message}`);
     } finally {
       storing.forget(label);
+      item.isEnded = true;
+      item.remove.textContent = "Dismiss";
+      item.remove.setAttribute("aria-label", `Dismiss ${item.name}`);
     }
   }
 }
@@ -108,7 +128,8 @@ function give(item, cap) {
   const copy = element("button", { type: "button", "data-copy": text, "aria-label": `Copy the capability of ${item.name}` }, "Copy");
   const query = new URLSearchParams({ t: "info", filename: item.name });
   const open = element("a", { class: "button quiet", href: `/uri/${encodeURIComponent(text)}?${query}`, "aria-label": `Open ${item.name}` }, "Open");
-  const given = element("div", { class: "copy" }, field, copy, open);
+  item.remove.className = "quiet";
+  const given = element("div", { class: "copy" }, field, copy, open, item.remove);
   item.line.append(given);
   watchCopies(given);
   announce(`${item.name} is stored`);

@@ -1,8 +1,6 @@
 // Reloads the list of a directory in place, and the changes that can be undone.
 import { fetchPage } from "./dom.js";
-import { watchDialogs } from "./dialog.js";
 import { showFilter } from "./filter.js";
-import { watchForms } from "./forms.js";
 import { watchSelection } from "./selection.js";
 
 // page: contains the new list; fetched if not given.
@@ -15,8 +13,6 @@ export async function showListing(page) {
     const found = current.getElementById("listing");
     if (!found) return;
     document.getElementById("listing").replaceWith(document.adoptNode(found));
-    watchDialogs(found);
-    watchForms(found);
     watchSelection(found);
     showFilter();
     showUndo(current.getElementById("undo"));
@@ -31,7 +27,6 @@ function showUndo(found) {
   const wasOpen = old.querySelector("details")?.open;
   old.replaceWith(document.adoptNode(found));
   if (wasOpen && found.firstElementChild) found.firstElementChild.open = true;
-  watchForms(found);
 }
 
 // Focuses the entry, and returns whether it exists.

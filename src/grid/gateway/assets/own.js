@@ -11,12 +11,14 @@ const TOKEN = "#own=";
 export async function showOwn() {
   const place = document.querySelector("[data-own]");
   if (!place) return;
-  if (location.hash.startsWith(TOKEN)) await enter(location.hash.slice(TOKEN.length));
+  const isNew = location.hash.startsWith(TOKEN) && (await enter(location.hash.slice(TOKEN.length)));
   const key = stored();
   if (!key) return;
   const answer = await fetch("/home", { headers: { "X-Grid-Home": key }, referrerPolicy: "no-referrer" }).catch(() => null);
   if (answer?.status === 403) forget();
   if (!answer?.ok) return;
+  // The page was made for a visitor, before this browser was known. The address has no token now, so this happens once.
+  if (isNew && place.hasAttribute("data-visit")) return location.reload();
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const chosen = place.querySelector("#drop-into")?.value ?? "";
   place.replaceChildren(...document.adoptNode(page.getElementById("own")).childNodes);
@@ -32,13 +34,15 @@ async function enter(token) {
   const answer = await post("enter", { token });
   if (!answer?.ok) {
     announce("This link was used already, or is too old: grid web makes another.");
-    return;
+    return false;
   }
   try {
     localStorage.setItem(KEY, (await answer.json()).key);
   } catch {
     announce("This browser keeps nothing for this page, so it cannot show your directories.");
+    return false;
   }
+  return true;
 }
 
 async function leave(place) {

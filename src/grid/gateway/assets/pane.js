@@ -1,6 +1,5 @@
 // Shows the files of a list in a dialog: their contents, with the next and previous file.
 import { announce, element, fetchPage, openDialog } from "./dom.js";
-import { watchDialogs } from "./dialog.js";
 import { focusEntry } from "./listing.js";
 import { showPreviews } from "./preview.js";
 
@@ -81,7 +80,6 @@ function fill(pane, page, address, contents, steps) {
   dialog.setAttribute("aria-label", heading.textContent);
   dialog.scrollTop = 0;
   pane.name = heading.textContent;
-  watchDialogs(dialog);
   showPreviews(dialog);
 }
 

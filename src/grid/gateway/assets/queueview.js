@@ -21,13 +21,16 @@ export class QueueView {
     this.lists = {};
     this.rows = new Map();
     this.panel = panel;
-    const sum = element("p", { class: "sum" }, this.words, this.pace);
+    const sum = element("span", { class: "sum" }, this.words, this.pace);
+    // Folded, the panel shows how far everything is.
+    this.fold = element("details", { open: true }, element("summary", {}, sum));
     const buttons = element("div", { class: "buttons" }, this.pause, this.stop, this.retry, this.all, this.clear);
-    panel.append(sum, this.bar, buttons, this.hint, this.question);
+    panel.append(this.bar, this.fold);
+    this.fold.append(buttons, this.hint, this.question);
     for (const [name, label] of Object.entries(LISTS)) {
       const list = element("ol", { "aria-label": label, tabindex: "0" });
       this.lists[name] = { list, part: element("div", { hidden: true }, element("h2", {}, label), list) };
-      panel.append(this.lists[name].part);
+      this.fold.append(this.lists[name].part);
     }
   }
 
@@ -48,7 +51,8 @@ export class QueueView {
     const skipped = state.skipped ? `, ${state.skipped} skipped` : "";
     const stored = state.left && state.stored < state.sent ? ` sent, ${sizeText(state.stored)} stored` : "";
     const sizes = `${sizeText(state.sent)} of ${sizeText(state.total)}${stored}`;
-    this.words.textContent = `${ended} of ${state.items.length - state.skipped} files${failed}${skipped}, ${sizes}`;
+    const count = state.items.length - state.skipped;
+    this.words.textContent = `${ended} of ${count} ${count === 1 ? "file" : "files"}${failed}${skipped}, ${sizes}`;
     this.pace.textContent = paceText(state);
     this.hint.textContent = hintText(state);
     this.hint.hidden = this.hint.textContent === "";
@@ -71,6 +75,7 @@ export class QueueView {
     this.asked = state.items.find((item) => item.state === "asking") ?? null;
     this.question.hidden = this.asked === null;
     if (!this.asked) return;
+    this.fold.open = true; // What waits for an answer is seen.
     const item = this.asked;
     const all = element("input", { type: "checkbox", id: "for-all" });
     const choices = [["both", "Keep both"], ["skip", "Skip"]];

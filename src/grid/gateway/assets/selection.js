@@ -1,6 +1,7 @@
 // Selects entries of a directory: checkboxes, Shift for a range, Ctrl or Cmd and a click anywhere in a row; F2 renames in place.
 import { announce, element } from "./dom.js";
-import { watchForms } from "./forms.js";
+
+const PICKED = "tbody .pick input:checked";
 
 let last = null; // The row where a range begins.
 
@@ -17,20 +18,21 @@ export function watchSelection(list) {
     pick(rows(list), false);
     (last?.querySelector("th a") ?? all).focus();
   });
-  const body = list.querySelector("tbody");
-  body.addEventListener("mousedown", (event) => {
+  const table = list.querySelector("table"); // Its rows are in several groups.
+  table.addEventListener("mousedown", (event) => {
     if (event.shiftKey && !event.target.closest("a, input, label")) event.preventDefault(); // Selects no text.
   });
-  body.addEventListener("click", (event) => choose(list, event));
+  table.addEventListener("click", (event) => choose(list, event));
   list.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && selected(list).length) clear.click();
+    if (event.key === "Escape" && list.querySelector(PICKED)) clear.click();
   });
-  body.addEventListener("keydown", (event) => {
-    if (event.key !== "F2" || !event.target.closest("th") || event.target.closest("form")) return;
+  table.addEventListener("keydown", (event) => {
+    if (event.key !== "F2" || !event.target.closest("tbody th") || event.target.closest("form")) return;
     event.preventDefault();
     renameInPlace(list, event.target.closest("tr"));
   });
   showSelection();
+  bar.removeAttribute("data-early");
 }
 
 // Call this when rows were hidden: what cannot be seen is not selected.
@@ -38,23 +40,26 @@ export function showSelection() {
   const list = document.getElementById("listing");
   const bar = list?.querySelector("form.selection");
   if (!bar) return;
-  for (const row of list.querySelectorAll("tbody tr[hidden]")) if (box(row)) box(row).checked = false;
-  const count = selected(list).length;
-  for (const row of rows(list)) row.classList.toggle("picked", box(row)?.checked ?? false);
+  // The browser finds the few that matter, quicker than a script that looks at every row.
+  for (const hidden of list.querySelectorAll("tbody tr[hidden] .pick input:checked")) hidden.checked = false;
+  for (const row of list.querySelectorAll("tr.picked")) if (!box(row).checked) row.classList.remove("picked");
+  const picked = list.querySelectorAll(PICKED);
+  for (const each of picked) each.closest("tr").classList.add("picked");
+  const count = picked.length;
   const words = `${count} selected`;
   const label = bar.querySelector("[data-count]");
   if (!bar.hidden && label.textContent !== words) announce(words);
   label.textContent = words;
   bar.hidden = count === 0;
   const all = list.querySelector("[data-pick-all]");
-  const total = rows(list).filter(box).length;
+  const total = list.querySelectorAll("tbody tr:not([hidden]) .pick input").length;
   all.checked = count > 0 && count === total;
   all.indeterminate = count > 0 && count < total;
 }
 
 function choose(list, event) {
-  const row = event.target.closest("tr");
-  const own = box(row);
+  const row = event.target.closest("tbody tr");
+  const own = row && box(row);
   if (!own) return;
   const isBox = event.target === own;
   if (!isBox) {
@@ -78,7 +83,6 @@ function pick(some, isPicked) {
 
 const rows = (list) => [...list.querySelectorAll("tbody tr:not([hidden])")];
 const box = (row) => row.querySelector(".pick input");
-const selected = (list) => rows(list).filter((row) => box(row)?.checked);
 
 // Puts a field over the name; Enter renames, Escape leaves everything as it was.
 export function renameInPlace(list, row) {
@@ -111,7 +115,6 @@ export function renameInPlace(list, row) {
   }
   link.hidden = true;
   link.after(form);
-  watchForms(link.parentElement);
   field.focus();
   const dot = name.lastIndexOf(".");
   field.setSelectionRange(0, dot > 0 ? dot : name.length);

@@ -10,18 +10,11 @@ export function makeDropzone(zone, address) {
   const files = element("input", { type: "file", multiple: true, hidden: true, id: "pick-files", "aria-label": "Files" });
   const folder = element("input", { type: "file", hidden: true, id: "pick-folder", "aria-label": "Folder" });
   folder.webkitdirectory = true;
-  const pickFiles = element("button", { type: "button", class: "primary" }, "Choose files");
-  const pickFolder = element("button", { type: "button" }, "Choose a folder");
+  const [pickFiles, pickFolder] = zone.querySelectorAll("button");
   pickFiles.addEventListener("click", () => files.click());
   pickFolder.addEventListener("click", () => folder.click());
   const panel = element("div", { class: "queue", hidden: true });
-  zone.append(
-    element("p", {}, "Drop files and folders here"),
-    element("div", { class: "buttons" }, pickFiles, pickFolder),
-    files,
-    folder,
-    panel,
-  );
+  zone.append(files, folder, panel);
   zone.hidden = false;
 
   const view = new QueueView(panel);

@@ -51,7 +51,7 @@ async def get_info(exchange: Exchange, child: Child, name: str, siblings: Mappin
     shown = exchange.arguments.shown("filename") or name
     _note_name(exchange, child, shown)
     if siblings is None:
-        return page(render_info(child, size, shown))
+        return page(render_info(child, size, shown, is_visit=exchange.is_visit))
     root, *names = exchange.segments[1:]
     key, descending = parse_order(exchange.arguments.shown("sort"), exchange.arguments.shown("order"))
     cpu = exchange.gateway.store.runtime.cpu
@@ -62,7 +62,7 @@ async def get_info(exchange: Exchange, child: Child, name: str, siblings: Mappin
         return with_arguments(object_path(root, (*names[:-1], other)), t="info", **order)
 
     way = join(crumbs(root, names, last=address(names[-1])), neighbor_links(near, address))
-    return page(render_info(child, size, shown, way))
+    return page(render_info(child, size, shown, way, is_visit=exchange.is_visit))
 
 
 WHOLE_SIZE = 2**20
@@ -104,7 +104,8 @@ async def get_file(exchange: Exchange, child: Child, *, name: str = "", by_path:
 
 
 def _note_name(exchange: Exchange, child: Child, name: str) -> None:
-    if not isinstance(child.target, UnknownChild):
+    """Note the name for the owner's pages, on which visitors of a read-only gateway have no say."""
+    if not isinstance(child.target, UnknownChild) and not exchange.is_visit:
         exchange.gateway.history.names.note(child.target.storage_index, name)
 
 

@@ -31,9 +31,17 @@ _TOO_MUCH = "this text takes too long to format; open it as it is"
 
 async def share_page(exchange: Exchange, cap: KnownCap, name: str, back: str) -> Answer:
     """The page. cap: not a verify capability. back: the object's page."""
-    view = Sharing(cap=cap, name=name, origin=exchange.origin, back=back)
+    view = Sharing(
+        cap=cap, name=name, origin=exchange.origin, public=_public(exchange), back=back, is_visit=exchange.is_visit
+    )
     # Its two QR codes take some 50 ms.
     return page(await exchange.gateway.store.runtime.cpu.run(render_sharing, view))
+
+
+def _public(exchange: Exchange) -> str:
+    """The name for links that other machines open; "" for the one by which the client reached the gateway."""
+    hosts = exchange.gateway.settings.hosts
+    return hosts.public if hosts is not None else ""
 
 
 async def markdown_page(exchange: Exchange, cap: KnownCap, name: str) -> Answer:
@@ -47,7 +55,7 @@ async def markdown_page(exchange: Exchange, cap: KnownCap, name: str) -> Answer:
         if len(text) > MAX_TEXT:
             raise PayloadTooLarge(f"only texts of up to {MAX_TEXT // 2**10} KiB are formatted; open it as it is")
         html = await gateway.store.runtime.cpu.run(format_markdown, text)
-    return page(render_formatted(name, html))
+    return page(render_formatted(name, html, is_visit=exchange.is_visit))
 
 
 async def _read(gateway: Services, cap: KnownCap) -> bytes:

@@ -19,7 +19,7 @@ from attrs import evolve, field, frozen
 from grid.caps import KnownCap
 from grid.errors import FormatError
 from grid.gateway.faults import Headers, HttpFault
-from grid.gateway.pages.assets import assets_address
+from grid.gateway.pages.assets import assets_address, styles_source
 from grid.gateway.pages.shell import render_error
 from grid.ports import Sink
 from grid.version import __version__
@@ -75,7 +75,7 @@ SANDBOX = (("Content-Security-Policy", "sandbox"),)
 TEXT = "text/plain;charset=utf-8"
 HTML = "text/html; charset=utf-8"
 _PAGE_POLICY = (
-    "default-src 'none'; script-src {assets}; style-src {assets}; img-src 'self' data:; media-src 'self'; "
+    "default-src 'none'; script-src {assets}; style-src {assets} {styles}; img-src 'self' data:; media-src 'self'; "
     "connect-src 'self'; frame-src blob:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 _NAMEABLE_HOST = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?::[0-9]+)?", re.ASCII)
@@ -194,8 +194,8 @@ def protecting(answer: AnyAnswer, host: str) -> Headers:
     """The default content security policy; empty if the answer sets its own.
 
     host: the name by which the client reached the gateway. Pages run scripts only from the assets' address, because
-    users' files have the same origin and may be scripts too. Pages show images from this gateway, and documents as
-    blobs.
+    users' files have the same origin and may be scripts too. Only the style sheet may be in the page itself. Pages show
+    images from this gateway, and documents as blobs.
     """
     if any(name == "Content-Security-Policy" for name, _ in answer.headers):
         return ()
@@ -205,7 +205,7 @@ def protecting(answer: AnyAnswer, host: str) -> Headers:
         assets = f"{host}{assets_address()}"
     else:
         assets = "'self'"  # The grammar of policies allows neither IPv6 addresses nor a trailing dot.
-    return (("Content-Security-Policy", _PAGE_POLICY.format(assets=assets)),)
+    return (("Content-Security-Policy", _PAGE_POLICY.format(assets=assets, styles=styles_source())),)
 
 
 def fault_answer(fault: HttpFault) -> Answer:

@@ -14,6 +14,7 @@ from grid.gateway.http.arguments import Arguments
 from grid.gateway.http.body import Body
 from grid.gateway.http.forms import Form, is_form, read_form
 from grid.gateway.pages.links import object_path
+from grid.gateway.shared.home import is_local
 from grid.gateway.shared.services import Services
 from grid.wire.budget.server_memory import ByteBudget
 
@@ -64,6 +65,19 @@ class Exchange:
         if self.method != "POST" or not is_form(self.body.content_type):
             return False
         return next((value.strip() for name, value in self.arguments.query if name == "t"), "") not in TAKES_CHILDREN
+
+    @property
+    def is_own(self) -> bool:
+        """Whether a browser that `grid web` opened sent this, on this machine and through no proxy.
+
+        Others may hold its cookie: browsers send it to every port of a host name.
+        """
+        return is_local(self.peer, self.headers) and self.gateway.home.knows(self.headers)
+
+    @property
+    def is_visit(self) -> bool:
+        """Whether this gateway only reads for the sender."""
+        return self.gateway.settings.is_read_only and not self.is_own
 
     @property
     def wants_page(self) -> bool:

@@ -26,8 +26,11 @@ def refusal(exchange: Exchange | None, fault: HttpFault) -> Answer:
         fault.status,
         fault.message,
         servers=exchange.gateway.client.servers(),
-        retry=_form_again(exchange) if fault.status != 500 else None,
+        retry=_form_again(exchange)
+        if fault.status != 500 and not (exchange.is_visit and fault.status == 403)
+        else None,
         back=_back(exchange),
+        is_visit=exchange.is_visit,
     )
     return page(html, fault.status, fault.headers)
 

@@ -54,8 +54,9 @@ async def _enter(exchange: Exchange, gateway: Services) -> Answer:
 
 
 def _attributes(exchange: Exchange) -> str:
+    # Strict would withhold the cookie where `grid web PATH` opens a page, which comes from a file.
     is_secure = exchange.origin.startswith("https:")
-    return f"; Path=/; HttpOnly; SameSite=Strict{'; Secure' if is_secure else ''}"
+    return f"; Path=/; HttpOnly; SameSite=Lax{'; Secure' if is_secure else ''}"
 
 
 def _answer(value: dict[str, str], cookie: str) -> Answer:

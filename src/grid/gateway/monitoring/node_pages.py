@@ -11,7 +11,7 @@ from grid.gateway.http.compression import accepts_gzip, pack_asset
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.http.routing import Handler, allow
 from grid.gateway.pages.assets import asset_contents, assets_version
-from grid.gateway.pages.home import render_welcome
+from grid.gateway.pages.home import render_visitors_home, render_welcome
 from grid.gateway.pages.servers import render_servers
 from grid.gateway.shared.node_view import ServerView
 from grid.gateway.shared.services import Services
@@ -34,7 +34,9 @@ def routes(gateway: Services) -> Mapping[str, Handler]:
         servers = gateway.client.servers()
         connected = sum(server.is_connected for server in servers)
         ready = connected >= gateway.settings.happy
-        found = {"ready": ready, "connected": connected, "known": len(servers), "needed": gateway.settings.happy}
+        found: dict[str, object] = {"ready": ready}
+        if not exchange.is_visit:
+            found |= {"connected": connected, "known": len(servers), "needed": gateway.settings.happy}
         return modern_json(found, 200 if ready else 503, {"Cache-Control": "no-store"})
 
     async def root(exchange: Exchange) -> AnyAnswer:
@@ -45,6 +47,8 @@ def routes(gateway: Services) -> Mapping[str, Handler]:
             return modern_json(describe_node(gateway))
         if t:
             raise BadRequest(f"the first page has no t={t!r}", shape="page")
+        if exchange.is_visit:
+            return page(render_visitors_home())
         settings, encoding, client = gateway.settings, gateway.store.grid.encoding, gateway.client
         return page(
             render_welcome(

@@ -20,7 +20,6 @@ from grid.gateway.http.exchange import Exchange
 from grid.gateway.http.routing import Handler, allow
 from grid.gateway.pages.operation_list import NameOf, parse_choice, render_operations
 from grid.gateway.pages.operations import render_operation
-from grid.gateway.shared.home import is_local
 from grid.gateway.shared.services import Services
 from grid.ports import Clock, Sink, Timer
 from grid.runtime import with_deadline
@@ -171,7 +170,7 @@ def server_names(gateway: Services) -> dict[str, str]:
 def _names_for(exchange: Exchange) -> NameOf | None:
     """What to call the objects of operations; None if this client may not see names."""
     gateway = exchange.gateway
-    if not (is_local(exchange.peer, exchange.headers) and gateway.home.knows(exchange.headers)):
+    if not exchange.is_own:
         return None
 
     def name_of(operation: Operation) -> str:

@@ -8,6 +8,7 @@ which happens when two modules import each other, is called through a function a
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
@@ -56,6 +57,18 @@ def assets_address() -> str:
 def asset_path(name: str) -> str:
     """The path of one asset."""
     return f"{assets_address()}{name}"
+
+
+@cache
+def styles() -> str:
+    """The style sheet, for pages that contain it."""
+    return asset_contents()["grid.css"][1].decode("utf-8")
+
+
+@cache
+def styles_source() -> str:
+    """What a content security policy says to permit the style sheet, and no other, inside a page."""
+    return f"'sha256-{b64encode(sha256(styles().encode('utf-8')).digest()).decode('ascii')}'"
 
 
 def join_scripts(sources: Mapping[str, str], first: str) -> str:

@@ -10,7 +10,7 @@ from grid.caps import DirectoryCap
 from grid.directory.pack import Child
 from grid.gateway.history.undo_journal import PastChange
 from grid.gateway.pages.entries import SORT_KEYS, SortKey, order_arguments, sorted_entries
-from grid.gateway.pages.entry_rows import entry_row, row_words
+from grid.gateway.pages.entry_rows import entry_row, even_groups, row_words
 from grid.gateway.pages.file_cards import share_button, share_links
 from grid.gateway.pages.forms import delete_form, link_form, mkdir_form, move_form, rename_form, upload_form
 from grid.gateway.pages.links import object_path, with_arguments
@@ -23,6 +23,26 @@ from grid.gateway.pages.tree_check import tree_card
 from grid.gateway.pages.undo import undo_part
 from grid.gateway.shared.node_view import ServerView
 
+LEAST_FILTERED = 12
+"""Entries from which scripts offer to filter them, as `filter.js` has it."""
+
+
+@frozen(kw_only=True)
+class Shown:
+    """How the page is asked for. has_slash: whether its address is that of the directory, so that its entries can be
+    linked by their names alone. name: to show for a directory without a path. is_visit: for a visitor of a read-only
+    gateway, who gets no changes, checks and capabilities.
+    """
+
+    has_slash: bool = False
+    name: str = ""
+    is_visit: bool = False
+
+    @property
+    def arguments(self) -> Mapping[str, str]:
+        """What addresses of the same page carry on."""
+        return {"filename": self.name} if self.name else {}
+
 
 @frozen(kw_only=True)
 class DirectoryView:
@@ -30,8 +50,7 @@ class DirectoryView:
 
     warning: shown although the directory can be read. servers: all known servers. page: of the list, from 1. find: the
     words to search names for. past: changes that can be undone, the newest first. last_check: of everything below: its
-    handle, and whether it has finished. has_slash: whether the page's address is that of the directory, so that its
-    entries can be linked by their names alone.
+    handle, and whether it has finished.
     """
 
     cap: DirectoryCap = field(repr=False)
@@ -47,7 +66,7 @@ class DirectoryView:
     find: str = ""
     past: Sequence[PastChange] = ()
     last_check: tuple[str, bool] | None = field(default=None, repr=False)
-    has_slash: bool = False
+    shown: Shown = Shown()
 
     @property
     def path(self) -> str:
@@ -55,28 +74,39 @@ class DirectoryView:
         return object_path(self.root, self.names, directory=True)
 
     @property
+    def title(self) -> str:
+        """The directory's name: the last of its path, or that in its address."""
+        return self.names[-1] if self.names else self.shown.name
+
+    @property
     def is_writable(self) -> bool:
-        """Whether the given capability permits changes."""
-        return self.cap.is_mutable and self.cap.authority == "write"
+        """Whether the given capability permits changes, and the gateway makes them for the sender."""
+        return not self.shown.is_visit and self.cap.is_mutable and self.cap.authority == "write"
 
 
 def render_directory(view: DirectoryView) -> str:
     """Render the page of a directory, including one that cannot be read."""
-    title = view.names[-1] if view.names else "Directory"
+    title = view.title or "Directory"
     heading = tag("h1", icon("folder"), tag("bdi", title))
     if view.problem is not None:
         lost = notice("bad", tag("p", tag("strong", "This directory cannot be read."), " ", sentence(view.problem)))
         return document(
-            title, crumbs(view.root, view.names), heading, lost, servers_hint(view.servers), share_links(view.cap)
+            title,
+            crumbs(view.root, view.names),
+            heading,
+            lost,
+            servers_hint(view.servers, is_visit=view.shown.is_visit),
+            None if view.shown.is_visit else share_links(view.cap),
+            is_visit=view.shown.is_visit,
         )
     return document(
         title,
-        crumbs(view.root, view.names),
+        crumbs(view.root, view.names, top=view.shown.name),
         tag(
             "div",
             heading,
             _badge(view),
-            tag("div", share_button(view.path), _archive_link(view), class_="buttons"),
+            tag("div", share_button(view.path, view.shown.name), _archive_link(view), class_="buttons"),
             class_="heading",
         ),
         notice("warn", tag("p", f"{view.warning}.")) if view.warning is not None else None,
@@ -84,13 +114,17 @@ def render_directory(view: DirectoryView) -> str:
         _filter(view),
         _listing(view),
         undo_part(view.path, view.past) if view.is_writable else None,
+        None if view.shown.is_visit else _keeping(view),
+        is_visit=view.shown.is_visit,
+    )
+
+
+def _keeping(view: DirectoryView) -> Markup:
+    """The capabilities, and the checks."""
+    words = tag("p", "Health of this directory itself, not of the files in it.")
+    return join(
         share_links(view.cap),
-        card(
-            "Health",
-            tag("p", "Health of this directory itself, not of the files in it."),
-            check_form(view.path),
-            id="health",
-        ),
+        card("Health", words, check_form(view.path), id="health"),
         tree_card(view.path, is_writable=view.is_writable, last=view.last_check),
     )
 
@@ -131,19 +165,31 @@ def _archive_link(view: DirectoryView) -> Markup | None:
     """A link that downloads everything in this directory and below."""
     if not view.children:
         return None
-    address = with_arguments(view.path, t="zip")
-    return tag("a", icon("download"), "Download as ZIP", href=address, class_="button quiet", download=True)
+    words = "Download as ZIP"
+    return tag("a", icon("download"), words, href=_archive(view), class_="button quiet", download=True)
+
+
+def _archive(view: DirectoryView) -> str:
+    return with_arguments(view.path, t="zip", **view.shown.arguments)
 
 
 def _actions(view: DirectoryView) -> Markup:
     return tag(
         "div",
-        tag("div", data_upload=view.path, class_="drop", id="drop", hidden=True),
+        _drop(view.path),
         _action_card("upload", "Add a file", upload_form(view.path), data_plain_upload=True),
         _action_card("plus", "New directory", mkdir_form(view.path)),
         _action_card("key", "Link a capability", link_form(view.path)),
         class_="actions",
     )
+
+
+def _drop(path: str) -> Markup:
+    """Where scripts take files and folders. Like all that is `data_early`, it has its place before they arrive."""
+    files = tag("button", "Choose files", type="button", class_="primary")
+    folder = tag("button", "Choose a folder", type="button")
+    parts = tag("p", "Drop files and folders here"), tag("div", files, folder, class_="buttons")
+    return tag("div", parts, data_upload=path, class_="drop", id="drop", hidden=True, data_early=True)
 
 
 def _action_card(picture: str, label: str, form: Markup, **attributes: bool) -> Markup:
@@ -154,15 +200,14 @@ def _filter(view: DirectoryView) -> Markup:
     """The search field for names: scripts filter within the page; in long lists the server searches."""
     if view.find or len(view.children) > PAGE_ROWS:
         entry = tag("input", type="search", id="filter", name="find", value=view.find, autocomplete="off")
-        order = hidden(sort=view.sort, **({"order": "desc"} if view.descending else {}))
+        order = hidden(sort=view.sort, **view.shown.arguments, **({"order": "desc"} if view.descending else {}))
         label, send = tag("label", "Find a name", for_="filter"), tag("button", "Find")
         everything = tag("a", "Show all", href=_address(view, find="")) if view.find else None
         return tag("form", order, label, entry, send, everything, class_="filter", action=view.path, method="get")
     entry = tag("input", type="search", id="filter", autocomplete="off", spellcheck="false")
     found = tag("span", data_found=True)
-    return tag(
-        "div", tag("label", "Find a name", for_="filter"), entry, found, class_="filter", data_filter=True, hidden=True
-    )
+    label, is_early = tag("label", "Find a name", for_="filter"), len(view.children) >= LEAST_FILTERED
+    return tag("div", label, entry, found, class_="filter", data_filter=True, hidden=True, data_early=is_early or None)
 
 
 def _listing(view: DirectoryView) -> Markup:
@@ -176,17 +221,19 @@ def _listing(view: DirectoryView) -> Markup:
     paged = Paged(len(ordered), view.page)
     heads = [_sorting_head(view, key) for key in SORT_KEYS]
     head = tag("thead", tag("tr", heads, tag("th", tag("span", "Actions", class_="unseen"), scope="col")))
-    body = tag("tbody", _rows(view, ordered[paged.first : paged.end]))
+    bodies = [tag("tbody", rows) for rows in even_groups(_rows(view, ordered[paged.first : paged.end]))]
     caption = tag("caption", pick_all(), caption_text(paged, len(view.children)))
-    table = tag("table", caption, head, body, class_="listing")
+    table = tag("table", caption, head, bodies, class_="listing")
     links = page_links(paged, lambda number: _address(view, page=number))
-    bar = selection_bar(view.path, is_writable=view.is_writable)
-    words = row_words(view.path)
-    return tag("div", _sorting(view), words, table, links, bar, id="listing", class_="card flush", data_path=view.path)
+    bar = selection_bar(view.path, _archive(view), is_writable=view.is_writable)
+    return tag(
+        "div", _sorting(view), row_words(), table, links, bar, id="listing", class_="card flush", data_path=view.path
+    )
 
 
 def _rows(view: DirectoryView, entries: Sequence[tuple[str, Child]]) -> list[Markup]:
-    base, order = "" if view.has_slash else view.path, order_arguments(view.sort, view.descending)
+    base = "" if view.shown.has_slash else view.path
+    order = "".join(f"&{key}={value}" for key, value in order_arguments(view.sort, view.descending).items())
     return [
         entry_row(number, name, child, base=base, order=order, is_writable=view.is_writable)
         for number, (name, child) in enumerate(entries)
@@ -205,7 +252,7 @@ def _address(
     key, is_down = sort or view.sort, view.descending if descending is None else descending
     words = view.find if find is None else find
     arguments = {"sort": key} | ({"order": "desc"} if is_down else {}) | ({"find": words} if words else {})
-    return with_arguments(view.path, **arguments, **({"page": str(page)} if page > 1 else {}))
+    return with_arguments(view.path, **view.shown.arguments, **arguments, **({"page": str(page)} if page > 1 else {}))
 
 
 def _sorting(view: DirectoryView) -> Markup:

@@ -1,91 +1,93 @@
 """The rows of a directory's page, kept small because a page has 500 of them. Pure. [spec webapi 10]
 
-The controls of a row belong to forms that the page has once. Their labels are made of words that the page has once and
-of the entry's name (`row_words`). A row contains no capability, so a page of rows can be compressed; only an entry whose
-name no address can contain is linked by its capability. (decision 348)
+The labels of a row's controls are made of words that the page has once and of the entry's name (`row_words`). A row
+contains no capability, so a page of rows can be compressed; only an entry whose name no address can contain is linked
+by its capability. (decision 348) No control but the checkbox belongs to a form: browsers take time proportional to the
+square of the buttons in a form to parse it. (decision 365)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from urllib.parse import quote
 
-from grid.caps import DirectoryCap, ImmutableFileCap, KnownCap, UnknownChild
+from grid.caps import DirectoryCap, ImmutableFileCap, UnknownChild
 from grid.directory.pack import Child
 from grid.gateway.pages.entries import info_path, linked_at
 from grid.gateway.pages.file_cards import kind_of
-from grid.gateway.pages.links import can_be_walked, file_path, object_path, with_arguments
-from grid.gateway.pages.markup import Markup, size_text, tag, time_text
+from grid.gateway.pages.links import can_be_walked, file_path, object_path
+from grid.gateway.pages.markup import Markup, fill, join, size_text, tag, time_text
 from grid.gateway.pages.selection import FORM
-from grid.gateway.pages.shell import hidden
 
 LONGEST_SHOWN = 1000
 """Characters shown of a name. A longer one would not fit in an address, and cannot be selected or renamed."""
 
-_DOWNLOADS = "get"
+GROUP_ROWS = 20
+"""Rows in a group. Phones neither style nor lay out nor paint groups out of sight. (decision 365)"""
+
 _WORDS = {"s": "Select", "d": "Download", "i": "Details of", "e": "Rename, move or delete"}
 _PICTURES = {"image": "image", "video": "media", "audio": "media"}
 
+_ROW = tag(
+    "tr",
+    tag("th", "{cell}", scope="row", class_="{picture}"),
+    tag("td", "{size}"),
+    tag("td", "{time}"),
+    tag("td", "{actions}"),
+)
+_NAME = tag("bdi", "{short}", id="{label}")
+_NAME_LINK = tag("a", _NAME, href="{address}")
+_BOX = tag(
+    "label",
+    tag("input", type="checkbox", name="name", value="{name}", form=FORM, aria_labelledby="s {label}"),
+    class_="pick",
+)
+_LINK = tag("a", class_="{kind}", href="{address}", aria_labelledby="{label}")
+_EDIT_LINK = tag("a", class_="edit", href="{address}", aria_labelledby="e {label}", data_dialog=True)
 
-def row_words(path: str) -> Markup:
-    """What all rows share: the words of their labels, and the form of their downloads. path: the directory's address."""
-    words = [tag("span", word, id=name) for name, word in _WORDS.items()]
-    return tag("form", hidden(t="save"), words, id=_DOWNLOADS, action=path, method="get", hidden=True)
+
+def row_words() -> Markup:
+    """The words of the labels of all rows."""
+    return tag("p", [tag("span", word, id=name) for name, word in _WORDS.items()], hidden=True)
 
 
-def entry_row(
-    number: int, name: str, child: Child, *, base: str, order: Mapping[str, str], is_writable: bool
-) -> Markup:
-    """The row of an entry. number: unique on the page. order: arguments that keep the order of the list.
+def even_groups(rows: Sequence[Markup]) -> list[Sequence[Markup]]:
+    """The rows in groups of about the same size, of at most GROUP_ROWS: the style sheet assumes that height of each."""
+    count = -(-len(rows) // GROUP_ROWS)
+    return [rows[at * len(rows) // count : (at + 1) * len(rows) // count] for at in range(count)]
+
+
+def entry_row(number: int, name: str, child: Child, *, base: str, order: str, is_writable: bool) -> Markup:
+    """The row of an entry. number: unique on the page. order: arguments that keep the order of the list, each after "&".
 
     base: the directory's address, "" if the page has that address.
     """
     label, target, is_long = f"n{number}", child.target, len(name) > LONGEST_SHOWN
     short = name[:LONGEST_SHOWN] + "…" if is_long else name
-    in_path = base + quote(name, safe="") if not is_long and can_be_walked([name]) else None
-    shown = tag("bdi", short or "(no name)", id=label)
+    quoted = "" if is_long else quote(name, safe="")
+    in_path = base + quoted if not is_long and can_be_walked([name]) else None
+    shown = short or "(no name)"
     size: int | None = None
     actions = []
     if isinstance(target, UnknownChild):
-        link, picture, word = shown, "unknown", ", unknown kind"
+        address, picture, word = "", "unknown", ", unknown kind"
     elif isinstance(target, DirectoryCap):
         address = object_path(target.to_string(), directory=True) if in_path is None else f"{in_path}/"
-        link, picture, word = tag("a", shown, href=address), "folder", ", directory"
-        actions.append(_link("info", with_arguments(address, t="info"), f"i {label}"))
+        picture, word = "folder", ", directory"
+        actions.append(fill(_LINK, kind="info", address=f"{address}?t=info", label=f"i {label}"))
     else:
-        about = info_path(target, short) if in_path is None else with_arguments(in_path, t="info", **order)
-        link, picture = tag("a", shown, href=about), _PICTURES.get(kind_of(short), "file")
-        word = ", file, can be changed" if target.is_mutable else ""
+        address = info_path(target, short) if in_path is None else f"{in_path}?t=info{order}"
+        picture, word = _PICTURES.get(kind_of(short), "file"), ", file, can be changed" if target.is_mutable else ""
         size = target.size if isinstance(target, ImmutableFileCap) else None
-        actions.append(_download(target, short, label, by_form=not is_long and _survives_forms(name)))
+        # It leads to the address of the file itself: what a browser notes of a download is not the directory.
+        save = file_path(target.to_string(), short, save=True) if is_long else f"{base}?t=save&name={quoted}"
+        actions.append(fill(_LINK, kind="save", address=save, label=f"d {label}"))
     if is_writable and not is_long:
-        address = with_arguments(base, t="rename-form", name=name)
-        actions.append(_link("edit", address, f"e {label}", data_dialog=True))
-    kind = tag("span", word, class_="unseen") if word else None
-    box = None if is_long else _pick_box(name, label)
-    cell = tag("th", box, link, kind, scope="row", class_=picture)
-    return tag("tr", cell, tag("td", size_text(size)), tag("td", time_text(linked_at(child))), tag("td", actions))
-
-
-def _pick_box(name: str, label: str) -> Markup:
-    box = tag("input", type="checkbox", name="name", value=name, form=FORM, aria_labelledby=f"s {label}")
-    return tag("label", box, class_="pick")
-
-
-def _download(cap: KnownCap, name: str, label: str, *, by_form: bool) -> Markup:
-    """A button of the form of downloads, or else a link.
-
-    The form is answered with the address of the file itself: what a browser notes of a download is not the directory.
-    """
-    if by_form:
-        return tag("button", class_="save", form=_DOWNLOADS, name="name", value=name, aria_labelledby=f"d {label}")
-    return _link("save", file_path(cap.to_string(), name, save=True), f"d {label}", download=True)
-
-
-def _survives_forms(name: str) -> bool:
-    """Whether browsers send this value of a form unchanged."""
-    return not any(character in "\r\n\0" for character in name)
-
-
-def _link(kind: str, address: str, label: str, **attributes: bool) -> Markup:
-    return tag("a", class_=kind, href=address, aria_labelledby=label, **attributes)
+        actions.append(fill(_EDIT_LINK, address=f"{base}?t=rename-form&name={quoted}", label=label))
+    cell = join(
+        None if is_long else fill(_BOX, name=name, label=label),
+        fill(_NAME_LINK if address else _NAME, short=shown, label=label, address=address),
+        tag("span", word, class_="unseen") if word else None,
+    )
+    time = time_text(linked_at(child))
+    return fill(_ROW, cell=cell, picture=picture, size=size_text(size), time=time, actions=actions)

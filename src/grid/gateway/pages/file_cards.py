@@ -50,10 +50,14 @@ def preview(name: str, address: str) -> Markup | None:
     return card("Preview", tag("div", shown, class_="frame"), id="preview")
 
 
-def render_formatted(name: str, safe_html: str) -> str:
-    """Render a formatted text as a page. safe_html: made by grid.gateway.files.markdown_worker, and nothing else."""
+def render_formatted(name: str, safe_html: str, *, is_visit: bool = False) -> str:
+    """Render a formatted text as a page. safe_html: made by grid.gateway.files.markdown_worker, and nothing else.
+
+    is_visit: see `document`.
+    """
     text = tag("article", Markup(safe_html), id="rendered", class_="prose")
-    return document(name, tag("h1", tag("bdi", name)), card(None, tag("h2", "Contents", class_="unseen"), text))
+    contents = card(None, tag("h2", "Contents", class_="unseen"), text)
+    return document(name, tag("h1", tag("bdi", name)), contents, is_visit=is_visit)
 
 
 def share_links(cap: KnownCap) -> Markup:

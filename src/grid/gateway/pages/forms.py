@@ -153,7 +153,7 @@ def download_form(cap: str = "", name: str = "") -> Markup:
         text_field("Capability of a file", "uri", "download-cap", cap, placeholder="URI:…"),
         text_field("Save as", "filename", "download-name", name, placeholder="report.pdf"),
         hidden(save="true"),
-        button("Download"),
+        button("Download", "primary"),
         action="/uri",
         method="get",
     )

@@ -48,6 +48,14 @@ def render_welcome(
     )
 
 
+def render_visitors_home() -> str:
+    """Render the first page of a read-only gateway for visitors."""
+    heading = tag("h1", "Open what others share with you")
+    words = tag("p", "This gateway only reads: nothing can be stored or changed through it.")
+    own = tag("div", id="own", data_own=True, data_visit=True, hidden=True)
+    return document("Grid", heading, words, own, tag("div", _open(), class_="columns"), is_visit=True)
+
+
 def _health(servers: Sequence[ServerView], happy: int, needed: int, total: int) -> Markup:
     """One sentence: who is connected, and how much can be stored."""
     link = tag("a", connected_text(servers), href="/servers")

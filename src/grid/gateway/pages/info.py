@@ -11,7 +11,7 @@ from grid.gateway.pages.directory import check_form
 from grid.gateway.pages.entries import Neighbors, info_path
 from grid.gateway.pages.file_cards import preview, share_button, share_links
 from grid.gateway.pages.links import file_path, object_path, with_arguments
-from grid.gateway.pages.markup import Markup, icon, size_text, tag
+from grid.gateway.pages.markup import Markup, icon, join, size_text, tag
 from grid.gateway.pages.shell import button, card, document, facts, hidden, notice
 from grid.gateway.pages.tree_check import tree_card
 
@@ -28,15 +28,18 @@ def render_upload_results(cap: KnownCap, name: str = "") -> str:
     return document("File stored", tag("h1", "File stored"), notice("good", words), share_links(cap), details, again)
 
 
-def render_info(child: Child, size: int | None, name: str = "", way: Markup | None = None) -> str:
+def render_info(
+    child: Child, size: int | None, name: str = "", way: Markup | None = None, *, is_visit: bool = False
+) -> str:
     """The page about an object. size: bytes, None if unknown. name: as it was linked or requested.
 
-    way: the breadcrumbs to it, if it was found by a path.
+    way: the breadcrumbs to it, if it was found by a path. is_visit: see `document`; it also offers no changes and checks.
     """
     target = child.target
     if isinstance(target, UnknownChild):
         words = "This kind of capability is unknown here. It may come from a newer version."
-        return document(name or "Unknown", tag("h1", name or "Unknown object"), notice("warn", tag("p", words)))
+        heading = tag("h1", name or "Unknown object")
+        return document(name or "Unknown", heading, notice("warn", tag("p", words)), is_visit=is_visit)
     title = name or ("Directory" if isinstance(target, DirectoryCap) else "File")
     cap = target.to_string()
     if isinstance(target, DirectoryCap):
@@ -51,6 +54,14 @@ def render_info(child: Child, size: int | None, name: str = "", way: Markup | No
         tag("div", tag("h1", tag("bdi", title)), _buttons(target, name, opened), class_="heading"),
         card(None, _facts(target, size)),
         seen,
+        None if is_visit else _work(target, cap),
+        is_visit=is_visit,
+    )
+
+
+def _work(target: KnownCap, cap: str) -> Markup:
+    """Changes, checks and capabilities."""
+    return join(
         _replace(target, cap) if _can_be_replaced(target) else None,
         _health(target, cap),
         _tree(target) if isinstance(target, DirectoryCap) and target.authority != "verify" else None,

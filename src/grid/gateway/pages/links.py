@@ -15,6 +15,11 @@ def object_path(cap: str, names: Sequence[str] = (), *, directory: bool = False)
     return f"{path}/" if directory else path
 
 
+def named_directory(cap: str, name: str) -> str:
+    """The path of a directory that is to be shown under this name, which its capability does not contain."""
+    return with_arguments(object_path(cap, directory=True), **({"filename": name} if name else {}))
+
+
 def can_be_walked(names: Sequence[str]) -> bool:
     """Whether browsers leave these names in a path unchanged."""
     return not any(name in _WALKED for name in names)

@@ -6,12 +6,15 @@ escaped, and only this module makes `Markup`. It also formats numbers, times and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import cache
 from html import escape
 
 Value = str | int | float | bool | None
 
+_SPECIAL = re.compile("[&<>\"'\0]")
 _VOID = frozenset({"br", "hr", "img", "input", "link", "meta", "source", "wbr"})
 
 
@@ -27,34 +30,53 @@ def tag(element: str, /, *parts: object, **attributes: Value) -> Markup:
     attributes: `class_` stands for class, `data_name` for data-name. True makes a bare attribute; None and False omit
     it.
     """
-    written = "".join(_attribute(key, value) for key, value in attributes.items())
+    written = "".join([_attribute(key, value) for key, value in attributes.items()])
     if element in _VOID:
         return Markup(f"<{element}{written}>")
-    return Markup(f"<{element}{written}>{join(*parts)}</{element}>")
+    return Markup(f"<{element}{written}>{''.join([_text(part) for part in parts])}</{element}>")
 
 
 def join(*parts: object) -> Markup:
     """Concatenate all parts."""
-    return Markup("".join(_text(part) for part in parts))
+    return Markup("".join([_text(part) for part in parts]))
+
+
+def fill(shape: Markup, /, **values: object) -> Markup:
+    """Markup made once, with these values in place of their names in braces: quicker than making it again and again.
+
+    values: as the parts of `tag`. The shape has braces only around names.
+    """
+    return Markup(shape.format_map({name: _text(value) for name, value in values.items()}))
 
 
 def _text(part: object) -> str:
-    if part is None:
-        return ""
+    # A page of 500 entries comes here 16,000 times.
     if isinstance(part, Markup):
         return part
     if isinstance(part, str):
-        return escape(part.replace("\0", "\N{REPLACEMENT CHARACTER}"), quote=True)
+        return _escaped(part)
+    if part is None:
+        return ""
     if isinstance(part, Iterable):
-        return "".join(_text(inner) for inner in part)
-    return escape(str(part), quote=True)
+        return "".join([_text(inner) for inner in part])
+    return _escaped(str(part))
+
+
+def _escaped(text: str) -> str:
+    if _SPECIAL.search(text) is None:
+        return text
+    return escape(text.replace("\0", "\N{REPLACEMENT CHARACTER}"), quote=True)
 
 
 def _attribute(key: str, value: Value) -> str:
     if value is None or value is False:
         return ""
-    name = key.rstrip("_").replace("_", "-")
-    return f" {name}" if value is True else f' {name}="{_text(str(value))}"'
+    return f" {_attribute_name(key)}" if value is True else f' {_attribute_name(key)}="{_text(str(value))}"'
+
+
+@cache
+def _attribute_name(key: str) -> str:
+    return key.rstrip("_").replace("_", "-")
 
 
 _PATHS = {
@@ -130,6 +152,6 @@ def time_text(unix_time: float | None) -> str:
     if unix_time is None:
         return "–"
     try:
-        return datetime.fromtimestamp(unix_time, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        return f"{datetime.fromtimestamp(unix_time, UTC).isoformat(' ', 'minutes')[:16]} UTC"
     except (ValueError, OverflowError, OSError):
         return "–"

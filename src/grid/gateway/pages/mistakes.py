@@ -24,9 +24,15 @@ class Back:
 
 
 def render_mistake(
-    status: int, message: str, *, servers: Sequence[ServerView], retry: Markup | None = None, back: Back | None = None
+    status: int,
+    message: str,
+    *,
+    servers: Sequence[ServerView],
+    retry: Markup | None = None,
+    back: Back | None = None,
+    is_visit: bool = False,
 ) -> str:
-    """retry: the form again, with the earlier input."""
+    """retry: the form again, with the earlier input. is_visit: see `document`."""
     title = _TITLES.get(status, "That did not work")
     home = tag("a", "Home", class_="button quiet", href="/")
     back_link = tag("a", back.label, class_="button", href=back.path, data_close=True) if back is not None else None
@@ -35,8 +41,9 @@ def render_mistake(
         tag("h1", title),
         notice("bad", tag("p", sentence(message))),
         card("Try again", retry) if retry is not None else None,
-        _hint(status, servers),
+        _hint(status, servers, is_visit=is_visit),
         tag("p", back_link, " ", home),
+        is_visit=is_visit,
     )
 
 
@@ -48,9 +55,9 @@ def sentence(message: str) -> str:
     return f"{begins}{rest}" if message.endswith((".", "?", "!")) else f"{begins}{rest}."
 
 
-def _hint(status: int, servers: Sequence[ServerView]) -> Markup | None:
+def _hint(status: int, servers: Sequence[ServerView], *, is_visit: bool) -> Markup | None:
     if status in (410, 503):
-        return servers_hint(servers)
+        return servers_hint(servers, is_visit=is_visit)
     words = _HINTS.get(status)
     return tag("p", words) if words else None
 
@@ -59,17 +66,23 @@ def _all(count: int) -> str:
     return "The one known server is" if count == 1 else f"All {count} known servers are"
 
 
-def servers_hint(servers: Sequence[ServerView]) -> Markup:
-    """Explain, from the state of the servers, why something cannot be read or stored."""
+def servers_hint(servers: Sequence[ServerView], *, is_visit: bool = False) -> Markup:
+    """Explain, from the state of the servers, why something cannot be read or stored. is_visit: see `document`."""
     away = sum(not server.is_connected for server in servers)
+    if is_visit:
+        return tag("p", _HINT_AWAY if away or not servers else _HINT_CAPABILITY)
     link = tag("a", "See the servers", href="/servers")
     if away:
         words = f"{away} of {counted(len(servers), 'server')} cannot be reached; it may work once they are back. "
     elif servers:
-        words = f"{_all(len(servers))} connected. If you pasted a capability, check that it is complete. "
+        words = f"{_all(len(servers))} connected. {_HINT_CAPABILITY} "
     else:
         words = "No server is known yet. "
     return tag("p", words, link, ".")
+
+
+_HINT_AWAY = "Some servers cannot be reached; it may work once they are back."
+_HINT_CAPABILITY = "If you pasted a capability, check that it is complete."
 
 
 _TITLES = {

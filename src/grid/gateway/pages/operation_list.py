@@ -94,7 +94,7 @@ def render_operations(
 
 
 def _none_text(count: int) -> str:
-    return "None of this choice." if count else "Nothing has happened since this gateway started."
+    return "No operations match." if count else "Nothing has happened since this gateway started."
 
 
 def _hidden_hint(count: int, choice: Choice) -> Markup | None:
@@ -103,10 +103,10 @@ def _hidden_hint(count: int, choice: Choice) -> Markup | None:
     if choice.kind or choice.state:
         link = tag("a", "Show all kinds", href=evolve(choice, kind="", state="").address())
     else:
-        link = tag("a", "Show them", href=evolve(choice, everything=True).address())
-    what = "operation is" if count == 1 else "operations are"
-    why = "" if choice.kind or choice.state else ", which only read directories"
-    return tag("p", f"{count} {what} left out{why}. ", link, class_="hint")
+        link = tag("a", "Show", href=evolve(choice, everything=True).address())
+    what = "operation" if choice.kind or choice.state else "directory read"
+    hidden_text = counted(count, f"{what} is", f"{what}s are")
+    return tag("p", f"{hidden_text} hidden. ", link, class_="hint")
 
 
 def _filter(choice: Choice) -> Markup:
@@ -117,7 +117,7 @@ def _filter(choice: Choice) -> Markup:
         order if choice.address() != evolve(choice, by="started", descending=True).address() else None,
         _select("kind", "Kind", {"": "All kinds"} | KINDS, choice.kind),
         _select("state", "State", {"": "Any state"} | {name: word for name, (_, word) in STATES.items()}, choice.state),
-        tag("div", box, tag("label", "Reads of directories too", for_="all"), class_="check"),
+        tag("div", box, tag("label", "Include directory reads", for_="all"), class_="check"),
         tag("button", "Show"),
         class_="filter choices",
         action="/status",

@@ -34,8 +34,12 @@ def pick_all() -> Markup:
     return tag("label", box, class_="pick", hidden=True)
 
 
-def selection_bar(path: str, *, is_writable: bool) -> Markup:
-    """The actions on all selected entries. path: the directory's address."""
+def selection_bar(path: str, archive: str, *, is_writable: bool) -> Markup:
+    """The actions on all selected entries. path: the directory's address. archive: of all its entries.
+
+    Without changes, the address says what is asked for, and the form holds names only: so a read-only gateway knows that
+    it changes nothing.
+    """
     actions = [("zip", "download", "Download", "")]
     if is_writable:
         actions += [("move-many", "folder", "Move", ""), ("unlink-many", "trash", "Delete", "")]
@@ -51,10 +55,11 @@ def selection_bar(path: str, *, is_writable: bool) -> Markup:
         tag("div", buttons, clear, class_="buttons"),
         id=FORM,
         class_="selection",
-        action=path,
+        action=path if is_writable else archive,
         method="post",
-        enctype="multipart/form-data",
+        enctype="multipart/form-data" if is_writable else None,
         data_ask="Changed",
+        data_early=True,
         aria_label="Selected entries",
     )
 

@@ -14,8 +14,8 @@ from segno import DataOverflowError
 
 from grid.caps import DirectoryCap, KnownCap
 from grid.gateway.pages.file_cards import copy_field
-from grid.gateway.pages.links import file_path, object_path
-from grid.gateway.pages.markup import Markup, tag
+from grid.gateway.pages.links import file_path, named_directory
+from grid.gateway.pages.markup import Markup, join, tag
 from grid.gateway.pages.shell import card, document, notice
 
 MAX_TEXT = 1000
@@ -27,12 +27,17 @@ _BORDER = 4
 
 @frozen(kw_only=True)
 class Sharing:
-    """What is shared. cap: not a verify capability. origin: the gateway's scheme and host. back: the object's page."""
+    """What is shared. cap: not a verify capability. origin: the gateway's scheme and host. back: the object's page.
+
+    public: the gateway's name for other machines, "" if unknown. is_visit: see `document`.
+    """
 
     cap: KnownCap = field(repr=False)
     name: str
     origin: str
+    public: str = ""
     back: str = field(repr=False)
+    is_visit: bool = False
 
     @property
     def thing(self) -> str:
@@ -48,8 +53,16 @@ class Sharing:
     def link(self) -> str:
         """The address on this gateway. It contains no more than the read capability."""
         if isinstance(self.cap, DirectoryCap):
-            return self.origin + object_path(self.read_cap, directory=True)
-        return self.origin + file_path(self.read_cap, self.name)
+            return self.base + named_directory(self.read_cap, self.name)
+        return self.base + file_path(self.read_cap, self.name)
+
+    @property
+    def base(self) -> str:
+        """The gateway's scheme and host for other machines, as far as known."""
+        parts = urlsplit(self.origin)
+        if not self.public or not _is_loopback(parts.hostname or ""):
+            return self.origin
+        return f"{parts.scheme}://{self.public}{f':{parts.port}' if parts.port else ''}"
 
 
 def render_sharing(view: Sharing) -> str:
@@ -58,20 +71,34 @@ def render_sharing(view: Sharing) -> str:
     return document(
         title,
         tag("h1", "Share ", tag("bdi", view.name or f"this {view.thing}")),
-        card("Link", _reach(view.origin), _code(view.link, "link"), copy_field("Link", view.link), id="share-link"),
+        card("Link", _reach(view), _code(view.link, "link"), copy_field("Link", view.link), id="share-link"),
         card(
             "Capability",
             tag(
                 "p",
-                "For people with a gateway or client of their own: they open it on the Home page, or with grid get.",
+                "For people with a gateway or client of their own: they open it on the Home page, or with ",
+                _commands(view),
+                ".",
             ),
-            copy_field("Read only capability", view.read_cap),
+            copy_field("Read-only capability", view.read_cap),
             tag("details", tag("summary", "QR code"), _code(view.read_cap, "capability")),
             id="share-capability",
         ),
-        card("What the receiver can do", tag("ul", [tag("li", words) for words in _powers(view)]), id="share-powers"),
+        card(
+            "What the receiver can and cannot do",
+            tag("ul", [tag("li", words) for words in _powers(view)]),
+            id="share-powers",
+        ),
         tag("p", tag("a", "Close", href=view.back, class_="button quiet", data_close=True)),
+        is_visit=view.is_visit,
     )
+
+
+def _commands(view: Sharing) -> Markup:
+    """The commands that open the capability."""
+    if view.thing == "file":
+        return tag("code", "grid get")
+    return join(tag("code", "grid ls"), " and ", tag("code", "grid cp -r"))
 
 
 def _code(text: str, what: str) -> Markup:
@@ -79,19 +106,22 @@ def _code(text: str, what: str) -> Markup:
     return tag("p", "The name is too long for a QR code.", class_="hint") if found is None else found
 
 
-def _reach(origin: str) -> Markup:
+def _reach(view: Sharing) -> Markup:
     """Who can open the link."""
-    parts = urlsplit(origin)
+    parts = urlsplit(view.base)
     if _is_loopback(parts.hostname or ""):
         words = (
-            "This link opens on this computer only, because it leads to a gateway that listens nowhere else. Others need the"
-            " capability, or a gateway that they can reach."
+            "This link opens on this computer only, because its address means “this computer”. Others need the capability, or a"
+            " gateway that they can reach: “Sharing” in the documentation says how to open one."
         )
         return notice("warn", tag("p", words))
     if parts.scheme != "https":
         words = "Everyone who can reach this gateway can open the link. It is not encrypted on its way: others in the network can copy it."
         return notice("warn", tag("p", words))
-    return tag("p", "Everyone who can reach this gateway can open the link with a browser.")
+    words = "Everyone who can reach this gateway can open the link with a browser."
+    if view.base != view.origin:
+        words += f" If others know this computer by another name than {view.public}, put that into the link."
+    return tag("p", words)
 
 
 def _is_loopback(host: str) -> bool:
@@ -107,9 +137,9 @@ def _powers(view: Sharing) -> list[str]:
         below = ", and everything below it"
     found = [f"Read the {view.thing}{below}."]
     if view.cap.is_mutable:
-        found.append(f"See how you change it later, but not change it. To let others change it, give them the capability “Read and write” on the page of the {view.thing}.")  # fmt: skip
+        found.append(f"See later changes, but not make any. To let others change it, give them the capability “Read and write” on the page of the {view.thing}.")  # fmt: skip
     else:
-        found.append("Not change it: it never changes.")
+        found.append("The contents never change.")
     found.append("Pass it on to others. What you have shared cannot be taken back.")
     return found
 

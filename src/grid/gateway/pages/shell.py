@@ -4,22 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grid.gateway.pages.assets import asset_path
+from grid.gateway.pages.assets import asset_path, styles
 from grid.gateway.pages.links import object_path
 from grid.gateway.pages.markup import Markup, all_icons, icon, join, tag
 
 _PLACES = (("/", "Home"), ("/servers", "Servers"), ("/status", "Operations"), ("/statistics", "Statistics"))
 
 
-def document(title: str, *main: object, here: str = "", live: str | None = None, name: str = "Grid") -> str:
-    """A whole page. here: the current item of the navigation. live: the address that announces its changes."""
+def document(
+    title: str,
+    *main: object,
+    here: str = "",
+    live: str | None = None,
+    name: str = "Grid",
+    is_visit: bool = False,
+) -> str:
+    """A whole page. here: the current item of the navigation. live: the address that announces its changes.
+
+    is_visit: for a visitor of a read-only gateway, who may not open what the navigation leads to.
+    """
     head = join(
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="referrer", content="no-referrer"),
         tag("title", title if title == name else f"{title} · {name}"),
-        tag("link", rel="stylesheet", href=asset_path("grid.css")),
+        _link_to_styles(),
         tag("link", rel="icon", type="image/svg+xml", href=asset_path("grid.svg")),
         tag("script", type="module", src=asset_path("app.js")),
     )
@@ -32,7 +42,7 @@ def document(title: str, *main: object, here: str = "", live: str | None = None,
         tag(
             "header",
             tag("a", icon("grid"), tag("span", "Grid"), class_="brand", href="/"),
-            tag("nav", tag("ul", places), aria_label="Places"),
+            None if is_visit else tag("nav", tag("ul", places), aria_label="Places"),
             class_="top",
         ),
         tag("main", *main, id="main", tabindex="-1", data_live=live),
@@ -56,13 +66,26 @@ def document(title: str, *main: object, here: str = "", live: str | None = None,
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{body}</body></html>\n'
 
 
-def crumbs(root: str, names: Sequence[str], *, last: str = "") -> Markup:
+def with_styles(html: str) -> str:
+    """The page with the style sheet in it instead of a link to it, so that it is drawn while its scripts are on the way.
+
+    The styles come last in the head, so that browsers find the scripts first. (decision 365)
+    """
+    head, end, body = html.partition("</head>")
+    return f"{head.replace(_link_to_styles(), '', 1)}<style>{styles()}</style>{end}{body}"
+
+
+def _link_to_styles() -> Markup:
+    return tag("link", rel="stylesheet", href=asset_path("grid.css"))
+
+
+def crumbs(root: str, names: Sequence[str], *, last: str = "", top: str = "") -> Markup:
     """Breadcrumbs from a root directory to the current page.
 
-    last: the address of the last item, if it is not a directory.
+    last: the address of the last item, if it is not a directory. top: the name of the root directory.
     """
     items = []
-    for depth, label in enumerate(("Top", *names)):
+    for depth, label in enumerate((top or "Top", *names)):
         is_last = depth == len(names)
         address = last if is_last and last else object_path(root, names[:depth], directory=True)
         here = tag("a", tag("bdi", label or "(no name)"), href=address, aria_current="page" if is_last else None)

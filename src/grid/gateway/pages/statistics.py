@@ -95,13 +95,18 @@ def _shown(value: int | float, is_size: bool) -> str:
     return size_text(int(value)) if is_size else f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def _number(value: int | float) -> str:
+    """Whole numbers in full, others to the thousandth."""
+    return f"{value:.{0 if float(value).is_integer() else 3}f}"
+
+
 def _table(title: str, numbers: Numbers) -> Markup:
     head = tag("thead", tag("tr", tag("th", "Name", scope="col"), tag("th", "Value", scope="col")))
     rows = [
         tag(
             "tr",
             tag("th", tag("code", name), scope="row"),
-            tag("td", "–" if value is None else f"{value:.10g}", class_="number"),
+            tag("td", "–" if value is None else _number(value), class_="number"),
         )
         for name, value in sorted(numbers.items())
     ]

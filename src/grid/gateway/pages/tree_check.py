@@ -71,7 +71,7 @@ def tree_card(path: str, *, is_writable: bool, last: tuple[str, bool] | None = N
 
     last: the handle of the last one, and whether it has finished.
     """
-    words = "Checks this directory, and all files and directories below it. You can leave the page meanwhile."
+    words = "Checks this directory, and all files and directories below it. The check goes on if you leave this page."
     again = None
     if last is not None:
         handle, has_finished = last
@@ -112,7 +112,7 @@ def render_tree_check(view: TreeCheck) -> str:
         id="operation",
         data_poll=is_running,
     )
-    stop = tag("form", hidden(t="cancel", ask="true"), tag("button", "Stop it"), method="post", data_while_running=True,
+    stop = tag("form", hidden(t="cancel", ask="true"), tag("button", "Stop"), method="post", data_while_running=True,
                enctype="multipart/form-data")  # fmt: skip
     back = tag("p", tag("a", icon("folder"), "Back to the directory", href=view.home, class_="button quiet"))
     return document(view.title, tag("h1", view.title), live, stop if is_running else None, back, here="/status")

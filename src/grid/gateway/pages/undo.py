@@ -31,7 +31,7 @@ def undo_part(path: str, changes: Sequence[PastChange]) -> Markup:
     words = f"Recently removed or replaced here: {len(changes)}"
     hint = tag(
         "p",
-        "The gateway remembers the last 100 changes of all directories. Putting one back never replaces anything newer.",
+        "The gateway remembers the last 100 changes across all directories. Putting one back never replaces anything newer.",
     )
     details = tag("details", tag("summary", icon("undo"), words), hint, tag("ul", rows, class_="rows"))
     return tag("div", details, id="undo", class_="card")

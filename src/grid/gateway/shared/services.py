@@ -36,10 +36,12 @@ class AllowedHosts:
     """Names accepted in a Host header. names: lower case, IPv6 addresses in brackets.
 
     any_address: accept any IP address: DNS rebinding cannot send a browser to an address under which it loaded a page.
+    public: the name for links that other machines open; "" if they cannot, or nobody knows how.
     """
 
     names: frozenset[str]
     any_address: bool = False
+    public: str = ""
 
     def __contains__(self, name: str) -> bool:
         return name in self.names or (self.any_address and _is_address(name))
@@ -66,7 +68,8 @@ class GatewaySettings:
 
     hosts: names accepted in a Host header, None for any. happy: servers that a put requires. drain_s: seconds that
     requests may still run when the gateway shuts down. own_files: of the client directory that the gateway belongs to.
-    undo_file: where changes of directories are kept, None for memory.
+    undo_file: where changes of directories are kept, None for memory. is_read_only: it only reads, except for browsers
+    that `grid web` opened.
     """
 
     spools: SpoolFolder
@@ -80,6 +83,7 @@ class GatewaySettings:
     max_concurrent: int = 1000
     drain_s: float = 60.0
     own_files: OwnFiles | None = None
+    is_read_only: bool = False
 
 
 class Blocks(Protocol):

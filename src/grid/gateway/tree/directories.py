@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from attrs import evolve
 
@@ -36,7 +37,7 @@ from grid.gateway.http.answers import (
 )
 from grid.gateway.http.exchange import Exchange, own_path
 from grid.gateway.http.ranges_and_tags import entity_tag, is_held
-from grid.gateway.pages.links import file_path
+from grid.gateway.pages.links import file_path, with_arguments
 from grid.gateway.tree.archive import zip_directory
 from grid.gateway.tree.children import as_edits
 from grid.gateway.tree.directory_views import (
@@ -83,6 +84,8 @@ async def get_directory(
         exchange.gateway.require_allowed(cap)
     # An archive's contents depend on which servers are reachable.
     tag = entity_tag(cap, view, by_path=by_path) if view != "zip" else None
+    if tag is not None and view == "" and exchange.is_visit:
+        tag += "visit"  # Their page offers less.
     headers = (("ETag", tag),) if tag is not None else ()
     if exchange.method == "HEAD":
         return Answer(200, _HEADED[view], headers=headers)
@@ -106,7 +109,7 @@ async def _view(exchange: Exchange, cap: DirectoryCap, view: str) -> AnyAnswer:
         case "info":
             return directory_info_page(view_of(exchange, cap))
         case "share":
-            return await share_page(exchange, cap, _last_name(exchange), own_path(exchange))
+            return await share_page(exchange, cap, _shown_name(exchange), _way_back(exchange))
         case "rename-form":
             return await _rename_form(exchange, cap)
         case "save":
@@ -121,6 +124,15 @@ async def zip_of(exchange: Exchange, cap: DirectoryCap) -> StreamedAnswer:
     return await zip_directory(exchange, cap, exchange.arguments.shown("filename") or _last_name(exchange))
 
 
+def _shown_name(exchange: Exchange) -> str:
+    return _last_name(exchange) or exchange.arguments.shown("filename") or ""
+
+
+def _way_back(exchange: Exchange) -> str:
+    name = exchange.arguments.shown("filename")
+    return with_arguments(own_path(exchange), **({"filename": name} if name else {}))
+
+
 def _last_name(exchange: Exchange) -> str:
     """The directory's name in the path; empty for a root."""
     return next((name for name in reversed(exchange.segments[2:]) if name), "")
@@ -131,8 +143,12 @@ async def _listing(exchange: Exchange, cap: DirectoryCap, last_check: tuple[str,
     directory = exchange.gateway.store.directory(cap)
     try:
         view = view_of(exchange, cap, await directory.list(), warning=directory.warning, last_check=last_check)
-        encoding = exchange.headers.get("accept-encoding")
-        shown = await run_sized(exchange.gateway.store.runtime.cpu, len(view.children), listing_page, view, encoding)
+        render = partial(
+            listing_page,
+            accept_encoding=exchange.headers.get("accept-encoding"),
+            is_opened=exchange.headers.get("sec-fetch-dest") != "empty",
+        )
+        shown = await run_sized(exchange.gateway.store.runtime.cpu, len(view.children), render, view)
         return warned(shown, directory.warning)
     except GridError as error:
         return listing_page(view_of(exchange, cap, problem=lost(directory, error).message))

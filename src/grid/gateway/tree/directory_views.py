@@ -16,14 +16,15 @@ from grid.caps import DirectoryCap
 from grid.directory.node_json import describe_child, describe_directory
 from grid.directory.pack import Child
 from grid.gateway.http.answers import Answer, AnyAnswer, StreamedAnswer, json_answer, page
-from grid.gateway.http.compression import compressed
+from grid.gateway.http.compression import accepts_gzip, compressed
 from grid.gateway.http.exchange import Exchange
-from grid.gateway.pages.directory import DirectoryView, render_directory, render_rename
+from grid.gateway.pages.directory import DirectoryView, Shown, render_directory, render_rename
 from grid.gateway.pages.entries import parse_order
 from grid.gateway.pages.health import render_check_results
 from grid.gateway.pages.info import render_info
 from grid.gateway.pages.links import object_path
 from grid.gateway.pages.paging import MAX_FIND, parse_page
+from grid.gateway.pages.shell import with_styles
 from grid.gateway.pages.tree_check import TreeCheck, render_tree_check
 from grid.gateway.pages.tree_operation import render_tree_operation
 from grid.ports import CpuPool, Sink
@@ -145,18 +146,29 @@ def view_of(
         find=(exchange.arguments.shown("find") or "")[:MAX_FIND],
         past=exchange.gateway.store.journal.changes(cap),
         last_check=last_check,
-        has_slash=exchange.segments[-1] == "",
+        shown=Shown(
+            has_slash=exchange.segments[-1] == "",
+            name=(exchange.arguments.shown("filename") or "")[:MAX_FIND] if not names else "",
+            is_visit=exchange.is_visit,
+        ),
     )
 
 
-def listing_page(view: DirectoryView, accept_encoding: str | None = None) -> Answer:
-    """The page of a directory, including one that cannot be read. accept_encoding: the client's header."""
-    return compressed(page(render_directory(view)), accept_encoding)
+def listing_page(view: DirectoryView, accept_encoding: str | None = None, *, is_opened: bool = True) -> Answer:
+    """The page of a directory, including one that cannot be read. accept_encoding: the client's header.
+
+    is_opened: as a page, not fetched by one of ours, which has the styles. They are in the page if it is compressed.
+    """
+    html = render_directory(view)
+    if is_opened and accepts_gzip(accept_encoding):
+        html = with_styles(html)
+    return compressed(page(html), accept_encoding)
 
 
 def directory_info_page(view: DirectoryView) -> Answer:
     """The page about a directory, made without reading it."""
-    return page(render_info(Child(target=view.cap), None, view.names[-1] if view.names else ""))
+    name = view.names[-1] if view.names else ""
+    return page(render_info(Child(target=view.cap), None, name, is_visit=view.shown.is_visit))
 
 
 def rename_form_page(view: DirectoryView, name: str) -> Answer:
