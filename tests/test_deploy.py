@@ -13,12 +13,14 @@ import click
 import pytest
 import yaml
 
+from grid.cli.commands.backup import INCOMPLETE
 from grid.cli.main import cli, main
 from grid.cli.terminal.runner import CLEAN_UP_S
 from grid.node.config import parse_config
 
 DEPLOY = Path(__file__).resolve().parent.parent / "deploy"
 UNITS = sorted(DEPLOY.glob("*.service"))
+BACKUP = DEPLOY / "user" / "grid-backup.service"
 
 HARDENING = {
     "NoNewPrivileges": "yes",
@@ -56,14 +58,15 @@ def test_unit_when_read_takes_away_what_a_node_does_not_need(unit: Path) -> None
     assert service["ReadWritePaths"] == directory
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+@pytest.mark.parametrize("unit", [*UNITS, BACKUP], ids=lambda unit: unit.stem)
 def test_unit_when_verified_is_taken_by_systemd(unit: Path, tmp_path: Path) -> None:
     tool = shutil.which("systemd-analyze")
     if tool is None:
-        assert "[Install]" in unit.read_text()
+        assert "[Service]" in unit.read_text()
         return
     copy = tmp_path / unit.name
-    copy.write_text(unit.read_text().replace("/opt/grid/bin/grid", "/bin/true").replace("User=grid", "User=daemon"))
+    program = _read(unit)["Service"]["ExecStart"].split()[0]
+    copy.write_text(unit.read_text().replace(program, "/bin/true").replace("User=grid", "User=daemon"))
     done = subprocess.run(
         [tool, "verify", "--man=no", str(copy)], capture_output=True, text=True, check=False, timeout=60
     )
@@ -83,9 +86,13 @@ def test_unit_when_started_runs_a_command_that_there_is(unit: Path, capsys: pyte
 
 
 def test_backup_units_run_a_command_that_is_understood_every_day() -> None:
-    service, timer = _read(DEPLOY / "user" / "grid-backup.service"), _read(DEPLOY / "user" / "grid-backup.timer")
+    service, timer = _read(BACKUP), _read(DEPLOY / "user" / "grid-backup.timer")
     program, command, *arguments = service["Service"]["ExecStart"].split()
-    assert (program, command) == ("/opt/grid/bin/grid", "backup")
+    assert (program, command) == ("%h/.local/bin/grid", "backup")
+    arguments.remove("$GRID_BACKUP_OPTIONS")
+    named = set(re.findall(r"^Environment=(\w+)=", BACKUP.read_text(), re.MULTILINE))
+    assert named == {*re.findall(r"GRID_BACKUP_\w+", service["Service"]["ExecStart"]), "GRID_NODE_DIR"}
+    assert service["Service"]["RestartPreventExitStatus"] == str(int(INCOMPLETE))
     assert cli.get_command(click.Context(cli), command).make_context(command, arguments).params["source"]  # type: ignore[union-attr]
     assert (timer["Timer"]["OnCalendar"], timer["Timer"]["Persistent"]) == ("daily", "true")
 

@@ -11,6 +11,7 @@ import pytest
 
 from grid.cli.commands.status import MAX_DETAIL, describe_status
 from grid.errors import PeerGoneError
+from grid.wire.reasons import ANOTHER_NODE
 from tests.support.memory_command import MemoryCommand
 
 
@@ -127,11 +128,34 @@ def test_status_lines_are_short_whatever_a_server_says() -> None:
         {
             "node": "/n",
             "introducers": [],
-            "servers": [{**server, "detail": "connection refused"}, {**server, "detail": "x" * 300}],
+            "servers": [{**server, "detail": "lost"}, {**server, "detail": "x" * 300}],
         }
     )
-    assert lines[-2] == "  storage0         v0-aaaaaaaa  offline: connection refused"
+    assert lines[-2] == "  storage0         v0-aaaaaaaa  offline: lost"
     assert len(lines[-1]) <= 32 + MAX_DETAIL and lines[-1].endswith("…")
+
+
+def test_status_when_a_server_is_offline_says_where_it_should_be_and_what_to_look_at() -> None:
+    server = {"id": "v0-" + "a" * 52, "nickname": "cellar", "reachable": False, "addresses": ["tcp:cellar:3459"]}
+    lines = describe_status(
+        {
+            "node": "/n",
+            "introducers": [{"name": "default", "state": "waiting", "detail": f"cannot be reached: {ANOTHER_NODE}"}],
+            "servers": [{**server, "detail": "connection refused"}, {**server, "detail": "strange"}],
+        }
+    )
+    assert lines[2] == "  the FURL is not that introducer's: copy its private/introducer.furl again"
+    assert lines[5] == "    tcp:cellar:3459: nothing listens there: is the node running, and is that its port?"
+    assert lines[7:] == ["    tcp:cellar:3459"]
+
+
+def test_status_when_servers_are_full_counts_those_with_room() -> None:
+    server = {"id": "v0-" + "a" * 52, "nickname": "s", "reachable": True, "version": "x"}
+    servers = [{**server, "available_space": space} for space in (0, 5 * 10**9, None)]
+    encoding = {"needed": 2, "happy": 3, "total": 3}
+    lines = describe_status({"node": "/n", "encoding": encoding, "introducers": [], "servers": servers})
+    assert lines[2] == "servers    3 of 3 answer; 2 have room, and 3 are needed to store files"
+    assert lines[3].endswith("x, full or read-only") and lines[5].endswith(" x")
 
 
 @pytest.mark.parametrize("target", ["/proc/self", "/proc/self/fd"])

@@ -13,7 +13,6 @@ from grid.cli.main import main
     ("arguments", "hint"),
     [
         (["create-node", "x"], "unknown command 'create-node'; try `grid create storage`"),
-        (["help"], "unknown command 'help'; try `grid --help`"),
         (["lss"], "unknown command 'lss'; did you mean `grid ls`?"),
         (["frobnicate"], "unknown command 'frobnicate'; `grid --help` lists them"),
         (["ls", "-d", "client"], "No such option '-d'; it goes before the command: grid -d NODEDIR COMMAND"),
@@ -34,6 +33,14 @@ def test_usage_when_wrong_says_what_to_write(
 def test_help_says_where_to_begin(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     assert "`grid up --detach`" in capsys.readouterr().out
+
+
+def test_help_as_a_command_is_the_option(capsys: pytest.CaptureFixture[str]) -> None:
+    for option, command in ((["--help"], ["help"]), (["create", "client", "--help"], ["help", "create", "client"])):
+        assert main(option) == 0
+        shown = capsys.readouterr().out
+        assert main(command) == 0 and shown == capsys.readouterr().out
+    assert main(["help", "lss"]) == 2 and "did you mean `grid ls`?" in capsys.readouterr().err
 
 
 def test_help_on_a_put_says_where_its_encoding_comes_from(capsys: pytest.CaptureFixture[str]) -> None:

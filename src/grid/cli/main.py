@@ -65,7 +65,7 @@ def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -
 @click.option(
     "--gateway", metavar="URL|node|none", envvar="GRID_GATEWAY",
     help="Reach the grid through a web gateway, Grid's or Tahoe-LAFS's, instead of directly (or GRID_GATEWAY): its URL,"
-    " or `node` for the one of the client directory (its node.url). The gateway learns every capability used.",
+    " or `node` for the gateway that runs in the client directory. The gateway learns every capability used.",
 )  # fmt: skip
 @click.option(
     "--gateway-ca", "gateway_ca", metavar="FILE", envvar="GRID_GATEWAY_CA", type=click.Path(dir_okay=False),

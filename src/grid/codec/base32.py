@@ -17,13 +17,25 @@ ALPHABET = b"abcdefghijklmnopqrstuvwxyz234567"
 _DIGITS = bytes.maketrans(ALPHABET, b"0123456789abcdefghijklmnopqrstuv")
 """The digits of `int` for base 32, which it parses four times as fast as base64's own function."""
 
+_PAIRS = [chr(first) + chr(second) for first in ALPHABET for second in ALPHABET]
+"""The characters of each ten bits."""
+
+_SHORT = 64
+"""Bytes. For data of this size or less, the table of pairs is twice as fast as base64's own function."""
+
 _STRICT_ZERO_BITS = {0: 0, 2: 2, 4: 4, 5: 1, 7: 3}
 _LAX_ZERO_BITS = {0: 0, 2: 1, 4: 3, 5: 0, 7: 2}
 
 
 def encode(data: Buffer) -> str:
     """The base32 text of the data: ceil(8n/5) characters."""
-    return b32encode(data).rstrip(b"=").lower().decode("ascii")
+    size = len(data)
+    if size > _SHORT:
+        return b32encode(data).rstrip(b"=").lower().decode("ascii")
+    spare = -8 * size % 10
+    value = int.from_bytes(data, "big") << spare
+    text = "".join([_PAIRS[value >> shift & 1023] for shift in range(8 * size + spare - 10, -1, -10)])
+    return text[: encoded_size(size)]
 
 
 def encoded_size(byte_count: int) -> int:

@@ -188,7 +188,9 @@ def test_servers_without_room_are_reported_as_no_space(local_grid: LocalGrid) ->
         assert grid("up", "--dir", local_grid.path, "--detach").code == 0
         put = grid("-d", local_grid.client, "put", "--no-convergence", "-", stdin=DATA)
         assert (put.code, put.out, put.err.count("\n")) == (12, b"", 1)
-        assert put.err.endswith("The other servers are full or read-only.\n")
+        assert put.err.endswith(
+            "The other servers are full or cannot write: `grid status` and their logs show which.\n"
+        )
     finally:
         for node, text in before.items():
             (node / "grid.cfg").write_text(text)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from grid.caps import LitCap
-from grid.cli.transfer.backup_lock import lock_backup
+from grid.cli.transfer.backup_lock import lock_backup, read_unfinished
 from grid.cli.transfer.file_note import KEY, MAX_ATTRIBUTE_BYTES
 from grid.directory.edits import SetChild
 from tests.support.memory_command import MemoryCommand
@@ -180,6 +182,12 @@ def test_backup_when_another_one_runs_names_its_process_and_ends(command: Memory
     command.succeed("backup", "tree", "work:b")
 
 
+def test_backup_when_its_arguments_are_swapped_is_wrong_usage(command: MemoryCommand) -> None:
+    assert "comes first: grid backup DIR ALIAS:PATH" in command.fail(2, "backup", "work:b", "tree")
+    Path("work:b").mkdir()
+    assert "There is no path 'tree'" in command.fail(4, "backup", "work:b", "tree")
+
+
 def test_lock_when_its_holder_was_killed_is_free(tmp_path: Path) -> None:
     program = (
         "import sys, time; from pathlib import Path; from grid.cli.transfer.backup_lock import lock_backup\n"
@@ -190,5 +198,93 @@ def test_lock_when_its_holder_was_killed_is_free(tmp_path: Path) -> None:
         holder.send_signal(signal.SIGKILL)
     (lock,) = (tmp_path / "locks").iterdir()
     assert lock.read_text() == f"{holder.pid}\n" and stat.S_IMODE(lock.stat().st_mode) == 0o600
+    (left,) = read_unfinished(tmp_path, "b")
+    assert (left.directory, left.problem, left.is_running) == ("a", "", False) and "it was cut off" in left.sentence
     with lock_backup(tmp_path, "a", "b"):
         assert lock.read_text() == f"{os.getpid()}\n"
+    assert not read_unfinished(tmp_path, "b")
+
+
+def test_snapshots_while_a_backup_runs_say_so_and_warn_of_nothing(command: MemoryCommand, tmp_path: Path) -> None:
+    backed_up(command)
+    with lock_backup(command.path / "private", str(tmp_path / "tree"), f"{command.root.to_string()}/b"):
+        shown = command.run("snapshots", "work:b").err
+        assert f"a backup of {tmp_path}/tree is running; it began at 20" in shown and "WARNING" not in shown
+        (found,) = json.loads(command.succeed("snapshots", "--json", "work:b"))["unfinished"]
+        assert found["running"] is True and found["problem"] is None
+    assert "backup of" not in command.run("snapshots", "work:b").err
+
+
+def test_lock_that_is_only_looked_at_delays_no_backup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with lock_backup(tmp_path, "a", "b"):
+        pass
+    (lock,) = (tmp_path / "locks").iterdir()
+    with lock.open() as looked_at:
+        fcntl.flock(looked_at, fcntl.LOCK_SH)
+        pauses: list[float] = []
+
+        def sleep(pause_s: float) -> None:
+            pauses.append(pause_s)
+            if len(pauses) == 2:
+                fcntl.flock(looked_at, fcntl.LOCK_UN)
+
+        monkeypatch.setattr(time, "sleep", sleep)
+        with lock_backup(tmp_path, "a", "b"):
+            assert len(pauses) == 2
+
+
+def test_backup_without_room_for_its_record_is_made(tmp_path: Path) -> None:
+    (tmp_path / "unfinished").write_bytes(b"in the way of the records")
+    with lock_backup(tmp_path, "a", "b"):
+        pass
+    with pytest.raises(KeyError), lock_backup(tmp_path, "a", "b"):
+        raise KeyError
+    assert read_unfinished(tmp_path, "b") == []
+
+
+def test_backup_that_servers_refuse_ends_early_and_snapshots_tell_of_it_until_one_succeeds(
+    command: MemoryCommand, tmp_path: Path
+) -> None:
+    backed_up(command)
+    for index in range(60):
+        Path(f"tree/sub/{index}").write_bytes(b"%d" % index * 100)
+    lost, command.grid.servers[6:] = command.grid.servers[6:], []
+    ended = command.run("backup", "--jobs", "3", "tree", "work:b")
+    assert ended.code == 5 and "WARNING: no snapshot was stored" in ended.err
+    assert 10 <= ended.err.count("cannot backup file") <= 13
+    shown = command.run("snapshots", "work:b")
+    assert shown.code == 0 and "1 snapshot\n" in shown.err
+    assert f"WARNING: the last backup of {tmp_path}/tree stored no snapshot; it began at 20" in shown.err
+    assert "only 6 servers took shares, and 7 are needed" in shown.err
+    assert "WARNING" not in command.run("snapshots", "work:").err
+    kept, command.grid.servers[:] = list(command.grid.servers), command.grid.servers[:1]
+    unread = command.run("snapshots", "work:b")
+    assert unread.code == 4 and "stored no snapshot" in unread.err
+    command.grid.servers[:] = [*kept, *lost]
+    (failed,) = json.loads(command.succeed("snapshots", "--json", "work:b"))["unfinished"]
+    assert failed["directory"] == f"{tmp_path}/tree" and failed["problem"].startswith("only 6 servers")
+    backed_up(command)
+    assert json.loads(command.succeed("snapshots", "--json", "work:b"))["unfinished"] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"directory": "/x", "began": -1, "problem": ""}', "\xff", "[" * 9999]
+)
+def test_record_that_is_malformed_is_ignored(tmp_path: Path, text: str) -> None:
+    with pytest.raises(KeyError), lock_backup(tmp_path, "a", "b"):
+        raise KeyError
+    (record,) = (tmp_path / "unfinished").iterdir()
+    assert stat.S_IMODE(record.stat().st_mode) == 0o600 and len(read_unfinished(tmp_path, "b")) == 1
+    record.write_bytes(text.encode("latin-1"))
+    assert read_unfinished(tmp_path, "b") == read_unfinished(tmp_path, "c") == []
+
+
+def test_backup_of_the_client_directory_leaves_out_what_the_backup_itself_writes(command: MemoryCommand) -> None:
+    Path("client/locks").write_bytes(b"of that name elsewhere")
+    Path("client/private/introducer_default_cache.yaml").write_bytes(b"rewritten by each command")
+    Path("alias").symlink_to("client")
+    command.succeed("backup", "alias", "work:b")
+    assert "locks" in command.names("work:b/Latest")
+    kept = command.names("work:b/Latest/private")
+    written = {"backupdb.sqlite", "locks", "unfinished", "introducer_default_cache.yaml"}
+    assert "aliases" in kept and not written & set(kept)

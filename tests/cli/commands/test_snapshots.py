@@ -149,6 +149,7 @@ def test_forget_of_a_name_that_is_not_there_removes_nothing(command: MemoryComma
     made = back_up(command)
     assert "there is no snapshot '2020'" in command.fail(4, "forget", "work:b", made, "2020")
     assert "there is no snapshot 'latest'" in command.fail(4, "forget", "work:b", "latest")
+    assert f"write the whole name: {made}" in command.fail(4, "forget", "work:b", made[:10])
     assert names(command) == [made]
 
 
@@ -189,8 +190,40 @@ def test_restore_of_a_snapshot_by_its_hour_brings_back_what_is_selected(command:
     command.succeed("restore", "--snapshot", "latest", "--exclude", "/letters", "work:b", "newest")
     assert [path.name for path in Path("newest").iterdir()] == ["list.txt"]
     assert Path("newest/list.txt").read_bytes() == b"new" * 100
-    assert "matches --include" in command.fail(4, "restore", "--include", "nothing", "work:b/Latest", "none")
+    said = command.fail(4, "restore", "--include", "/home/me/list.txt", "work:b/Latest", "none")
+    assert "matches --include; paths in patterns begin there, as in /letters/1.txt" in said
     assert not Path("none").exists()
+
+
+def test_restore_by_a_time_says_which_snapshot_it_is_from(command: MemoryCommand) -> None:
+    first = back_up(command)
+    back_up(command)
+    for text in (first[:13].replace("_", " "), first[:16].replace("_", "T")):
+        said = command.succeed("restore", "--snapshot", text, "work:b", f"out-{text}")
+        assert said == f"2 files restored (0 were there), 2 directories, from work:b/Archives/{first}"
+
+
+def test_restore_from_a_path_that_moves_the_cursor_shows_it_with_escapes(command: MemoryCommand) -> None:
+    command.succeed("backup", "docs", "work:x\x1b[2Jy")
+    said = command.succeed("restore", "--snapshot", "latest", "work:x\x1b[2Jy", "out")
+    assert ', from "work:x\\x1b[2Jy/Archives/' in said and "\x1b" not in said
+
+
+def test_restore_of_a_day_without_a_snapshot_names_its_neighbors(command: MemoryCommand) -> None:
+    first, second = back_up(command), back_up(command)
+    command.succeed("mv", f"work:b/Archives/{first}", "work:b/Archives/2020-05-01_00:00:00Z")
+    said = command.fail(4, "restore", "--snapshot", "2020-06-01", "work:b", "out")
+    assert f"the last one before is 2020-05-01_00:00:00Z, the next is {second}; `grid snapshots work:b`" in said
+    assert "in work:b: the next is 2020-05-01" in command.fail(4, "restore", "--snapshot", "2019-01", "work:b", "out")
+    assert "in work:b; `grid" in command.fail(4, "restore", "--snapshot", "tuesday", "work:b", "out")
+
+
+def test_restore_of_a_backup_without_a_snapshot_asks_for_one(command: MemoryCommand) -> None:
+    back_up(command)
+    said = command.fail(2, "restore", "work:b", "out")
+    assert "choose one, as in `--snapshot latest work:b`" in said and not Path("out").exists()
+    assert "is on the grid" in command.fail(2, "restore", "work:b/Latest", "work:out")
+    assert not Path("work:out").exists()
 
 
 @pytest.mark.parametrize(

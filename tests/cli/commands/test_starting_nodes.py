@@ -40,6 +40,18 @@ def test_gateway_when_its_port_is_in_use_says_so_in_one_line_and_logs_nothing(cl
     assert (wrong.code, wrong.out) == (1, b"") and "not a server endpoint" in wrong.err
 
 
+def test_storage_node_when_created_is_named_by_its_host_and_says_if_its_disk_is_too_small(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["create", "storage", "--introducer", FURL, "--hostname", "cellar"]
+    assert main([*command, "--reserved-space", "1", str(tmp_path / "roomy")]) == 0
+    assert capsys.readouterr().err == ""
+    assert "nickname = cellar\n" in (tmp_path / "roomy" / "tahoe.cfg").read_text()
+    assert main([*command, "--nickname", "attic", "--reserved-space", "900P", str(tmp_path / "full")]) == 0
+    assert "900P are kept free: it will take no files" in capsys.readouterr().err
+    assert "nickname = attic\n" in (tmp_path / "full" / "tahoe.cfg").read_text()
+
+
 def test_storage_node_when_it_runs_says_its_name_and_where_it_is_reached(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     place = ["--port", f"tcp:{port}:interface=127.0.0.1", "--location", f"tcp:127.0.0.1:{port}"]
@@ -56,6 +68,7 @@ def test_storage_node_when_it_runs_says_its_name_and_where_it_is_reached(tmp_pat
             lines.append(process.stdout.readline())
             assert lines[-1], lines
         assert any(f'storage node "attic" running, reachable at tcp:127.0.0.1:{port}' in line for line in lines)
+        assert any("`grid status` shows it as v0-" in line for line in lines)
         assert any(line.rstrip().endswith(" client running") for line in lines), "programs wait for these words"
         busy = grid("run", again)
         assert busy.code == 1 and f"port {port} is already in use" in busy.err

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,10 +14,10 @@ from grid.cli.transfer.database import LocalDatabase
 from grid.cli.transfer.endpoints import RemoteEndpoint
 from grid.cli.transfer.local_tree import ScanRules
 from grid.cli.transfer.snapshot import Snapshotter, back_up, metadata_of
-from grid.cli.transfer.tree import FileFacts
+from grid.cli.transfer.tree import FileFacts, Leaf
 from grid.cli.transfer.upload import Uploader
 from grid.directory.node import Directory
-from grid.errors import AuthorityError
+from grid.errors import AuthorityError, GridError
 from tests.support.tree_grid import TreeGrid
 
 DAY = 86400.0
@@ -26,18 +26,19 @@ RULES = ScanRules(follow_links=False)
 
 @define
 class Backups:
-    """Backs one directory up, again and again; warnings: of the last time."""
+    """Backs one directory up, again and again; warnings: of the last time. uploader: of the files."""
 
     grid: TreeGrid
     target: Directory
     source: Path
     database: LocalDatabase
     warnings: list[str] = field(factory=list)
+    uploader: type[Uploader] = Uploader
 
     def run(self, target: DirectoryCap | None = None) -> Snapshotter:
         display = TransferDisplay(as_json=False)
         store = self.grid.store
-        uploader = Uploader(store, self.database, display.tally, display.update, follow_links=False)
+        uploader = self.uploader(store, self.database, display.tally, display.update, follow_links=False)
         self.warnings.clear()
         snapshotter = Snapshotter(
             store, uploader, self.database, display, jobs=3, warn=self.warnings.append, say=lambda line: None
@@ -130,6 +131,18 @@ def test_file_when_it_vanishes_or_cannot_be_read_is_left_out_and_the_rest_is_sto
     ]
     stored = backups.grid.store.directory(backups.latest())
     assert list(backups.grid.runtime.run(stored.list(), limit_s=1e12)) == ["a", "sub"]
+
+
+def test_packs_when_they_fail_leave_no_snapshot_and_the_warning_says_so(backups: Backups) -> None:
+    class Unpacked(Uploader):
+        async def pack(self, leaves: Iterable[Leaf]) -> None:
+            assert len(list(leaves)) == 2
+            raise GridError("no packs today")
+
+    backups.uploader = Unpacked
+    with pytest.raises(GridError, match="no packs today"):
+        backups.run()
+    assert backups.warnings == ["no snapshot was stored; the next backup sends only what is still missing"]
 
 
 def test_target_when_it_can_only_be_read_is_refused_before_anything_is_stored(backups: Backups) -> None:

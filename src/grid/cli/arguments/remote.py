@@ -87,7 +87,8 @@ def parse_remote(argument: str, aliases: Mapping[str, str]) -> RemotePath:
             close = get_close_matches(name, aliases, n=1)
             meant = f" Did you mean '{close[0]}:'?" if close else ""
             raise UnknownAliasError(
-                f"Unknown alias '{name}', please create it with 'grid add-alias' or 'grid create-alias'.{meant}",
+                f"Unknown alias '{name}': `grid create-alias {name}` makes a new directory of that name,"
+                f" and `grid add-alias {name} CAP` gives it to an existing one.{meant}",
                 name=f"{name}:",
             )
         return evolve(_path(alias_cap(name, aliases[name]), rest, f"{name}:", argument_is_cap=False), argument=text)
@@ -127,7 +128,9 @@ def _no_default(text: str, suggestion: str) -> UnknownAliasError:
 
 
 def require_local_target(name: str, aliases: Mapping[str, str]) -> None:
-    """Raise UsageError if the name does not exist locally and equals an alias: its colon was forgotten."""
+    """Raise UsageError if the name does not exist locally and begins with an alias, with or without its colon."""
+    if name.partition(":")[0] in aliases and ":" in name and not os.path.lexists(name):
+        raise click.UsageError(f"{name!r} is on the grid, and this needs a local directory; './{name}' would be one")
     meant = _meant(name, aliases)
     if meant:
         raise click.UsageError(

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 import click
+from attrs import evolve
 
 from grid.cli.arguments.completion import complete_local_or_remote, complete_remote
 from grid.cli.commands.cp import JOBS
@@ -81,22 +82,22 @@ def backup(
 
     Only files that changed since the last backup are read and uploaded. Symbolic links are kept as links; owners, modes,
     times and extended attributes are recorded. What cannot be read is left out with a warning, and the exit status is 2.
-    `grid restore` restores a snapshot, `grid snapshots` lists them all.
+    `grid restore` restores a snapshot. `grid snapshots` lists them all, and says if the last backup failed.
 
-    PATTERN uses .gitignore syntax: a name matches at every depth, a path such as /letters/*.txt from DIR on. A file
+    PATTERN uses .gitignore syntax: a name matches at any depth; a path such as /letters/*.txt is relative to DIR. A file
     .gridignore has such patterns for the directory that holds it, and for those below.
     """
-    from grid.caps import require_usable
     from grid.cli.arguments.remote import require_local_source
     from grid.cli.terminal.progress import TransferDisplay
-    from grid.cli.transfer.backup_lock import lock_backup
-    from grid.cli.transfer.session import open_remote_endpoint, transfer_session, wants_packs
+    from grid.cli.transfer.backup_lock import full_target, lock_backup
+    from grid.cli.transfer.session import open_remote_endpoint, own_files, transfer_session, wants_packs
     from grid.node.files import expand_home
 
     with (
         transfer_session(ctx) as session,
         TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display,
     ):
+        _require_order(source, target)
         endpoint = open_remote_endpoint(session, target)
         require_local_source(source, session.aliases)
         report = _Report(display, verbose, as_json, is_quiet=invocation(ctx).is_quiet)
@@ -116,12 +117,19 @@ def backup(
             )  # fmt: skip
             report.begin(snapshotter, uploader)
             path = str(expand_home(source))
-            return await back_up(store, snapshotter, path, endpoint, rules, report.set_total, note)
+            scanned = evolve(rules, own=own_files(session))
+            return await back_up(store, snapshotter, path, endpoint, scanned, report.set_total, note)
 
-        whole = f"{require_usable(endpoint.root).to_string()}/{'/'.join(endpoint.path)}"
+        whole = full_target(endpoint.root, endpoint.path)
         with lock_backup(session.directory.private, os.path.abspath(expand_home(source)), whole):
             archived = session.run(operation)
     return report.conclude(archived)
+
+
+def _require_order(source: str, target: str) -> None:
+    """Raise UsageError if the path on the grid comes first, as it does in `grid restore`."""
+    if ":" in source.partition("/")[0] and not os.path.lexists(source) and ":" not in target.partition("/")[0]:
+        raise click.UsageError("the local directory comes first: grid backup DIR ALIAS:PATH")
 
 
 class _Report:

@@ -59,7 +59,7 @@ class JobsType(click.ParamType[int | str]):
     type=JobsType(),
     default=JOBS,
     show_default=True,
-    help="How many files to copy at once; auto: as many as make the copy faster.",
+    help="How many files to copy at once; auto: adds parallel files as long as that speeds up the copy.",
 )
 @pack_option
 @selection_options("Copy")
@@ -96,7 +96,7 @@ def cp(
 
     Existing files are replaced; directories never are. -u compares a local file's time with the time of a link.
 
-    PATTERN uses .gitignore syntax: a name matches at every depth, a path such as /letters/*.txt from each FROM on. A
+    PATTERN uses .gitignore syntax: a name matches at any depth; a path such as /letters/*.txt is relative to each FROM. A
     directory that matches stands for everything below it. What is excluded stays out, even if it is included.
     """
     from grid.cli.terminal.progress import TransferDisplay

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,14 +100,16 @@ def storage(
 
     new = NewStorage(
         listening=_listening(port, location, hostname),
-        nickname=nickname,
+        nickname=nickname or hostname or "",
         introducer_furl=read_furl(introducer),
         reserved_space=reserved_space,
         directory=storage_dir,
     )
     create_storage(Path(directory), new)
     words = f"Storage node created in {directory}; `grid run {directory}` starts it."
-    return _report("storage", directory, words, as_json=as_json)
+    _report("storage", directory, words, as_json=as_json)
+    _warn_of_small_disk(storage_dir or directory, reserved_space, as_json=as_json)
+    return 0
 
 
 @create.command(
@@ -139,9 +142,29 @@ def client(
     _report("client", directory, words, as_json=as_json)
     notice = encoding_notice(needed, total)
     if notice is not None:
-        line = f"Note: {notice}."
-        click.echo(json.dumps({"event": "warning", "message": line}) if as_json else line, err=True)
+        _warn(f"Note: {notice}.", as_json=as_json)
     return 0
+
+
+def _warn_of_small_disk(shares: str, reserved_space: str, *, as_json: bool) -> None:
+    """Say if the disk has so little room that the new storage node will take no files."""
+    from grid.node.files import expand_home
+    from grid.node.quantities import parse_size
+
+    try:
+        free = shutil.disk_usage(expand_home(Path(shares))).free
+    except OSError:
+        return  # A folder that is made later, or another disk that is not there yet.
+    if free <= parse_size(reserved_space):
+        room = f"{free / 10**6:.0f} MB are free on its disk, and {reserved_space} are kept free"
+        _warn(
+            f"Note: {room}: it will take no files. Lower storage.reserved_space with `grid config set`.",
+            as_json=as_json,
+        )
+
+
+def _warn(line: str, *, as_json: bool) -> None:
+    click.echo(json.dumps({"event": "warning", "message": line}) if as_json else line, err=True)
 
 
 def _report(kind: str, directory: str, words: str, *, as_json: bool) -> int:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.argument("new", metavar="B", shell_complete=complete_remote)
 @click.option(
     "--in", "backup", metavar="ALIAS:PATH", shell_complete=complete_remote,
-    help="A and B are snapshots of the backup there: names, dates (the newest snapshot whose name begins so), or `latest`.",
+    help="A and B are snapshots of the backup there: names, dates (the newest snapshot whose name begins with it), or `latest`.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each path, and one with the totals.")
 @click.pass_context

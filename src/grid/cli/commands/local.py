@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,8 @@ def up(*, nodes: int | None, directory: str, detach: bool, with_gateway: bool, a
     ready, clean = False, True
     signal.signal(signal.SIGTERM, _interrupt)
     try:
+        if sys.stderr.isatty() and not as_json:
+            click.echo("Starting the grid. This takes some seconds.", err=True)
         start_grid(grid, nodes, detach=detach, started=started)
         _wait_until_ready(grid, started)
         url = start_gateway(grid, detach=detach, started=started) if with_gateway else None

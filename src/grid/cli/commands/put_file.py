@@ -244,7 +244,9 @@ class _DirectPutting(_Putting):
                 known = counted(len(servers), "server is", "servers are")
                 raise NotHappyError(f"only {known} known, and {self._encoding.happy} are needed") from None
             # All servers answered, but too few accepted a share: the others are full or read-only.
-            raise NoSpaceError(f"{problem} The other servers are full or read-only.") from None
+            raise NoSpaceError(
+                f"{problem} The other servers are full or cannot write: `grid status` and their logs show which."
+            ) from None
         return Stored(cap=result.cap.to_string(), size=self._source.size, created=True, result=result)
 
 

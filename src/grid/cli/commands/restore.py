@@ -11,6 +11,7 @@ from grid.cli.arguments.completion import complete_local_or_remote, complete_rem
 from grid.cli.arguments.replacing import ReplacePolicy, replace_options
 from grid.cli.commands.cp import JOBS, conclude, describe_result
 from grid.cli.terminal.invocation import examples, invocation, progress_options
+from grid.cli.terminal.quoting import plain
 from grid.cli.transfer.selection import selection_options
 from grid.plural import counted
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     epilog=examples(
         "grid restore work:backups/docs/Latest ~/docs",
         "grid restore --snapshot 2026-01-31 work:backups/docs /tmp/old",
-        "grid restore --snapshot latest --include '/letters/*.txt' --target /tmp/letters work:backups/docs",
+        "grid restore --snapshot 2026-01-31 --include /letters/1.txt work:backups/docs /tmp/old",
     )
 )
 @click.argument("source", metavar="ALIAS:PATH", shell_complete=complete_remote)
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 @click.option(
     "--snapshot", metavar="NAME",
     help="The snapshot to restore; ALIAS:PATH is then what `grid backup` was given. Its name, a date (the newest snapshot"
-    " whose name begins so), or `latest`.",
+    " whose name begins with it), or `latest`.",
 )  # fmt: skip
 @selection_options("Restore")
 @click.option(
@@ -72,8 +73,8 @@ def restore(
     `--snapshot NAME work:home` an older one. Files restored before and unchanged since are not fetched again; other
     files of the same name are replaced (see -n, -i and -u), and all others stay. Root also restores the owners.
 
-    PATTERN uses .gitignore syntax: a name matches at every depth, a path such as /letters/*.txt from the top. A directory
-    that matches stands for everything below it. What is excluded stays out, even if it is included.
+    PATTERN uses .gitignore syntax: a name matches at any depth; a path such as /letters/*.txt is relative to the restored
+    directory. A directory that matches stands for everything below it. What is excluded stays out, even if it is included.
     """
     from grid.cli.arguments.remote import require_local_target
     from grid.cli.terminal.progress import TransferDisplay
@@ -90,11 +91,18 @@ def restore(
         require_local_target(into, session.aliases)
         policy.quiet = display.paused
 
+        restored: list[str] = []
+
         async def operation(connection: Connection) -> None:
             from grid.cli.arguments.tree import open_tree
 
             tree = await open_tree(connection)
-            chosen = endpoint if snapshot is None else await _snapshot_in(tree, endpoint, snapshot)
+            if snapshot is None:
+                await _require_one_tree(tree, endpoint)
+                chosen = endpoint
+            else:
+                chosen = await _snapshot_in(tree, endpoint, snapshot)
+                restored.append(chosen.shown)
             path = str(expand_home(into))
             await restore_tree(
                 tree.store,
@@ -112,7 +120,7 @@ def restore(
     if as_json:
         click.echo(json.dumps(describe_result("restore", display)))
     elif not display.tally.failures and not invocation(ctx).is_quiet:
-        click.echo(_summary(display))
+        click.echo(_summary(display) + "".join(f", from {plain(shown)}" for shown in restored))
     return conclude(display, as_json=as_json)
 
 
@@ -128,10 +136,28 @@ async def _snapshot_in(tree: Tree, endpoint: RemoteEndpoint, name: str) -> Remot
     """The snapshot of this name; NoSuchChildError."""
     from grid.cli.snapshots.catalog import read_catalog
     from grid.cli.transfer.endpoints import RemoteEndpoint
+    from grid.cli.transfer.snapshot import ARCHIVES
 
     backup = endpoint.below(())
     chosen = (await read_catalog(tree, backup)).choose(name)
-    return RemoteEndpoint(chosen.cap, (), f"{backup.with_name(chosen.name).shown}")
+    return RemoteEndpoint(chosen.cap, (), backup.with_name(ARCHIVES).with_name(chosen.name).shown)
+
+
+async def _require_one_tree(tree: Tree, endpoint: RemoteEndpoint) -> None:
+    """Raise UsageError for the directory of a backup: all its snapshots together are seldom what is meant."""
+    from grid.caps import DirectoryCap
+    from grid.cli.transfer.endpoints import find_remote
+    from grid.cli.transfer.snapshot import ARCHIVES, LATEST
+
+    found = await find_remote(tree.store, endpoint)
+    if found is None or not isinstance(found.cap, DirectoryCap) or not found.cap.is_mutable:
+        return
+    if {ARCHIVES, LATEST} <= set(await tree.store.directory(found.cap).list()):
+        shown = endpoint.shown
+        raise click.UsageError(
+            f"{shown} holds the snapshots of a backup: choose one, as in `--snapshot latest {shown}`;"
+            f" `grid snapshots {shown}` lists them, and `grid cp -r` copies them all"
+        )
 
 
 def _summary(display: TransferDisplay) -> str:

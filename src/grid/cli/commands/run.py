@@ -74,7 +74,13 @@ def _watch_stdin(reactor: Any) -> None:  # noqa: ANN401
     threading.Thread(target=wait, name="stdin", daemon=True).start()
 
 
-@click.command(epilog=examples("grid gateway", "grid gateway --listen 8080 ~/.grid", "grid web     # opens its pages"))
+@click.command(
+    epilog=examples(
+        "grid gateway",
+        "grid gateway --read-only --listen ssl:8443:privateKey=KEY.pem:certKey=CERT.pem:interface=0.0.0.0 ~/.grid",
+        "grid web     # opens its pages",
+    )
+)
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
 @click.option(
     "--listen",
@@ -82,15 +88,28 @@ def _watch_stdin(reactor: Any) -> None:  # noqa: ANN401
     help="Where to listen: a port number, tcp:PORT:interface=ADDRESS, or ssl:PORT:privateKey=FILE:certKey=FILE. "
     "Default: [node] web.port, or port 3456. Only this machine can connect unless you name an interface.",
 )
+@click.option(
+    "--read-only",
+    "is_read_only",
+    is_flag=True,
+    help="Only read for visitors, as [node] web.read_only = yes does: they can open and download what they have a "
+    "capability for. Browsers that `grid web` opens still do everything.",
+)
 @_STOP_WITH_STDIN
 @json_option("Write the log as lines of JSON, as [node] log_format = json does.")
 @click.pass_context
 def gateway(
-    ctx: click.Context, *, directory: str | None, listen: str | None, stop_with_stdin: bool, as_json: bool
+    ctx: click.Context,
+    *,
+    directory: str | None,
+    listen: str | None,
+    is_read_only: bool,
+    stop_with_stdin: bool,
+    as_json: bool,
 ) -> int:
     """Serve the web API and the pages for browsers from the client in DIR, or in the directory of -d.
 
-    Anyone who can reach it can store files, and can use the capabilities they know. The log goes to stdout, and never
+    Anyone who can reach it can store files, unless it is read-only, and can use the capabilities they know. The log goes to stdout, and never
     contains a capability. The address is written to DIR/node.url, where `tahoe` looks for it too.
     """
     from attrs import evolve
@@ -108,7 +127,10 @@ def gateway(
     node = open_directory(Path(directory if directory is not None else invocation(ctx).node_directory))
     if node.kind is NodeKind.INTRODUCER:
         raise ConfigError(f"{node.path}: a gateway needs a client directory; `grid create client DIR` creates one")
-    node = evolve(node, settings=evolve(node.settings, web_port=listen or node.settings.web_port or DEFAULT_PORT))
+    settings = node.settings
+    is_read_only = is_read_only or settings.web_read_only
+    settings = evolve(settings, web_port=listen or settings.web_port or DEFAULT_PORT, web_read_only=is_read_only)
+    node = evolve(node, settings=settings)
     log = NodeLog("json" if as_json else node.settings.log_format)
     log.hold()
     log.say(f"'grid gateway' in {str(node.path)!r}")

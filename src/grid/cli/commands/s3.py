@@ -24,7 +24,7 @@ def s3() -> None:
 
 @s3.group()
 def key() -> None:
-    """Manage access keys. A running node follows changes at once."""
+    """Manage access keys. A running node picks up changes immediately."""
 
 
 @key.command(
@@ -151,7 +151,7 @@ def remove(ctx: click.Context, *, access_key: str, as_json: bool) -> int:
 
 @s3.group()
 def public() -> None:
-    """Manage public buckets, which everybody can read and list without an access key. A running node follows changes at once."""
+    """Manage public buckets, which everybody can read and list without an access key. A running node picks up changes immediately."""
 
 
 @public.command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from grid.cli.arguments.tree import Tree
     from grid.cli.snapshots.catalog import Catalog, Snapshot
     from grid.cli.snapshots.retention import Policy, Verdict
+    from grid.cli.transfer.backup_lock import UnfinishedBackup
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -27,8 +29,8 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print the result a
 def filter_options(command: F) -> F:
     """Options that select snapshots by what backups recorded."""
     for option, name, metavar, text in (
-        ("--tag", "tags", "TAG", "Only snapshots with this tag; with several, those that have them all."),
-        ("--host", "hosts", "NAME", "Only snapshots of this machine; with several, of any of them."),
+        ("--tag", "tags", "TAG", "Only snapshots with this tag; repeat to require several tags."),
+        ("--host", "hosts", "NAME", "Only snapshots of this machine; repeat to allow several machines."),
     ):
         command = click.option(option, name, metavar=metavar, multiple=True, help=text)(command)
     return command
@@ -49,18 +51,30 @@ def snapshots(ctx: click.Context, *, path: str, hosts: tuple[str, ...], tags: tu
     """List the snapshots that `grid backup` stored in ALIAS:PATH, the oldest first.
 
     Times are in UTC. Files and sizes are those of the whole snapshot; what it shares with others is stored once. A dash
-    stands for what older backups and Tahoe-LAFS did not record.
+    stands for what older backups and Tahoe-LAFS did not record. If the last backup from this client directory stored no
+    snapshot, a warning says why.
     """
-    catalog = _read(ctx, path)
+    catalog, unfinished = _read(ctx, path, as_json=as_json)
     found = catalog.select(hosts, tags)
     if as_json:
         lines = [_describe(snapshot, catalog) for snapshot in found]
-        click.echo(json.dumps({"event": "snapshots", "path": catalog.path.shown, "snapshots": lines}))
+        failed = [
+            {
+                "directory": each.directory,
+                "began": each.began_at,
+                "problem": each.problem or None,
+                "running": each.is_running,
+            }
+            for each in unfinished
+        ]
+        event = {"event": "snapshots", "path": catalog.path.shown, "snapshots": lines, "unfinished": failed}
+        click.echo(json.dumps(event))
         return 0
     for line in _listing(found, catalog):
         click.echo(line)
     if not invocation(ctx).is_quiet:
         click.echo(counted(len(found), "snapshot"), err=True)
+    _warn(unfinished, is_quiet=invocation(ctx).is_quiet)
     return 0
 
 
@@ -169,18 +183,37 @@ def _report(catalog: Catalog, verdicts: Sequence[Verdict], *, is_dry_run: bool, 
     click.echo(f"{counted(len(removed), 'snapshot')} {words}, {len(kept)} kept")
 
 
-def _read(ctx: click.Context, path: str) -> Catalog:
+def _read(ctx: click.Context, path: str, *, as_json: bool) -> tuple[Catalog, list[UnfinishedBackup]]:
+    """The snapshots, and the backups that stored none; warns of these also if the servers cannot be reached."""
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.tree import open_tree_directory, run_in_tree
     from grid.cli.snapshots.catalog import read_catalog
+    from grid.cli.transfer.backup_lock import full_target, read_unfinished
+    from grid.errors import GridError
 
     home, aliases = open_tree_directory(ctx)
     remote = parse_remote(path, aliases)
+    unfinished = read_unfinished(home.private, full_target(remote.root, remote.names))
 
     async def operation(tree: Tree) -> Catalog:
         return await read_catalog(tree, remote)
 
-    return run_in_tree(home, operation)
+    try:
+        catalog = run_in_tree(home, operation)
+    except GridError:
+        if not as_json:
+            _warn(unfinished, is_quiet=invocation(ctx).is_quiet)
+        raise
+    known = {snapshot.note.directory for snapshot in catalog.snapshots}
+    return catalog, [each for each in unfinished if each.directory in known or os.path.isdir(each.directory)]
+
+
+def _warn(unfinished: Sequence[UnfinishedBackup], *, is_quiet: bool) -> None:
+    for each in unfinished:
+        if not each.is_running:
+            click.echo(f"WARNING: {plain(each.sentence)}", err=True)
+        elif not is_quiet:
+            click.echo(plain(each.sentence), err=True)
 
 
 def _policy(counts: Mapping[str, str | None], within: str | None, tags: Sequence[str]) -> Policy:

@@ -19,6 +19,19 @@ _ANSWER_S = 10.0
 MAX_DETAIL = 48
 """Characters of an error; together with a server's name, they fit into a terminal's line."""
 
+_NEXT = (
+    ("connection refused", "nothing listens there: is the node running, and is that its port?"),
+    ("host name not found", "is the name right, and does this machine know it?"),
+    ("no route to host", "is the machine on, and is the address right?"),
+    ("another node", "has its node lost private/, or is the address another's?"),
+    ("no answer", "is the machine on, or does a firewall drop what you send?"),
+    ("did not finish connecting", "is the machine on, or does a firewall drop what you send?"),
+    ("timed out", "is the machine on, or does a firewall drop what you send?"),
+)
+"""What to ask about a server that is offline, by a part of the reason. The first match counts."""
+
+_WRONG_FURL = "the FURL is not that introducer's: copy its private/introducer.furl again"
+
 
 @click.command(
     epilog=examples("grid status", "grid -d ~/other status", "grid --gateway http://127.0.0.1:3456 status --json")
@@ -91,7 +104,11 @@ async def _ask_server(client: Client, server: StorageServer) -> dict[str, object
     from grid.runtime import with_deadline
 
     clock = client.runtime.clock
-    about: dict[str, object] = {"id": server.identity.server_id, "nickname": server.identity.nickname}
+    about: dict[str, object] = {
+        "id": server.identity.server_id,
+        "nickname": server.identity.nickname,
+        "addresses": _addresses(client, server),
+    }
     began_at = clock.now()
     try:
         version = await with_deadline(clock, server.get_version(), _ANSWER_S, lambda: PeerTimeoutError("no answer"))
@@ -107,6 +124,13 @@ async def _ask_server(client: Client, server: StorageServer) -> dict[str, object
         "batched_reads": version.batched_reads,
         **_connection(client, server),
     }
+
+
+def _addresses(client: Client, server: StorageServer) -> list[str]:
+    """Where the server says that it can be reached; the first two."""
+    server_id = server.identity.server_id
+    entries = client.server_set.entries
+    return [hint for entry in entries if entry.identity.server_id == server_id for hint in entry.addresses[:2]]
 
 
 def _connection(client: Client, server: StorageServer) -> dict[str, object]:
@@ -128,9 +152,11 @@ def describe_status(found: dict[str, Any]) -> list[str]:
     for introducer in found["introducers"]:
         detail = f": {introducer['detail']}" if introducer["detail"] else ""
         lines.append(one_line(f"introducer {introducer['name']}: {introducer['state']}{detail}"))
-    up = _count_up(found)
-    short = f"; {_needed(found)} are needed to store files" if up < _needed(found) else ""
-    lines.append(f"servers    {up} of {len(found['servers'])} answer{short}")
+        if "another node" in detail or "unable to find reference" in detail:
+            lines.append(f"  {_WRONG_FURL}")
+    lines.append(f"servers    {_summary(found)}")
+    if encoding and len(found["servers"]) < _needed(found):
+        lines.append("  not listed: servers that have not reached the introducer since it started")
     for server in found["servers"]:
         name = f"{server['nickname'] or '-':16} {server['id'][:11]:12}"
         if server["reachable"]:
@@ -138,7 +164,28 @@ def describe_status(found: dict[str, Any]) -> list[str]:
         else:
             answer = _shorten(f"offline: {server['detail']}" if server["detail"] else "offline")
         lines.append("  " + one_line(f"{name} {answer}"))
+        if not server["reachable"] and (question := _question(server)):
+            lines.append("    " + one_line(question))
     return lines
+
+
+def _summary(found: dict[str, Any]) -> str:
+    """How many servers answer, and whether they suffice for storing files."""
+    up, needed = _count_up(found), _needed(found)
+    text = f"{up} of {len(found['servers'])} answer"
+    if up < needed:
+        return f"{text}; {needed} are needed to store files"
+    full = sum(1 for server in found["servers"] if server["reachable"] and server["available_space"] == 0)
+    if up - full < needed:
+        return f"{text}; {up - full} have room, and {needed} are needed to store files"
+    return text
+
+
+def _question(server: dict[str, Any]) -> str:
+    """What to look at, if a server is offline; "" if the reason is none of the common ones."""
+    found = [question for reason, question in _NEXT if reason in server["detail"]]
+    where = _shorten(", ".join(server.get("addresses", ())))
+    return ": ".join(part for part in (where, *found[:1]) if part)
 
 
 def _shorten(text: str) -> str:
@@ -148,7 +195,9 @@ def _shorten(text: str) -> str:
 def _describe_answer(server: dict[str, Any]) -> list[str]:
     """What is known of a server that answers; a gateway does not report everything."""
     known = [server["version"] or "of an unknown version"]
-    if server["available_space"] is not None:
+    if server["available_space"] == 0:
+        known.append("full or read-only")
+    elif server["available_space"] is not None:
         known.append(f"{server['available_space'] / 1e9:.1f} GB free")
     if "seconds" in server:
         known.append(f"{server['seconds'] * 1000:.0f} ms")

@@ -57,7 +57,7 @@ def sync(
 ) -> int:
     """Copy the files below SOURCE that are new or changed into TARGET. Each is a local directory, or one on the grid.
 
-    Only files whose size or time differs are sent; within the grid, files are linked. Run it again to go on after an
+    Only files whose size or time differs are sent; within the grid, files are linked. Run it again to resume after an
     interruption. Nothing is removed without --delete, and with it only after everything was sent without a failure.
 
     PATTERN uses .gitignore syntax. Files that the patterns leave out are neither sent nor removed.

@@ -64,12 +64,12 @@ class _Size(click.ParamType[int | str]):
     "arguments", metavar="SOURCE... TARGET", nargs=-1, required=True, shell_complete=complete_local_or_remote
 )
 @click.option("--mode", type=click.Choice(["auto", "stream", "chunked", "chunked-stream"]), default="auto",
-              show_default=True, help="How to read a large file: stream, from start to end; chunked, in ranges side by side;"
-              " chunked-stream, the same, but passed on in order; auto: chunked from two ranges on, else stream.")  # fmt: skip
+              show_default=True, help="How to read a large file. stream: from start to end; chunked: in parallel ranges;"
+              " chunked-stream: in parallel ranges, delivered in order; auto: chunked for files of two or more ranges, otherwise stream.")  # fmt: skip
 @click.option("--chunk-size", metavar="SIZE", type=_Size(permits_auto=True), default="20MiB", show_default=True,
               help="Size of each range; auto: by the size of the file.")  # fmt: skip
 @click.option("--transfers", metavar="N", type=JobsType(), default=8, show_default=True,
-              help="How many files to move at once; auto: as many as make the transfer faster.")  # fmt: skip
+              help="How many files to move at once; auto: adds parallel files as long as that speeds up the transfer.")  # fmt: skip
 @click.option("--streams", metavar="N", type=JobsType(64), default=4, show_default=True,
               help="How many ranges of one file to read at once; auto: by source and target.")  # fmt: skip
 @click.option("--max-memory", metavar="SIZE", type=_Size(), default="256MiB", show_default=True,
@@ -100,10 +100,10 @@ def transfer(
 ) -> int:
     """Copy new and changed files below each SOURCE into TARGET.
 
-    A source or target is a path of this machine, ALIAS:PATH, a capability, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX,
+    A source or target is a local path, ALIAS:PATH, a capability, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX,
     az://CONTAINER/PREFIX or sftp://USER@HOST/PATH; http:// and https:// name a single file as a source.
 
-    Run the same command again to go on after an interruption. Files that are done are not sent again; files that
+    Run the same command again to resume after an interruption. Files that are done are not sent again; files that
     changed are. If a file fails, the others are still copied, and the exit
     status is 1.
 

@@ -84,7 +84,7 @@ def watch(ctx: click.Context, /, *, folder: str, once: bool, status: bool, as_js
     A file counts as complete when nothing has written to it for some seconds. Files that change later are stored again.
     Nothing is ever removed, neither from FOLDER nor from TARGET. TARGET is ALIAS:PATH, a capability, or any other target of `grid transfer`.
 
-    The watch keeps a journal: after a crash or a full disk, start it again and it goes on. `--status` reads the journal
+    The watch keeps a journal: after a crash or a full disk, restart it to resume. `--status` reads the journal
     while the watch runs.
     """
     given = _Options(folder=os.path.abspath(os.path.expanduser(folder)), **options)  # type: ignore[arg-type]

@@ -33,11 +33,11 @@ _NAME = "open-in-browser.html"
 def web(ctx: click.Context, *, path: str, is_printed: bool, is_guest: bool, as_json: bool) -> int:
     """Open the pages of the gateway in a browser: its first page, or what is at PATH.
 
-    It is the gateway that runs in the client directory (`grid gateway` starts one), or that of --gateway. The first page of your
-    own gateway on this machine then shows your directories, by their aliases, and your recent uploads: to this browser only,
-    until you choose "Forget this browser" there or the gateway stops.
+    It opens the gateway of the client directory (start it with `grid gateway`), or the one that --gateway names. On the first page
+    of your own gateway, only this browser then sees your directories and recent uploads, until you choose "Forget this
+    browser" there or the gateway stops.
 
-    The address of a PATH holds a capability: keep it secret. Secrets are handed to the browser in a file that only you can read.
+    The address of a PATH holds a capability: keep it secret. To make a link for others, open the page and choose Share. Secrets are handed to the browser in a file that only you can read.
     """
     from grid.cli.arguments.aliases import read_aliases
     from grid.cli.arguments.remote import parse_remote
@@ -60,6 +60,11 @@ def web(ctx: click.Context, *, path: str, is_printed: bool, is_guest: bool, as_j
         click.echo(json.dumps({"event": "web", "url": url}))
     elif is_printed:
         click.echo(url)
+        if remote is not None and remote.root.authority == "write":
+            click.echo(
+                "Anyone with this address can change what is there. For a link to give away, open it and choose Share.",
+                err=True,
+            )
     elif not is_opened:
         raise ConfigError("no browser can be opened from here: `grid web --print` prints the address")
     return 0

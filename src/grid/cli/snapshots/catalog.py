@@ -6,6 +6,7 @@ in the link's metadata, which 1.20 keeps and ignores, and which anyone who can w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -24,6 +25,10 @@ from grid.errors import ChildOfWrongTypeError, NoSuchChildError
 
 NAME_FORMAT = "%Y-%m-%d_%H:%M:%SZ"
 """The format of the names that `grid backup` gives snapshots, in UTC."""
+
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}")
+
+_SEPARATOR = re.compile(r"^([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]")
 
 
 @frozen(kw_only=True)
@@ -59,16 +64,25 @@ class Catalog:
         for snapshot in self.snapshots:
             if snapshot.name == name:
                 return snapshot
+        longer = [each.name for each in self.snapshots if name and each.name.startswith(name)]
+        if longer:
+            words = (
+                f"there is no snapshot {name!r} in {self.path.shown}; write the whole name: {', '.join(longer[-3:])}"
+            )
+            raise NoSuchChildError(words, name=self.path.shown)
         raise self._no_snapshot(name)
 
     def choose(self, text: str) -> Snapshot:
         """The snapshot of this name, the newest whose name starts with it, or, for `latest`, the last one made;
         NoSuchChildError.
+
+        A time may have a space or a T before its hours.
         """
         if text == "latest":  # A clock that was ahead may have given an older one the newest name.
             found = [snapshot for snapshot in self.snapshots if snapshot.cap == self.latest] or self.snapshots
         else:
-            found = [snapshot for snapshot in self.snapshots if text and snapshot.name.startswith(text)]
+            begins = _SEPARATOR.sub(r"\1_", text)
+            found = [snapshot for snapshot in self.snapshots if text and snapshot.name.startswith(begins)]
         if found:
             return found[-1]
         if not self.snapshots:
@@ -77,8 +91,14 @@ class Catalog:
 
     def _no_snapshot(self, text: str) -> NoSuchChildError:
         shown = self.path.shown
-        words = f"there is no snapshot {text!r} in {shown}; `grid snapshots {shown}` lists them"
-        return NoSuchChildError(words, name=shown)
+        words = f"there is no snapshot {text!r} in {shown}"
+        if _DATE.match(text):
+            begins = _SEPARATOR.sub(r"\1_", text)
+            before = [f"the last one before is {each.name}" for each in self.snapshots if each.name < begins]
+            after = [f"the next is {each.name}" for each in self.snapshots if each.name > begins]
+            near = [*before[-1:], *after[:1]]
+            words += f": {', '.join(near)}" if near else ""
+        return NoSuchChildError(f"{words}; `grid snapshots {shown}` lists them", name=shown)
 
     def select(self, hosts: Sequence[str], tags: Sequence[str]) -> list[Snapshot]:
         """Snapshots of any of these machines that have all of these tags; an empty sequence does not restrict."""

@@ -33,7 +33,7 @@ def exclude_options(command: F) -> F:
         "--exclude-if-present", "markers", metavar="NAME", multiple=True,
         help="Leave out the contents of directories that hold a file NAME, except that file.",
     )  # fmt: skip
-    @click.option("--one-file-system", is_flag=True, help="Leave out other file systems than that of DIR.")
+    @click.option("--one-file-system", is_flag=True, help="Do not cross into file systems other than DIR's.")
     @wraps(command)
     def run(
         *arguments: object, patterns: Sequence[str], pattern_files: Sequence[str], exclude_vcs: bool,

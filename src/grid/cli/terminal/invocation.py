@@ -94,7 +94,6 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
 COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
 _OTHER_NAMES = {
-    "help": ("--help",),
     "version": ("--version",),
     "start": ("run", "up"),
     "remove": ("rm",),
@@ -220,6 +219,11 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that the arguments start with, and the rest; records both for error messages."""
+        if args[:1] == ["help"]:
+            if len(args) == 1:
+                click.echo(ctx.get_help())
+                ctx.exit()
+            args = [*args[1:], "--help"]
         if args and args[0] not in COMMANDS and args[0].replace("-", "").isalnum():
             ctx.fail(f"unknown command {args[0]!r}; {_meant(args[0])}")
         name, command, rest = super().resolve_command(ctx, args)

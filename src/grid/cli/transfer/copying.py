@@ -294,7 +294,8 @@ def _scan_followed(path: str, name: str, selection: Selection) -> Scan:
 def _pruned(root: Branch, selection: Selection, source: Endpoint) -> Branch:
     """The tree without what is not included; NoSuchSourceError if nothing is."""
     if selection.include is not None and not prune(root, selection) and not root.branches:
-        raise NoSuchSourceError(f"nothing in '{source.shown}' matches --include", name=source.shown)
+        words = f"nothing in '{source.shown}' matches --include; paths in patterns begin there, as in /letters/1.txt"
+        raise NoSuchSourceError(words, name=source.shown)
     return root
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from attrs import define, evolve, field, frozen
@@ -56,7 +56,8 @@ class ScanRules:
 
     follow_links: treat links as their targets, except those to a directory above; otherwise links are files of their
     own. markers: names of files; a directory that holds one is reduced to that file. one_file_system: skip the contents
-    of directories on other file systems. has_ignore_files: apply the patterns in .gridignore.
+    of directories on other file systems. has_ignore_files: apply the patterns in .gridignore. own: names that are
+    skipped in one directory each, which is given without links: what this program itself writes during the scan.
     """
 
     follow_links: bool
@@ -64,6 +65,7 @@ class ScanRules:
     markers: Sequence[str] = ()
     one_file_system: bool = False
     has_ignore_files: bool = False
+    own: Mapping[str, str] = field(factory=dict)
 
 
 @frozen
@@ -156,6 +158,9 @@ def _without_marked(
 
 
 def _skips(scan: Scan, here: _Waiting, entry: os.DirEntry[str], rules: ScanRules) -> bool:
+    if entry.name in rules.own and os.path.realpath(here.path) == rules.own[entry.name]:
+        scan.excluded += 1
+        return True
     if rules.selection.exclude is None and not here.ignores:
         return False
     path, is_directory = f"{here.below}{entry.name}", _is_directory(entry, rules.follow_links)

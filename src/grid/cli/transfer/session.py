@@ -14,6 +14,7 @@ from grid.caps import has_cap_prefix
 from grid.cli.arguments.aliases import read_aliases
 from grid.cli.arguments.remote import parse_remote, require_local_source, require_local_target
 from grid.cli.connection import Connection, open_home, run_connected
+from grid.cli.transfer.backup_lock import LOCKS, RECORDS
 from grid.cli.transfer.database import LocalDatabase
 from grid.cli.transfer.endpoints import Endpoint, LocalEndpoint, RemoteEndpoint
 
@@ -75,6 +76,13 @@ def open_remote_endpoint(session: TransferSession, text: str) -> RemoteEndpoint:
     return RemoteEndpoint(
         path.root, path.names, path.shown, path.inside and bool(path.names), path.argument, path.suggestion
     )
+
+
+def own_files(session: TransferSession) -> dict[str, str]:
+    """What a backup writes into the client directory while it runs: names, each with its directory without links."""
+    names = [*(f"{DATABASE}{suffix}" for suffix in ("", "-journal", "-wal", "-shm")), LOCKS, RECORDS]
+    names += [path.name for path in session.directory.private.glob("introducer_*_cache.yaml")]
+    return dict.fromkeys(names, os.path.realpath(session.directory.private))
 
 
 def wants_packs(session: TransferSession, given: bool | None) -> bool:

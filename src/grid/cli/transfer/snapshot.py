@@ -13,6 +13,7 @@ from collections.abc import Callable
 from attrs import asdict, define, evolve, frozen
 
 from grid.caps import DirectoryCap, KnownCap, parse_cap, require_usable
+from grid.cli.terminal.exit_codes import ExitCode, exit_code
 from grid.cli.terminal.failures import describe
 from grid.cli.terminal.progress import TransferDisplay
 from grid.cli.transfer.copy_plan import WrongTypeError
@@ -47,6 +48,11 @@ LATEST = "Latest"
 
 MAX_TRIES = 100
 """Seconds in a row that may have a snapshot each."""
+
+MAX_REFUSED = 10
+"""Files in a row that too few servers may take before the backup ends: reading the rest would store nothing either."""
+
+_SERVERS_LACK = (ExitCode.UNREACHABLE, ExitCode.NO_SPACE)
 
 
 @define
@@ -115,6 +121,7 @@ class Snapshotter:
         self._made: dict[int, dict[str, Child]] = {}
         self._root: DirectoryCap | None = None
         self._problem: GridError | None = None
+        self._refused_in_a_row = 0
         self.counts = SnapshotCounts()
         self.stored_bytes = 0
 
@@ -125,13 +132,21 @@ class Snapshotter:
         self._skip(text.format(printable(left_out.path)) + detail, is_directory=left_out.is_directory)
 
     async def run(self, tree: Branch) -> DirectoryCap:
-        """Store the snapshot and return its capability; GridError if the top directory cannot be stored."""
+        """Store the snapshot and return its capability.
+
+        GridError if the top directory cannot be stored, or too few servers take one file after the other.
+        """
         for shown in normalize_names(tree):
             self._skip(f"another file beside it has the same name on the grid: '{shown}'")
-        await self._uploader.pack(branch.leaves[name] for _, branch in tree.walk() for name in sorted(branch.leaves))
-        await run_post_order(tree, self._jobs, self._do_leaf, self._do_branch)
-        if self._root is None:
-            raise self._problem or GridError("the top directory could not be stored")
+        leaves = (branch.leaves[name] for _, branch in tree.walk() for name in sorted(branch.leaves))
+        try:
+            await self._uploader.pack(leaves)
+            await run_post_order(tree, self._jobs, self._do_leaf, self._do_branch)
+            if self._root is None:
+                raise self._problem or GridError("the top directory could not be stored")
+        except GridError:
+            self._warn("no snapshot was stored; the next backup sends only what is still missing")
+            raise
         return self._root
 
     def _skip(self, why: str, *, is_directory: bool = False) -> None:
@@ -151,7 +166,10 @@ class Snapshotter:
             self._skip(f"permission denied on file '{where}'")
         except (GridError, OSError) as problem:
             self._skip(f"cannot backup file '{where}': {describe(problem)}")
+            self._require_servers(problem)
         else:
+            if not uploaded.reused and uploaded.cap.storage_index is not None:
+                self._refused_in_a_row = 0
             self.counts.files_reused += uploaded.reused
             self.counts.files_uploaded += not uploaded.reused
             self.stored_bytes += size_of(leaf)
@@ -160,6 +178,13 @@ class Snapshotter:
             self._add(branch, leaf.name, uploaded.cap, leaf.origin)
         self._display.tally.finish(size_of(leaf))
         self._display.update()
+
+    def _require_servers(self, problem: GridError | OSError) -> None:
+        """Raise the problem if it is that of many files in a row, which the servers cannot take."""
+        if isinstance(problem, GridError) and exit_code(problem) in _SERVERS_LACK:
+            self._refused_in_a_row += 1
+            if self._refused_in_a_row >= MAX_REFUSED:
+                raise problem
 
     async def _do_branch(self, path: tuple[str, ...], branch: Branch, above: Branch | None) -> None:
         assert isinstance(branch.origin, LocalOrigin)
