@@ -42,6 +42,7 @@ DRIVERS = (
     "scale",
     "faults",
     "doors",
+    "moving",
 )
 IMAGES = "images"
 """A set of files with the published sizes of a hundred images."""

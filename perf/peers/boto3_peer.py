@@ -68,11 +68,6 @@ class Boto3(S3Peer):
         """`get_object` until the first byte; the rest is read too, but does not count."""
         return Cost(seconds=float(self._ask("first", name)["result"][0]))
 
-    def count_keys(self, prefix: str) -> tuple[int, Cost]:
-        """Count the keys below a prefix with `list_objects_v2`, page by page."""
-        said = self._ask("count", prefix)
-        return int(said["result"][0]), Cost(seconds=float(said["seconds"]))
-
     def put_folder(self, source: Path, name: str) -> Cost:
         """`upload_file` for each: one after the other, or 32 at a time if tuned."""
         return self._do("put-folder", name, source)

@@ -52,9 +52,6 @@ class Worker:
         elif what == "list":
             pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=name)
             return [entry["Key"] for page in pages for entry in page.get("Contents", ())]
-        elif what == "count":
-            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=name)
-            return [str(sum(page["KeyCount"] for page in pages))]
         elif what == "first":
             return [str(self._first_byte(name))]
         elif what == "delete":

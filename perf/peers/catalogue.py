@@ -38,13 +38,13 @@ def make_peer(text: str, servers: int = 10) -> Peer:
     if client in S3_CLIENTS:
         found = S3_CLIENTS[client](text, server, label.options)
         if isinstance(found.server, GridServer):
-            found.server.server_count = servers
+            found.server.grid.server_count = servers
         return found
     if client == "restic":
         return Restic(text, server, label.options)
     plain = PLAIN[label.base](text, label.options)
     if isinstance(plain, SftpAtGrid):
-        plain.server_count = servers
+        plain.grid.server_count = servers
     return plain
 
 

@@ -102,6 +102,13 @@ class GridPeer(Peer):
         staying = {*self.server_pids, *self.client_pids}
         return [node.pid for node in self._grid.nodes if node.pid not in staying] if self._grid is not None else []
 
+    @property
+    def gateway_url(self) -> str:
+        """The URL of the first client's gateway."""
+        client = self._clients[0]
+        assert isinstance(client, WebClient)
+        return client.url
+
     def versions(self) -> dict[str, str]:
         """1.20's version; Grid's is the commit in a record's environment."""
         if self.kind == "grid":
@@ -128,9 +135,12 @@ class GridPeer(Peer):
         self._grid.__enter__()
         self.use_clients(1)
         if self.client == "library":
-            codec, options = self._label.codec or "isal", self._label.options
-            host = self.placement.client
-            self._library = LibraryClient(self._clients[0].directory, self._servers, codec, options, host)
+            self._library = self.open_library()
+
+    def open_library(self) -> LibraryClient:
+        """Start a warm process of Grid's library on the first client's directory; the caller stops it."""
+        codec, options = self._label.codec or "isal", self._label.options
+        return LibraryClient(self._clients[0].directory, self._servers, codec, options, self.placement.client)
 
     def use_clients(self, count: int) -> None:
         """Ensure at least this many clients, each with its own node directory."""

@@ -8,11 +8,10 @@ from pathlib import Path
 
 from perf.network.contract import Placement
 from perf.peers.contract import Properties, new_secret
+from perf.peers.grid_behind_door import GridBehindDoor
 from perf.peers.programs import find_program
 from perf.peers.servers import ServerProcess, free_port
-from perf.processes.node_directory import Kind
-from perf.processes.process_grid import ClientSettings, ProcessGrid
-from perf.processes.s3_door import S3Door, open_s3_door
+from perf.processes.open_doors import S3Door, open_s3_door
 
 DRIVES = 4
 """MinIO's directories: with four, it uses 2-of-4 coding, and any two may fail."""
@@ -159,65 +158,45 @@ class Minio(SingleServer):
 
 
 class GridServer(ObjectServer):
-    """The S3 door of a client node, on a grid. server_count: storage nodes; with fewer than ten, each gets one share."""
+    """The S3 door of a client node, on a grid."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.server_count = 10
-        self.door: S3Door | None = None
-        self._grid: ProcessGrid | None = None
+        self.grid: GridBehindDoor[S3Door] = GridBehindDoor(open_s3_door)
 
     @property
     def properties(self) -> Properties:
         """The grid's properties."""
-        settings = ClientSettings.usual(self.server_count)
-        return Properties(
-            expansion=settings.total / settings.needed,
-            encrypts="server",
-            proves="every byte, from the capability; plain HTTP from the door to the client",
-            syncs=True,
-            survives=settings.total - settings.needed,
-        )
+        return self.grid.properties("every byte, from the capability; plain HTTP from the door to the client")
 
     @property
     def pids(self) -> Sequence[int]:
         """The storage nodes."""
-        return [node.pid for node in self._grid.storage] if self._grid is not None else []
+        return self.grid.storage_pids
 
     @property
     def gateway_pids(self) -> Sequence[int]:
         """The node with the door."""
-        return [self.door.node.pid] if self.door is not None else []
+        return self.grid.door_pids
 
     @property
     def other_pids(self) -> Sequence[int]:
         """The introducer."""
-        staying = {*self.pids}
-        return [node.pid for node in self._grid.nodes if node.pid not in staying] if self._grid is not None else []
+        return self.grid.other_pids
 
     def start(self, root: Path, placement: Placement, environment: Mapping[str, str]) -> None:
         """Start a grid, and a client with an open door."""
-        storage: list[Kind] = ["grid"] * self.server_count
-        self._grid = ProcessGrid(
-            root / "grid", introducer="grid", storage=storage, force_foolscap=False, placement=placement
-        )
-        self._grid.__enter__()
-        self.door = open_s3_door(self._grid, ClientSettings.usual(self.server_count))
-        self.access_key, self.secret_key = self.door.access_key, self.door.secret_key
-        self.url = f"http://127.0.0.1:{self.door.port}"
+        door = self.grid.start(root, placement)
+        self.access_key, self.secret_key = door.access_key, door.secret_key
+        self.url = f"http://127.0.0.1:{door.port}"
 
     def stop(self) -> None:
         """Stop every node."""
-        door, self.door = self.door, None
-        if door is not None:
-            door.node.stop()
-        grid, self._grid = self._grid, None
-        if grid is not None:
-            grid.stop()
+        self.grid.stop()
 
     def folders(self, root: Path) -> Sequence[Path]:
         """The shares of all servers."""
-        return [node.directory / "storage" / "shares" for node in self._grid.storage] if self._grid is not None else []
+        return self.grid.share_folders
 
 
 OBJECT_SERVERS: Mapping[str, type[ObjectServer]] = {"versitygw": Versity, "minio": Minio, "grid": GridServer}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -224,6 +225,12 @@ class S5cmd(S3Peer):
     def list_folder(self, name: str) -> list[str]:
         """`s5cmd ls`: the name is the last column."""
         return sorted(line.split(maxsplit=3)[3] for line in self.read("ls", _object(f"{name}/*")).splitlines())
+
+    def count_keys(self, prefix: str) -> tuple[int, Cost]:
+        """Count the lines of `s5cmd ls`, which lists the keys page by page."""
+        started = time.perf_counter()
+        count = len(self.read("ls", _object(f"{prefix}*")).splitlines())
+        return count, Cost(seconds=time.perf_counter() - started)
 
     def delete(self, name: str) -> Cost:
         """`s5cmd rm`."""

@@ -13,27 +13,25 @@ from pathlib import Path
 from perf.network.contract import Host
 from perf.peers.commands import run_peer
 from perf.peers.contract import Cost, Properties
+from perf.peers.grid_behind_door import GridBehindDoor
 from perf.peers.programs import MissingPeerError
 from perf.peers.ssh import Sftp
-from perf.processes.node_directory import Kind
 from perf.processes.node_process import wait_until
+from perf.processes.open_doors import ACCOUNT, SftpDoor, open_sftp_door
 from perf.processes.process_grid import ClientSettings, ProcessGrid
-from perf.processes.sftp_door import ACCOUNT, SftpDoor, open_sftp_door
 
 MOUNT_S = 10.0
 
 
 class SftpAtGrid(Sftp):
-    """`sftp` at the SFTP door of a client, on a grid of `server_count` servers. The door counts as a client."""
+    """`sftp` at the SFTP door of a client, on a grid. The door counts as a client."""
 
     programs: tuple[str, ...] = ("ssh", "sftp")
 
     def __init__(self, label: str, options: Sequence[str] = ()) -> None:
         """options: `tuned`, which lets the door choose the cipher."""
         super().__init__(label, options)
-        self.server_count = 10
-        self.door: SftpDoor | None = None
-        self._grid: ProcessGrid | None = None
+        self.grid: GridBehindDoor[SftpDoor] = GridBehindDoor(self._open)
 
     @property
     def cipher(self) -> str:
@@ -43,59 +41,43 @@ class SftpAtGrid(Sftp):
     @property
     def properties(self) -> Properties:
         """The grid's properties."""
-        settings = ClientSettings.usual(self.server_count)
-        return Properties(
-            expansion=settings.total / settings.needed,
-            encrypts="server",
-            proves="every byte, from the capability",
-            syncs=True,
-            survives=settings.total - settings.needed,
-        )
+        return self.grid.properties("every byte, from the capability")
 
     @property
     def server_pids(self) -> Sequence[int]:
         """The storage nodes."""
-        return [node.pid for node in self._grid.storage] if self._grid is not None else []
+        return self.grid.storage_pids
 
     @property
     def client_pids(self) -> Sequence[int]:
         """The node with the door."""
-        return [self.door.node.pid] if self.door is not None else []
+        return self.grid.door_pids
 
     @property
     def other_pids(self) -> Sequence[int]:
         """The introducer."""
-        staying = {*self.server_pids}
-        return [node.pid for node in self._grid.nodes if node.pid not in staying] if self._grid is not None else []
+        return self.grid.other_pids
 
     def bring_up(self, server: Host) -> None:
         """Start a grid, and a client with an open door."""
-        storage: list[Kind] = ["grid"] * self.server_count
-        self._grid = ProcessGrid(
-            self.root / "grid", introducer="grid", storage=storage, force_foolscap=False, placement=self.placement
-        )
-        self._grid.__enter__()
-        self.door = open_sftp_door(self._grid, ClientSettings.usual(self.server_count), self.root / "user_key")
-        host_key = self.door.client.directory / "private" / "ssh_host_key.pub"
-        self.write_client_configuration("127.0.0.1", self.door.port, host_key, ACCOUNT)
+        door = self.grid.start(self.root, self.placement)
+        host_key = door.client.directory / "private" / "ssh_host_key.pub"
+        self.write_client_configuration("127.0.0.1", door.port, host_key, ACCOUNT)
 
     def take_down(self) -> None:
         """Stop every node."""
-        door, self.door = self.door, None
-        if door is not None:
-            door.node.stop()
-        grid, self._grid = self._grid, None
-        if grid is not None:
-            grid.stop()
+        self.grid.stop()
 
     def settle(self) -> None:
         """Do nothing: nodes start no processes for a client."""
 
     def stored_bytes(self) -> int:
         """Bytes on all servers."""
-        assert self._grid is not None
-        folders = [node.directory / "storage" / "shares" for node in self._grid.storage]
-        return sum(path.stat().st_blocks * 512 for each in folders for path in each.rglob("*") if path.is_file())
+        files = (path for folder in self.grid.share_folders for path in folder.rglob("*") if path.is_file())
+        return sum(path.stat().st_blocks * 512 for path in files)
+
+    def _open(self, grid: ProcessGrid, settings: ClientSettings) -> SftpDoor:
+        return open_sftp_door(grid, settings, self.root / "user_key")
 
     def _remote(self, name: str) -> str:
         return f"/{name}"

@@ -75,7 +75,8 @@ class Sample:
     others_cpu_s: spent meanwhile by systems that should have been frozen. status: fetches its status page, for a system
     without timelines. pressure: resource -> fraction of the time in which some task of the machine waited for it.
     members: of each process, by name, from perf.sampling.sampler. series: the same over time. files: for each transfer
-    its bytes, the scheduled, actual and final seconds, and its error. None where not measured.
+    its bytes, the scheduled, actual and final seconds, and its error. stored_*: what it left on the disks of all
+    servers: files and allocated bytes. None where not measured.
     """
 
     run: int
@@ -118,6 +119,8 @@ class Sample:
     members: Mapping[str, Mapping[str, float | None]] = field(factory=dict, repr=False)
     series: Mapping[str, Any] | None = field(default=None, repr=False)
     files: Sequence[Sequence[Any]] = field(default=(), repr=False)
+    stored_files: int | None = None
+    stored_bytes: int | None = None
 
 
 @frozen(kw_only=True)

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, UnknownCap, parse_cap
+from grid.caps import ChkCap, DirectoryCap, ExtentCap, KnownCap, LitCap, UnknownCap, parse_cap
 from grid.cli.arguments.sources import FileSource
 from grid.cli.arguments.targets import DescriptorSink
 from grid.directory.edits import SetChild
 from grid.directory.file_store import FileStore
 from grid.directory.node import Directory
-from grid.immutable.get import ImmutableFile
+from grid.extents.files import open_immutable
 from grid.immutable.put import put
 from grid.mutable.create import create_mutable
 from grid.mutable.node import MutableFile
@@ -57,8 +57,8 @@ async def get_one(client: Client, observer: Observer, text: str, path: str, offs
     cap = known_cap(text)
     with _opened(path) as descriptor:
         sink = TimedSink(DescriptorSink(descriptor, client.runtime.cpu))
-        if isinstance(cap, ChkCap | LitCap):
-            await ImmutableFile(cap, client.grid(await client.servers(), observer)).read(sink, offset, length)
+        if isinstance(cap, ChkCap | LitCap | ExtentCap):
+            await open_immutable(cap, client.grid(await client.servers(), observer)).read(sink, offset, length)
         else:
             await (await open_mutable(client, observer, cap)).read(sink, offset, length)
     return (sink.first or time.perf_counter()) - started

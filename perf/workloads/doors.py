@@ -18,16 +18,17 @@ from perf.campaigns.arrivals import Schedule
 from perf.campaigns.workload import Workload, parse_set
 from perf.peers.boto3_peer import Boto3
 from perf.peers.contract import Cost, Peer, PeerError
+from perf.peers.grids import GridPeer
 from perf.peers.object_servers import GridServer
-from perf.peers.s3_commands import BUCKET, S3Peer
+from perf.peers.s3_commands import BUCKET, S3Peer, S5cmd
 from perf.peers.sftp_door import SftpAtGrid, SshfsAtGrid
-from perf.processes.s3_door import S3Door
+from perf.processes.open_doors import S3Door
 from perf.records.record import Factor
 from perf.sampling.usage import peak_resident
 from perf.workloads.copying import up_and_down
 from perf.workloads.files import make_files
 from perf.workloads.rows import Meter, Table, blank
-from perf.workloads.slow_clients import slow_at_s3, slow_at_sftp
+from perf.workloads.slow_clients import slow_at_s3, slow_at_sftp, slow_at_web
 from perf.workloads.subjects import each_subject, empty_folder, take
 
 COMMANDS = 100
@@ -53,19 +54,22 @@ def doors(settings: Workload, work: Path, table: Table) -> None:
             for _ in table.once(run, peer.label, {"ask": "first bytes"}):
                 _first_bytes(settings, work, table, (run, peer))
         door = _s3_door(peer)
-        if isinstance(peer, Boto3) and door is not None and settings.keys:
+        if isinstance(peer, S5cmd) and door is not None and settings.keys:
             for _ in table.once(run, peer.label, {"ask": "keys", "count": settings.keys}):
                 _list_keys(settings.keys, work, table, (run, peer), door)
-        if settings.slow_clients and (door is not None or _has_sftp_door(peer)):
+        if settings.slow_clients and ((isinstance(peer, Boto3) and door is not None) or _has_other_door(peer)):
             for _ in table.once(run, peer.label, {"ask": "slow clients", "count": settings.slow_clients}):
                 _keep_waiting(settings, work, table, place)
 
 
 def _s3_door(peer: Peer) -> S3Door | None:
-    return peer.server.door if isinstance(peer, S3Peer) and isinstance(peer.server, GridServer) else None
+    return peer.server.grid.door if isinstance(peer, S3Peer) and isinstance(peer.server, GridServer) else None
 
 
-def _has_sftp_door(peer: Peer) -> bool:
+def _has_other_door(peer: Peer) -> bool:
+    """Whether it is of the kind whose slow clients are measured at the SFTP interface or at the web gateway."""
+    if isinstance(peer, GridPeer):
+        return peer.client == "gateway"
     return isinstance(peer, SftpAtGrid) and not isinstance(peer, SshfsAtGrid)
 
 
@@ -97,8 +101,11 @@ def _first_bytes(settings: Workload, work: Path, table: Table, place: tuple[int,
         empty_folder(work / "sources")
 
 
-def _list_keys(count: int, work: Path, table: Table, place: tuple[int, Boto3], door: S3Door) -> None:
-    """List a bucket by pages; the sample's peak memory is the gateway's alone."""
+def _list_keys(count: int, work: Path, table: Table, place: tuple[int, S5cmd], door: S3Door) -> None:
+    """List a bucket by pages; the sample's peak memory is the gateway's alone.
+
+    s5cmd lists, because boto3 takes more time to parse a page than the gateway to make it.
+    """
     run, peer = place
     (source,) = make_files(work / "sources", [10_000], f"keys/{run}")
     try:
@@ -184,10 +191,12 @@ def _keep_waiting(settings: Workload, work: Path, table: Table, place: tuple[int
     count, pids = settings.slow_clients, _gateway_pids(peer)
 
     def attack() -> Cost:
+        if isinstance(peer, GridPeer):
+            return slow_at_web(peer.gateway_url, f"/uri/{_quoted(peer.cap('slow'))}", SLOW_SIZE, count, pids)
         if isinstance(peer, S3Peer):
             return slow_at_s3(peer.server, f"/{BUCKET}/slow", SLOW_SIZE, count, pids)
         assert isinstance(peer, SftpAtGrid)
-        assert peer.door is not None
-        return slow_at_sftp(peer.door, "/slow", SLOW_SIZE, count, pids)
+        assert peer.grid.door is not None
+        return slow_at_sftp(peer.grid.door, "/slow", SLOW_SIZE, count, pids)
 
     _take_at_door(table, place, "slow clients", count, attack)

@@ -18,6 +18,7 @@ from perf.workloads.copying import copy_modes, streams
 from perf.workloads.doors import doors
 from perf.workloads.folders import size_count, tiny_files
 from perf.workloads.growing import faults, scale
+from perf.workloads.moving import moving
 from perf.workloads.processor import PROCESSORS, ciphers_micro
 from perf.workloads.programs import REFUSABLE, scp_ciphers, transfer_modes, with_ciphers
 from perf.workloads.rows import Begun, Table
@@ -41,6 +42,7 @@ DRIVERS: Mapping[str, Driver] = {
     "scale": scale,
     "faults": faults,
     "doors": doors,
+    "moving": moving,
 }
 
 

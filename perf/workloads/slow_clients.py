@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from grid.s3.signature import UNSIGNED, RequestHead, Scope, request_text, sign, signing_key
 from perf.peers.contract import Cost
 from perf.peers.object_servers import ObjectServer
-from perf.processes.sftp_door import ACCOUNT, SftpDoor
+from perf.processes.open_doors import ACCOUNT, SftpDoor
 from perf.sampling.usage import resident
 
 STEADY = 2**20
@@ -43,8 +43,26 @@ def slow_at_s3(server: ObjectServer, path: str, size: int, count: int, pids: Seq
 
     Lasts until the memory of the processes is steady.
     """
+    getting = signed_head(server, "GET", path, 0)
+    return _slow_over_http(
+        server.url, getting, lambda number: signed_head(server, "PUT", f"{path}-{number}", size), count, pids
+    )
+
+
+def slow_at_web(url: str, path: str, size: int, count: int, pids: Sequence[int]) -> Cost:
+    """The same at a web gateway. path: of a file of `size` bytes."""
+
+    def head(method: str, path: str, length: int) -> bytes:
+        lines = (f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {length}", "", "")
+        return "\r\n".join(lines).encode()
+
+    return _slow_over_http(url, head("GET", path, 0), lambda number: head("PUT", "/uri", size), count, pids)
+
+
+def _slow_over_http(url: str, getting: bytes, putting: Callable[[int], bytes], count: int, pids: Sequence[int]) -> Cost:
+    """getting: the request for the file. putting: the head of the request that a client of this number puts one with."""
     started = time.perf_counter()
-    address = urlsplit(server.url)
+    address = urlsplit(url)
     assert address.hostname is not None
     assert address.port is not None
     with ExitStack() as stack:
@@ -52,10 +70,7 @@ def slow_at_s3(server: ObjectServer, path: str, size: int, count: int, pids: Seq
             client = stack.enter_context(socket.socket())
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL_BUFFER)
             client.connect((address.hostname, address.port))
-            if number % 2:
-                client.sendall(signed_head(server, "PUT", f"{path}-{number}", size) + bytes(BEGINNING))
-            else:
-                client.sendall(signed_head(server, "GET", path, 0))
+            client.sendall(putting(number) + bytes(BEGINNING) if number % 2 else getting)
         _until_steady(pids, time.sleep)
     return Cost(seconds=time.perf_counter() - started)
 
