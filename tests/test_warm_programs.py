@@ -11,11 +11,14 @@ from pathlib import Path
 
 import psutil
 import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from foolscap import crypto
 
 from perf.processes.node_directory import NodeSettings, make_node
 from perf.processes.node_process import child_environment, free_ports, wait_until
 from tests.support.warm_nodes import warm_nodes
 from tests.support.warm_programs import ROOT, warm_program
+from tests.support.warm_server import find_one_key
 
 PROBE = "tests.support.warm_probe"
 FRESH = [sys.executable, "-m", PROBE]
@@ -102,3 +105,20 @@ def test_warm_node_when_its_parent_is_killed_ends(tmp_path: Path) -> None:
         running = psutil.Process(int(parent.stdout.readline()))
         parent.kill()
     running.wait(60)
+
+
+@pytest.mark.filterwarnings("ignore:.* is deprecated:DeprecationWarning")  # What Foolscap calls.
+def test_certificates_when_a_warm_node_makes_several_differ_but_for_their_rsa_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    original = crypto.createCertificate
+    monkeypatch.setattr(crypto, "createCertificate", original)
+    find_one_key()
+    made = [crypto.createCertificate() for _ in range(3)]
+    assert len({certificate.digest("sha1") for certificate in made}) == 3
+    one, *others = (certificate.original.to_cryptography() for certificate in made)
+    assert isinstance(one.public_key(), RSAPublicKey) and one.public_key().key_size == 2048
+    for other in others:
+        assert other.public_key() == one.public_key() and other.subject == one.subject
+        other.verify_directly_issued_by(one)
+    assert all(certificate.options().getContext() for certificate in made), "a private key is not the certificate's"

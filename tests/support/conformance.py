@@ -20,6 +20,7 @@ REST = frozenset({"{path}", "{name}"})
 """What stands for several segments at the end of a path."""
 
 _ASSETS = re.compile(r"[a-z0-9.:-]+/assets/[0-9a-f]{16}/")
+_STYLES = re.compile(r"'sha256-[A-Za-z0-9+/]{43}='")
 
 UNDOCUMENTED = frozenset({400, 401, 403, 404, 405, 408, 421, 501, 503})
 """What is said to a method that a path does not have, and of a path that there is not."""
@@ -75,7 +76,8 @@ def require_guarded(target: str, status: int, headers: Mapping[str, str], host: 
     directives = {name: value for name, _, value in (each.strip().partition(" ") for each in policy.split(";"))}
     assert headers["content-type"].startswith("text/html"), label
     assert directives["default-src"] == "'none'" and directives["base-uri"] == "'none'", label
-    assert directives["script-src"] == directives["style-src"], label
+    linked, _, inside = directives["style-src"].partition(" ")
+    assert linked == directives["script-src"] and _STYLES.fullmatch(inside), label
     if status != 421 and not host.startswith("[") and ".:" not in host:
         assert _ASSETS.fullmatch(directives["script-src"]), directives["script-src"]
 

@@ -1,8 +1,8 @@
 """A pool of private keys for files that tests make, handed out in turn.
 
 Finding the primes of a key takes longer than most tests; two primes make a key, and a few make hundreds, which is why no key of
-the pool protects anything. A file needs a key that no other file of its grid has; a test that makes more than POOL_SIZE files
-in one grid gets a key twice, and fails, since the second file finds the shares of the first.
+the pool protects anything. A file needs a key that no other file of its grid has; a test that makes more files in one grid
+than the pool has keys gets a key twice, and fails, since the second file finds the shares of the first.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from grid.mutable import key_supply
 from tests.support.mutable_key import E, key_of
 
 PRIME_COUNT = 24
-POOL_SIZE = PRIME_COUNT * (PRIME_COUNT - 1) // 2
+"""Enough for 276 keys."""
 
 
 class KeyPool:
-    """Makes POOL_SIZE keys on demand, then reuses them. Threads may share it."""
+    """Makes a key of every two primes, on demand, then reuses them. Threads may share it."""
 
-    def __init__(self) -> None:
+    def __init__(self, prime_count: int) -> None:
+        self._prime_count = prime_count
+        self._size = prime_count * (prime_count - 1) // 2
         self._keys: list[PrivateKey] = []
         self._new = self._make()
         self._given = 0
@@ -34,16 +36,15 @@ class KeyPool:
     def generate_key(self) -> PrivateKey:
         """The next key."""
         with self._lock:
-            index = self._given % POOL_SIZE
+            index = self._given % self._size
             self._given += 1
             if index == len(self._keys):
                 self._keys.append(next(self._new))
             return self._keys[index]
 
-    @staticmethod
-    def _make() -> Iterator[PrivateKey]:
+    def _make(self) -> Iterator[PrivateKey]:
         primes: list[int] = []
-        while len(primes) < PRIME_COUNT:
+        while len(primes) < self._prime_count:
             numbers = generate_private_key(E, KEY_BITS).private_numbers()
             for prime in (numbers.p, numbers.q):
                 yield from (key_of(other, prime) for other in primes)
@@ -51,8 +52,8 @@ class KeyPool:
 
 
 @contextmanager
-def pooled_keys() -> Iterator[None]:
-    """New files get keys of a pool."""
+def pooled_keys(prime_count: int = PRIME_COUNT) -> Iterator[None]:
+    """New files get keys of a pool. prime_count: a multiple of two."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(key_supply, "generate_key", KeyPool().generate_key)
+        patch.setattr(key_supply, "generate_key", KeyPool(prime_count).generate_key)
         yield

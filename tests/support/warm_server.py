@@ -38,6 +38,8 @@ def import_all(program: str) -> None:
     """Import what commands use; for a script, its own imports."""
     if program != "grid":
         runpy.run_path(program, run_name="warm")
+        if "foolscap.crypto" in sys.modules:
+            find_one_key()
     else:
         import_grid()
     assert threading.active_count() == 1, "threads do not survive a fork"
@@ -53,6 +55,36 @@ def import_grid() -> None:
         for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
+
+
+def find_one_key() -> None:
+    """Have Foolscap find an RSA key once in a process, and not for each of its certificates, which differ in their serial numbers.
+
+    A node of 1.20 has a certificate of its own for every server that it knows. In a grid of ten, most of its start went into
+    finding those keys, and into loading them, which tests their primes each time.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from foolscap import crypto
+    from OpenSSL.crypto import X509
+    from twisted.internet.ssl import Certificate, PrivateCertificate
+
+    find_key = crypto.createCertificate
+    found: list[Any] = []
+
+    def make_certificate() -> Any:
+        if not found:
+            first = find_key()
+            found.extend((first, first.privateKey.original.to_cryptography_key()))
+            return first
+        first, key = found
+        known = first.original.to_cryptography()
+        again = x509.CertificateBuilder(known.issuer, known.subject, known.public_key(), x509.random_serial_number())
+        again = again.not_valid_before(known.not_valid_before_utc).not_valid_after(known.not_valid_after_utc)
+        made = Certificate(X509.from_cryptography(again.sign(key, SHA256())))
+        return PrivateCertificate.fromCertificateAndKeyPair(made, first.privateKey)
+
+    crypto.createCertificate = make_certificate
 
 
 def renew_reactor() -> None:
