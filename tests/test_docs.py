@@ -81,9 +81,9 @@ def test_table_of_packages_in_the_architecture_is_up_to_date() -> None:
 @pytest.mark.parametrize(
     ("words", "anchor", "file"),
     [
-        ("hedging of slow", "a-get", "src/grid/immutable/read/get_plan.py"),
-        ("a GET at the gateway", "a-get-at-the-gateway", "src/grid/gateway/files/file_resource.py"),
-        ("the bytes that it checks", "a-share-on-a-server", "src/grid/storage/files/containers.py"),
+        ("a slow server is hedged", "a-get", "src/grid/immutable/read/get_plan.py"),
+        ("GET /file/CAP", "a-get-at-the-gateway", "src/grid/gateway/files/file_resource.py"),
+        ("Which bytes a server checks", "a-share-on-a-server", "src/grid/storage/files/containers.py"),
     ],
 )
 def test_question_of_a_stranger_is_answered_two_links_from_the_readme(words: str, anchor: str, file: str) -> None:
