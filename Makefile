@@ -23,6 +23,7 @@ demo: .venv/installed
 	.venv/bin/python scripts/demo.py
 
 .venv/installed: setup.cfg setup.py pyproject.toml $(shell find src/grid -name '*.py' -o -name '*.c')
+	@echo "Installing Grid, and what it needs from PyPI, into .venv. This takes about a minute."
 	sh scripts/make_venv.sh .venv
 	sh scripts/retry.sh .venv/bin/python -m pip install --quiet .
 	touch $@

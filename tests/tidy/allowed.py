@@ -39,10 +39,6 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("module too short", "src/grid/crypto/multi_buffer_declarations.py"): "a table for cffi",
     (
         "module too short",
-        "src/grid/cli/transfer/backup_lock.py",
-    ): "one lock, which only a backup takes",
-    (
-        "module too short",
         "src/grid/cli/transfer/selection.py",
     ): "options that four commands share, over patterns that know no command line",
     ("module too short", "src/grid/plural.py"): "every layer uses it and it uses none",
@@ -69,7 +65,6 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("module too short", "src/grid/discovery/introducer_schema.py"): "a table: what both ends of Foolscap declare",
     ("module too short", "src/grid/gateway/history/sample.py"): "pure: the value that plots are drawn from",
     ("module too short", "src/grid/gateway/pages/links.py"): "every page uses it, and it uses none of them",
-    ("module too short", "src/grid/gateway/http/routing.py"): "the port between a resource and the server",
     ("module too short", "src/grid/gateway/shared/node_view.py"): "a port",
     ("module too short", "src/grid/node/identity.py"): "the three files that say who a node is",
     ("module too short", "src/grid/node/memory_file.py"): "one file of the node's directory",
