@@ -8,6 +8,7 @@ from typing import Generic, Protocol, TypeVar
 
 from perf.network.contract import Placement
 from perf.peers.contract import Properties
+from perf.peers.grids import grid_properties
 from perf.processes.node_directory import Kind
 from perf.processes.node_process import NodeProcess
 from perf.processes.process_grid import ClientSettings, ProcessGrid
@@ -37,14 +38,7 @@ class GridBehindDoor(Generic[D]):
 
     def properties(self, proves: str) -> Properties:
         """What the grid does with bytes. proves: what the client behind the door verifies of returned data."""
-        settings = ClientSettings.usual(self.server_count)
-        return Properties(
-            expansion=settings.total / settings.needed,
-            encrypts="server",
-            proves=proves,
-            syncs=True,
-            survives=settings.total - settings.needed,
-        )
+        return grid_properties(ClientSettings.usual(self.server_count), proves=proves, syncs=True)
 
     @property
     def storage_pids(self) -> Sequence[int]:

@@ -35,6 +35,17 @@ AT_ONCE = 8
 """Files of a folder sent in parallel through a gateway: `grid cp`'s default."""
 
 
+def grid_properties(settings: ClientSettings, *, proves: str, syncs: bool) -> Properties:
+    """What a grid does with the bytes of a client with these settings."""
+    return Properties(
+        expansion=settings.total / settings.needed,
+        encrypts="server",
+        proves=proves,
+        syncs=syncs,
+        survives=settings.total - settings.needed,
+    )
+
+
 class GridPeer(Peer):
     """A grid of ten servers, 3-of-10, with a client of GridClientName.
 
@@ -76,14 +87,8 @@ class GridPeer(Peer):
     @property
     def properties(self) -> Properties:
         """The same for both programs, except for syncing."""
-        settings = self.settings
-        return Properties(
-            expansion=settings.total / settings.needed,
-            encrypts="server",
-            proves="every byte, from the capability",
-            syncs=self._label.durability == "full",
-            survives=settings.total - settings.needed,
-        )
+        is_synced = self._label.durability == "full"
+        return grid_properties(self.settings, proves="every byte, from the capability", syncs=is_synced)
 
     @property
     def server_pids(self) -> Sequence[int]:

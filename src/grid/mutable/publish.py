@@ -107,16 +107,7 @@ async def move_into_place(session: Session, found: VersionMap, key: PrivateKey) 
     if not astray or prefix.version == SDMF_VERSION:
         return found
     goal: Goal = {share.location: tests_of_header(share) for share in astray}
-    release = Release(
-        geometry=prefix.geometry,
-        seqnum=prefix.seqnum,
-        source=SealedSource(session=session, found=found, prefix=prefix),
-        key=key,
-        goal=goal,
-        happy=0,
-        original=astray[0],
-        held=frozenset(share.location for share in found.shares_of(prefix)),
-    )
+    release = _unchanged(session, found, astray[0], key, goal, happy=0)
     try:
         return await _publish_streamed(session, found, release, ClaimKind.NONE)
     except GridError:
@@ -131,17 +122,25 @@ async def store_again(
     happy: how many servers must each hold a share of their own in the end, those that have one already included.
     """
     good = found.shares_of(prefix)
-    release = Release(
+    original = next((share for share in good if share.at_hand(share.table.signature) is not None), good[0])
+    return await publish(session, found, _unchanged(session, found, original, key, goal, happy=happy))
+
+
+def _unchanged(
+    session: Session, found: VersionMap, original: Sighting, key: PrivateKey, goal: Goal, *, happy: int
+) -> Release:
+    """The release that stores the original's version again byte for byte."""
+    prefix = original.prefix
+    return Release(
         geometry=prefix.geometry,
         seqnum=prefix.seqnum,
         source=SealedSource(session=session, found=found, prefix=prefix),
         key=key,
         goal=goal,
         happy=happy,
-        original=next((share for share in good if share.at_hand(share.table.signature) is not None), good[0]),
-        held=frozenset(share.location for share in good),
+        original=original,
+        held=frozenset(share.location for share in found.shares_of(prefix)),
     )
-    return await publish(session, found, release)
 
 
 def tests_of_header(share: Sighting) -> Tests:

@@ -69,22 +69,29 @@ def find_running(directory: Path) -> RunningProcess | None:
 
 def _holder(path: Path, pid: int) -> RunningProcess | None:
     """The process with this pid, if the file is locked, as it is by the process that wrote it."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+    if not is_locked(path):
         return None
+    try:
+        return RunningProcess(pid, psutil.Process(pid).create_time())
+    except psutil.Error:
+        return None
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the file locked; False if there is no such file, or no locks where it lies."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        try:
-            return RunningProcess(pid, psutil.Process(pid).create_time())
-        except psutil.Error:
-            return None
+        return True
     except OSError:
-        return None
+        return False
     finally:
         os.close(descriptor)
-    return None
+    return False
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from grid.caps import Cap, require_usable
 from grid.cli.terminal.failures import describe
 from grid.errors import BusyError, ConfigError
 from grid.node.files import make_private_directory, read_text, write_atomically
+from grid.node.running import is_locked
 
 LOCKS = "locks"
 
@@ -92,7 +93,7 @@ def read_unfinished(private: Path, target: str) -> list[UnfinishedBackup]:
     found = []
     for path in sorted((private / RECORDS).glob(f"{_hash(target)}-*.json"))[:MAX_RECORDS]:
         # This comes first, because a backup that ends now removes its record before it releases the lock.
-        is_held = _is_held(_lock_file(private, path.stem.partition("-")[2]))
+        is_held = is_locked(_lock_file(private, path.stem.partition("-")[2]))
         with suppress(ConfigError, ValueError, RecursionError):
             noted = json.loads(read_text(path) or "null")
             if isinstance(noted, dict) and all(type(noted.get(name)) is kind for name, kind in _FIELDS.items()):
@@ -127,7 +128,7 @@ def _lock_file(private: Path, key: str) -> Path:
 
 
 def _take(descriptor: int) -> bool:
-    """Take the lock; whether no other backup holds it. Tries again, because `_is_held` has it for an instant."""
+    """Take the lock; whether no other backup holds it. Tries again, because `is_locked` has it for an instant."""
     for pause_s in _PAUSES_S:
         time.sleep(pause_s)
         with suppress(BlockingIOError):
@@ -138,23 +139,6 @@ def _take(descriptor: int) -> bool:
 
 _PAUSES_S = (0.0, 0.05, 0.1)
 """Seconds to wait before each attempt."""
-
-
-def _is_held(path: Path) -> bool:
-    """Whether a backup holds the lock."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def _hash(text: str) -> str:
