@@ -76,6 +76,22 @@ def test_a_folder_dropped_again_after_a_reload_sends_only_what_is_new_or_changed
     assert sorted(sent[3:]) == ["2.bin", "3.bin"]
 
 
+def test_uploads_whose_script_does_not_arrive_say_so_and_begin_when_it_does(visitor: Visitor, tmp_path: Path) -> None:
+    folder = make_folder(tmp_path, 2)
+    page = visitor.page
+    page.route("**/queueview.js", lambda route: route.abort())
+    visitor.go(visitor.make_directory())
+    visitor.drop([folder])
+    page.locator(".queue").get_by_text("nothing is uploaded. Reload this page").wait_for()
+    visitor.complaints.clear()  # The browser says that the script did not come.
+
+    page.unroute("**/queueview.js")
+    page.reload()
+    visitor.drop([folder])
+    assert finish(visitor).startswith("2 of 2 files,")
+    assert "nothing is uploaded" not in page.locator(".queue").inner_text()
+
+
 def test_a_lost_connection_pauses_uploads_and_resuming_sends_the_rest(visitor: Visitor, tmp_path: Path) -> None:
     folder = make_folder(tmp_path, 6)
     page = visitor.page

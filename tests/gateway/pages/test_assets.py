@@ -20,7 +20,7 @@ def test_modules_run_after_what_they_import_and_keep_their_private_names() -> No
     }
     joined = join_scripts(sources, "first")
     assert joined == (
-        "const $second = {};\nconst $first = {};\n"
+        "export const $second = {};\nexport const $first = {};\n"
         "(() => {\nconst own = 2;\nfunction b(x) {\n  return x + own;\n}\nObject.assign($second, { b });\n})();\n"
         "(() => {\nconst { b } = $second;\nconst own = 1;\nb(own);\nObject.assign($first, {  });\n})();\n"
     )
@@ -33,6 +33,22 @@ def test_modules_that_import_each_other_call_functions_of_the_one_that_runs_late
     }
     joined = join_scripts(sources, "a")
     assert "const a = (...all) => $a.a(...all);\nfunction b()" in joined and "const { b } = $b;" in joined
+
+
+def test_modules_that_are_loaded_later_use_those_that_run_already() -> None:
+    sources = {
+        "first": 'import { b } from "./second.js";\nb();\nconst late = () => import("./late.js");\n',
+        "second": "export function b() {}\n",
+        "own": "export class C {}\n",
+        "late": 'import { b } from "./second.js";\nimport { C } from "./own.js";\nexport function go() {\n  b(new C());\n}\n',
+    }
+    assert "$late" not in join_scripts(sources, "first")
+    assert join_scripts(sources, "late", after="first") == (
+        'import { $second, $first } from "./first.js";\nexport const $own = {};\nexport const $late = {};\n'
+        "(() => {\nclass C {}\nObject.assign($own, { C });\n})();\n"
+        "(() => {\nconst { b } = $second;\nconst { C } = $own;\nfunction go() {\n  b(new C());\n}\nObject.assign($late, { go });\n})();\n"
+        "export const { go } = $late;\n"
+    )
 
 
 @pytest.mark.parametrize(

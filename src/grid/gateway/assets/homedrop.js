@@ -5,10 +5,9 @@ import { announce, element, sizeText } from "./dom.js";
 import { watchDrops } from "./drops.js";
 import { pickedFiles } from "./folders.js";
 import { showOwn } from "./own.js";
-import { Queue } from "./queue.js";
-import { QueueView } from "./queueview.js";
 import { put } from "./send.js";
 import { Storing } from "./storing.js";
+import { LateQueue } from "./upload.js";
 
 export function makeHomeDrop(zone) {
   const files = element("input", { type: "file", multiple: true, hidden: true, id: "pick-files", "aria-label": "Files" });
@@ -61,12 +60,9 @@ export function makeHomeDrop(zone) {
 
   function queueInto(address, name) {
     if (!queues.has(address)) {
-      const own = element("div", {});
-      panel.append(element("p", {}, `Into ${name}`), own);
-      const view = new QueueView(own);
-      const queue = new Queue(address, (state) => view.show(state));
-      view.attach(queue);
-      queue.onIdle = () => showOwn();
+      const queue = new LateQueue(address, () => showOwn());
+      queue.panel.className = "";
+      panel.append(element("p", {}, `Into ${name}`), queue.panel);
       queues.set(address, queue);
     }
     panel.hidden = false;

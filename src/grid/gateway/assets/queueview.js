@@ -1,11 +1,21 @@
 // Shows the upload queue: totals, an open question, and a line per file: running, waiting, then ended ones.
 import { announce, element, sizeText, timeText } from "./dom.js";
+import { Queue } from "./queue.js";
 
 const SHOWN = 200;
 const LISTS = { now: "Uploading", waiting: "Waiting", ended: "Finished" };
 const PLACE = { waiting: "waiting", done: "ended", undone: "ended", skipped: "ended" };
 
-export class QueueView {
+// An upload queue for the directory at this address, shown in the panel.
+export function startQueue(address, panel, onIdle) {
+  const view = new QueueView(panel);
+  const queue = new Queue(address, (state) => view.show(state));
+  view.attach(queue);
+  queue.onIdle = onIdle;
+  return queue;
+}
+
+class QueueView {
   constructor(panel) {
     this.bar = element("progress", { max: 1, value: 0, "aria-label": "All files" });
     this.words = element("span", {}, "");

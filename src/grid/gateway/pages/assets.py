@@ -1,7 +1,8 @@
 """Styles, pictures and scripts of the pages, and their addresses. Pure. (decision 348)
 
 The address changes with the contents, so browsers may cache them without revalidation. The scripts are joined into one,
-so that a browser sends one request instead of twenty. Each module becomes a function of its own, so private names may repeat. What a module imports from one that runs later,
+so that a browser sends one request instead of twenty. Only what a module loads by `import("./name.js")` is joined into a script of
+its own, with what it alone needs. Each module becomes a function of its own, so private names may repeat. What a module imports from one that runs later,
 which happens when two modules import each other, is called through a function and must be one itself.
 """
 
@@ -15,6 +16,7 @@ from hashlib import sha256
 from importlib.resources import files
 
 _IMPORT = re.compile(r'^import \{ (\w+(?:, \w+)*) \} from "\./(\w+)\.js";\n', re.MULTILINE)
+_LATE = re.compile(r'\bimport\("\./(\w+)\.js"\)')
 _EXPORT = re.compile(r"^export ((?:async )?function|class|const) (\w+)", re.MULTILINE)
 _LEFT = re.compile(r"^\s*(?:import|export)\b.*$", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*//.*\n", re.MULTILINE)
@@ -29,7 +31,7 @@ _TYPES = {
 
 @cache
 def asset_contents() -> Mapping[str, tuple[str, bytes]]:
-    """Types and bytes of the assets by name. The scripts are one asset, `app.js`."""
+    """Types and bytes of the assets by name. The scripts are one asset, `app.js`, and one for each that it loads later."""
     found, scripts = {}, {}
     for entry in files("grid.gateway").joinpath("assets").iterdir():
         stem, _, ending = entry.name.rpartition(".")
@@ -37,7 +39,10 @@ def asset_contents() -> Mapping[str, tuple[str, bytes]]:
             scripts[stem] = entry.read_text(encoding="utf-8")
         elif f".{ending}" in _TYPES:
             found[entry.name] = (_TYPES[f".{ending}"], entry.read_bytes())
-    return {**found, "app.js": (_TYPES[".js"], join_scripts(scripts, "app").encode("utf-8"))}
+    joined = {"app.js": join_scripts(scripts, "app")}
+    for name in {name for text in scripts.values() for name in _LATE.findall(text)}:
+        joined[f"{name}.js"] = join_scripts(scripts, name, after="app")
+    return {**found, **{name: (_TYPES[".js"], text.encode("utf-8")) for name, text in joined.items()}}
 
 
 @cache
@@ -71,15 +76,23 @@ def styles_source() -> str:
     return f"'sha256-{b64encode(sha256(styles().encode('utf-8')).digest()).decode('ascii')}'"
 
 
-def join_scripts(sources: Mapping[str, str], first: str) -> str:
+def join_scripts(sources: Mapping[str, str], first: str, after: str | None = None) -> str:
     """One script that runs module `first` and everything that it imports. sources: by name, without `.js`.
 
+    after: the first module of a joined script that is running already, whose modules are used and not run again.
     ValueError for a form of import or export that is not known here.
     """
-    order: list[str] = []
-    _visit(sources, first, order, set())
-    declared = "".join(f"const ${name} = {{}};\n" for name in order)
-    return declared + "".join(_module(sources, name, order) for name in order)
+    there: list[str] = []
+    if after is not None:
+        _visit(sources, after, there, set())
+    order = list(there)
+    _visit(sources, first, order, set(there))
+    run = order[len(there) :]
+    begin = f'import {{ {", ".join(f"${name}" for name in there)} }} from "./{after}.js";\n' if there else ""
+    begin += "".join(f"export const ${name} = {{}};\n" for name in run)
+    names = ", ".join(exported for _, exported in _EXPORT.findall(sources[first]))
+    end = f"export const {{ {names} }} = ${first};\n" if there else ""
+    return begin + "".join(_module(sources, name, order) for name in run) + end
 
 
 def _visit(sources: Mapping[str, str], name: str, order: list[str], seen: set[str]) -> None:
