@@ -12,8 +12,11 @@ from typing import Any
 
 import pytest
 
-from grid.caps import DirectoryCap, LitCap
+from grid.caps import ChkCap, DirectoryCap, LitCap, SliceCap
 from grid.directory.pack import Child
+from grid.extents.reader import ExtentReader
+from grid.ports import Sink
+from grid.sinks import BytesSink
 from grid.transfer.ends import Entry, SourceEnd
 from grid.transfer.grid_end import GridEnd
 from grid.transfer.local_end import LocalEnd
@@ -147,3 +150,54 @@ def test_listing_of_a_tree_on_the_grid_holds_one_directory_at_a_time(count: int)
     end = GridEnd(session, folder_cap(session.folders), [], "work:")
     peak = peak_of(take(end, count))
     assert peak < 16 * MIB, peak
+
+
+SHUFFLED = 617
+"""A step that reaches every file of a directory of a thousand, far from the one before."""
+
+
+def packed(number: int) -> SliceCap:
+    """A file of a pack: those with neighboring names lie far from each other."""
+    pack = ChkCap(key=bytes(16), ueb_hash=bytes(32), needed=1, total=1, size=PAGE * 1024)
+    return SliceCap(pack=pack, offset=number * SHUFFLED % PAGE * 1024, length=1024, key=bytes(16))
+
+
+class _PackedSession(_Session):
+    """A grid of one directory, whose files lie in a pack."""
+
+    def directory(self, cap: DirectoryCap) -> Any:
+        return self
+
+    async def list(self) -> Mapping[str, Child]:
+        return {f"file-{number:07}": Child(target=packed(number)) for number in range(PAGE)}
+
+
+async def test_pack_whose_files_are_read_as_listed_is_read_once_in_few_requests() -> None:
+    end = GridEnd(session := _PackedSession(0), folder_cap(0), [], "work:")  # type: ignore[arg-type]
+    listed = [found.name async for found in end.entries() if isinstance(found, Entry)]
+    caps = {name: child.target for name, child in (await session.list()).items()}
+    assert sorted(listed) == sorted(caps)
+    asked: list[int] = []
+
+    async def read_chk(cap: ChkCap, sink: Sink, offset: int, length: int) -> None:
+        asked.append(length)
+        await sink.write(bytes(length))
+
+    reader = ExtentReader(read_chk)
+    for name in listed:
+        cap = caps[name]
+        assert isinstance(cap, SliceCap)
+        await reader.read(cap, BytesSink())
+    assert sum(asked) == PAGE * 1024
+    assert len(asked) < 10, "one request for each file, or nearly"
+
+
+def test_local_directory_is_listed_in_the_order_of_names(tmp_path: Path) -> None:
+    names = [f"file-{number * SHUFFLED % PAGE:07}" for number in range(PAGE)]
+    for name in names:
+        (tmp_path / name).touch()
+
+    async def case() -> None:
+        await take(LocalEnd(str(tmp_path)), PAGE)
+
+    asyncio.run(case())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from contextlib import suppress
 
@@ -60,11 +61,14 @@ class GridEnd:
         self._packs, self._on_replaced = packs, on_replaced
         self._packing: Packing | None = None
         self._session, self._root, self._path, self.label = session, root, tuple(path), label
-        self._caps: dict[str, KnownCap] = {}
+        self._caps: OrderedDict[str, KnownCap] = OrderedDict()
         self._linking = asyncio.Lock()
 
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:
-        """Yield every file below the directory; only one directory's entries are in memory."""
+        """Yield every file below the directory; only one directory's entries are in memory.
+
+        Files in packs come in the order in which they lie there, so that each pack is read once, from front to back.
+        """
         store = await self._session.store()
         start = await self._session.run(self._find(store))
         if not isinstance(start.target, DirectoryCap):
@@ -85,7 +89,7 @@ class GridEnd:
                 why = str(error)
             if why:
                 yield LeftOut(below, why, is_gap=True)
-            for name, child in children.items():
+            for name, child in sorted(children.items(), key=_place):
                 full = f"{below}/{name}" if below else name
                 if isinstance(child.target, DirectoryCap):
                     index = child.target.storage_index
@@ -277,10 +281,10 @@ class GridEnd:
 
     def _remember(self, name: str, cap: KnownCap) -> None:
         """Save the look-up of a file that is soon opened or checked. The oldest ones are forgotten."""
-        self._caps.pop(name, None)
         self._caps[name] = cap
+        self._caps.move_to_end(name)
         if len(self._caps) > MOST_REMEMBERED:
-            del self._caps[next(iter(self._caps))]
+            self._caps.popitem(last=False)
 
     def _found(self, name: str, child: Child) -> Entry | LeftOut:
         cap = child.target
@@ -296,6 +300,12 @@ class GridEnd:
 
 async def _list(store: FileStore, cap: DirectoryCap) -> Mapping[str, Child]:
     return await store.directory(cap).list()
+
+
+def _place(named: tuple[str, Child]) -> tuple[bytes, int]:
+    """Where a file lies in its pack, for sorting; files outside of packs come first, as listed."""
+    cap = named[1].target
+    return (cap.pack.ueb_hash, cap.offset) if isinstance(cap, SliceCap) else (b"", 0)
 
 
 def _entry(name: str, child: Child, size: int | None, tag: str) -> Entry:

@@ -36,6 +36,11 @@ from grid.transfer.partial_files import can_resume, fill, held_parts
 LISTED_AT_ONCE = 500
 """Entries of a directory examined in one call on a thread."""
 
+SORTED_AT_ONCE = 1000
+"""Entries of a directory that are listed in the order of their names: small files then lie in a pack almost in the order
+in which a directory of the grid lists them.
+"""
+
 UNSETTLED = "it was written a moment ago"
 
 MODES = 0o777
@@ -270,7 +275,7 @@ def _walk(
             gaps.append(LeftOut(below, why, is_gap=True))
             continue
         with scan:
-            for found in scan:
+            for found in _in_order(scan):
                 name = f"{below}/{found.name}" if below else found.name
                 if found.name.startswith(PARTIAL):
                     if spared is not None and found.name.removeprefix(PARTIAL) not in spared:
@@ -281,6 +286,12 @@ def _walk(
                     continue
                 yield _examine(found, name, is_settled)
     yield from gaps
+
+
+def _in_order(scan: Iterator[os.DirEntry[str]]) -> Iterator[os.DirEntry[str]]:
+    """The entries of a directory in the order of their names, as far as memory permits."""
+    while some := list(itertools.islice(scan, SORTED_AT_ONCE)):
+        yield from sorted(some, key=lambda found: found.name)
 
 
 def _remove_abandoned(path: str) -> None:
