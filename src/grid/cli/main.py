@@ -55,8 +55,8 @@ def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="To begin, run `grid up --detach`: it starts a grid on this machine and says what to try. "
-    "`grid COMMAND --help` explains a command, with examples.",
+    epilog="To begin, run `grid up --detach`: it starts a grid on this machine and suggests what to try. `grid "
+    "COMMAND --help` explains a command, with examples.",
 )
 @click.option(
     "-d", "--node-directory", "node_directory", metavar="NODEDIR", envvar="GRID_NODE_DIR",
@@ -64,8 +64,9 @@ def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -
 )  # fmt: skip
 @click.option(
     "--gateway", metavar="URL|node|none", envvar="GRID_GATEWAY",
-    help="Reach the grid through a web gateway, Grid's or Tahoe-LAFS's, instead of directly (or GRID_GATEWAY): its URL,"
-    " or `node` for the gateway that runs in the client directory. The gateway learns every capability used.",
+    help="Reach the grid through a web gateway, Grid's or Tahoe-LAFS's (or GRID_GATEWAY): its URL, `node` for the "
+    "gateway of the client directory, or `none` for no gateway, the default. The gateway sees every capability you "
+    "use.",
 )  # fmt: skip
 @click.option(
     "--gateway-ca", "gateway_ca", metavar="FILE", envvar="GRID_GATEWAY_CA", type=click.Path(dir_okay=False),

@@ -32,15 +32,20 @@ def alias() -> None:
     ),
 )
 @click.argument("file", metavar="FILE", type=click.Path(dir_okay=False))
-@click.option("--sheet", is_flag=True, help="Write a recovery sheet: a page of text to print, with the file in it.")
+@click.option(
+    "--sheet",
+    is_flag=True,
+    help="Write a recovery sheet: a page of text to print, which contains the encrypted aliases.",
+)
 @_PASSPHRASE
 @json_option()
 @click.pass_context
 def export_command(ctx: click.Context, *, file: str, sheet: bool, passphrase_file: str | None, as_json: bool) -> int:
-    """Write the aliases of this client directory, and the FURLs of its introducers, to FILE, encrypted by a passphrase.
+    """Write the aliases of this client directory, and the addresses of its introducers, to FILE, encrypted with a
+    passphrase.
 
-    The aliases are the only way to your directories. `grid alias import FILE` brings them back on another machine;
-    `age --decrypt FILE` shows them without Grid. An existing FILE is not replaced.
+    Without the aliases, nobody can open your directories, not even you. `grid alias import FILE` brings them back on
+    another machine; `age --decrypt FILE` shows them without Grid. An existing FILE is not replaced.
     """
     from datetime import UTC, datetime
 
@@ -90,7 +95,7 @@ def export_command(ctx: click.Context, *, file: str, sheet: bool, passphrase_fil
 def import_command(ctx: click.Context, *, file: str, passphrase_file: str | None, as_json: bool) -> int:
     """Add the aliases in FILE, which `grid alias export` wrote, to this client directory. FILE may be a recovery sheet.
 
-    An alias that exists is left as it is. If one of the same name leads elsewhere, the exit status is 1.
+    Existing aliases stay as they are. If one of them has the same name but leads elsewhere, the exit status is 1.
     """
     from grid.cli.arguments.aliases import add_alias, read_aliases
     from grid.cli.arguments.recovery import MAX_FILE, decrypt, parse_recovery

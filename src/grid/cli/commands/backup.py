@@ -46,7 +46,7 @@ INCOMPLETE = ExitCode.USAGE
 )
 @click.argument("source", metavar="DIR", shell_complete=complete_local_or_remote)
 @click.argument("target", metavar="ALIAS:[PATH]", shell_complete=complete_remote)
-@click.option("-v", "--verbose", is_flag=True, help="Print what is done with each file and directory.")
+@click.option("-v", "--verbose", is_flag=True, help="Say what is done with each file and directory.")
 @exclude_options
 @note_options
 @click.option("--ignore-timestamps", is_flag=True, help="Read every file, even if it seems unchanged.")
@@ -81,11 +81,12 @@ def backup(
     """Store a snapshot of DIR as Archives/TIME in the target, and link it as Latest.
 
     Only files that changed since the last backup are read and uploaded. Symbolic links are kept as links; owners, modes,
-    times and extended attributes are recorded. What cannot be read is left out with a warning, and the exit status is 2.
-    `grid restore` restores a snapshot. `grid snapshots` lists them all, and says if the last backup failed.
+    times and extended attributes are recorded. Files that cannot be read are left out with a warning, and the exit
+    status is 2. `grid restore` restores a snapshot. `grid snapshots` lists them all, and says if the last backup
+    failed.
 
-    PATTERN uses .gitignore syntax: a name matches at any depth; a path such as /letters/*.txt is relative to DIR. A file
-    .gridignore has such patterns for the directory that holds it, and for those below.
+    PATTERN uses .gitignore syntax: a name matches at any depth; a path such as /letters/*.txt is relative to DIR. A
+    .gridignore file has patterns for its own directory and those below it.
     """
     from grid.cli.arguments.remote import require_local_source
     from grid.cli.terminal.progress import TransferDisplay

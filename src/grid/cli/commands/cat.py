@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 def cat(ctx: click.Context, *, paths: tuple[str, ...], as_json: bool) -> int:
     """Write the contents of each PATH to stdout, one after the other.
 
-    Every PATH is found before the first byte is written, so a mistyped one writes nothing. Each byte is verified. `grid
-    get` writes to a local file, reads ranges, and can read a capability from a file, so that nobody sees it.
+    All paths are looked up first: if you mistype one, nothing is written. Every byte is verified. To write to a local
+    file, read a range, or keep a capability off the command line, use `grid get`.
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.tree import open_tree_directory

@@ -38,10 +38,10 @@ MAX_ABSENT = 10
 )
 @click.argument("arguments", metavar="[CAP|PATH|-]...", nargs=-1, shell_complete=complete_remote)
 @cap_file_option
-@click.option("--verify", is_flag=True, help="Read and validate every share, not only count them.")
+@click.option("--verify", is_flag=True, help="Read and validate every share instead of only counting them.")
 @click.option("--repair", is_flag=True, help="Recreate shares that are missing or damaged.")
 @click.option("--add-lease", is_flag=True, help="Add or renew this client's lease on every share.")
-@click.option("--deep", is_flag=True, help="Also check everything below it, like `grid deep-check`.")
+@click.option("--deep", is_flag=True, help="Also check everything below a directory, like `grid deep-check`.")
 @progress_options
 @click.option(
     "--json", "--raw", "as_json", is_flag=True, help="Print the result as one line of JSON, in Tahoe-LAFS's format."
@@ -58,7 +58,7 @@ def check(
     deep: bool,
     as_json: bool,
 ) -> int:
-    """Check the health of each CAP or PATH; without one, of the directory that the alias `tahoe` names.
+    """Check the health of each CAP or PATH; by default, of the directory with the alias `tahoe`.
 
     The exit status is 0 if every share is there (with --repair: afterwards), 1 if some are missing, and 4 if the file
     can no longer be read.
@@ -98,8 +98,8 @@ def check(
 def repair(ctx: click.Context, *, arguments: tuple[str, ...], cap_file: str | None, as_json: bool, force: bool) -> int:
     """Verify every share of a file or directory, and recreate those that are missing or damaged.
 
-    A verify capability is enough for an immutable file; a mutable file needs its write capability. The exit status is 0
-    if every share is good afterwards.
+    For an immutable file, a verify capability is enough; for a mutable file, you need its write capability. The exit
+    status is 0 if every share is good afterwards.
     """
 
     async def repair_one(store: Store, cap: KnownCap) -> tuple[ExitCode, str]:

@@ -162,9 +162,9 @@ def _escaped(value: str) -> str:
 @json_option()
 @click.pass_context
 def completion(ctx: click.Context, *, shell: str, as_json: bool) -> int:
-    """Print code that makes SHELL complete commands, options, your aliases, and paths on the grid.
+    """Print code that makes your shell complete commands, options, aliases, and paths on the grid.
 
-    Paths are listed on the grid as you type, using the client directory named by -d or GRID_NODE_DIR.
+    When you press Tab, paths are looked up on the grid, using the client directory that -d or GRID_NODE_DIR names.
     """
     made = _SHELLS[shell](ctx.find_root().command, {}, "grid", COMPLETE_VARIABLE)
     code = made.source()

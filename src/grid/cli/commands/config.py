@@ -25,11 +25,11 @@ def config() -> None:
     short_help="Show the settings.",
     epilog=examples("grid config list", "grid config list --all", "grid -d ~/storage config list --json"),
 )
-@click.option("--all", "show_all", is_flag=True, help="Show keys that are not set, too.")
+@click.option("--all", "show_all", is_flag=True, help="Also show keys that are not set.")
 @json_option()
 @click.pass_context
 def list_command(ctx: click.Context, *, show_all: bool, as_json: bool) -> int:
-    """Show the settings that the configuration file has. FURLs are shortened: `grid config get` shows one in full."""
+    """Show the settings in the configuration file. FURLs are shortened: `grid config get` shows one in full."""
     from grid.cli.terminal.quoting import plain
     from grid.node.config_edit import values_in
     from grid.node.known_keys import known_names
@@ -60,7 +60,7 @@ def list_command(ctx: click.Context, *, show_all: bool, as_json: bool) -> int:
 @json_option()
 @click.pass_context
 def get_command(ctx: click.Context, *, key: str, as_json: bool) -> int:
-    """Print the value of SECTION.KEY. The exit status is 4 if it is not set, and its default applies."""
+    """Print the value of SECTION.KEY. If it is not set, its default applies, and the exit status is 4."""
     from grid.cli.terminal.quoting import plain
     from grid.errors import NoSuchChildError
     from grid.node.config_edit import split_name, values_in
@@ -88,9 +88,9 @@ def get_command(ctx: click.Context, *, key: str, as_json: bool) -> int:
 @json_option()
 @click.pass_context
 def set_command(ctx: click.Context, *, key: str, value: str, as_json: bool) -> int:
-    """Set SECTION.KEY to VALUE, and leave everything else in the file as it is, comments included.
+    """Set SECTION.KEY to VALUE. Everything else in the file stays as it is, comments included.
 
-    A value that the node could not use is refused. A running node reads its settings when it starts: restart it.
+    A value that the node could not use is refused. Restart a running node to make it use the new value.
     """
     return _store(ctx, key, value, as_json=as_json)
 

@@ -51,7 +51,7 @@ class JobsType(click.ParamType[int | str]):
 )
 @click.argument("arguments", metavar="FROM... TO", nargs=-1, required=True, shell_complete=complete_local_or_remote)
 @click.option("-r", "--recursive", is_flag=True, help="Copy directories with everything in them.")
-@click.option("-v", "--verbose", is_flag=True, help="Print what is being done to stderr.")
+@click.option("-v", "--verbose", is_flag=True, help="Say on stderr what is being done.")
 @click.option("--caps-only", is_flag=True, help="Write each file's capability instead of its contents.")
 @click.option(
     "--jobs",
@@ -59,7 +59,7 @@ class JobsType(click.ParamType[int | str]):
     type=JobsType(),
     default=JOBS,
     show_default=True,
-    help="How many files to copy at once; auto: adds parallel files as long as that speeds up the copy.",
+    help="How many files to copy at once; auto: add more as long as that makes the copy faster.",
 )
 @pack_option
 @selection_options("Copy")
@@ -90,14 +90,14 @@ def cp(
 ) -> int:
     """Copy each FROM to TO. A name with a colon is on the grid (ALIAS:PATH or a capability); any other is a local file.
 
-    Unchanged files are not uploaded or fetched again, so an interrupted copy continues where it stopped. Within the
+    Unchanged files are not copied again: repeat an interrupted copy, and it continues where it stopped. Within the
     grid, immutable files are linked, not transferred. If a file cannot be copied, the others still are, and the exit
     status is 1.
 
-    Existing files are replaced; directories never are. -u compares a local file's time with the time of a link.
+    Existing files are replaced; directories never are. -u compares a local file's time with that of the link on the grid.
 
-    PATTERN uses .gitignore syntax: a name matches at any depth; a path such as /letters/*.txt is relative to each FROM. A
-    directory that matches stands for everything below it. What is excluded stays out, even if it is included.
+    PATTERN uses .gitignore syntax: a name matches at any depth; a path such as /letters/*.txt is relative to each
+    FROM. A directory that matches stands for everything below it. --exclude wins over --include.
     """
     from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.transfer.copying import Copier, CopyOptions

@@ -21,15 +21,19 @@ if TYPE_CHECKING:
 _DIRECTORY = click.argument("directory", metavar="DIR", type=click.Path(file_okay=False))
 _NICKNAME = click.option("--nickname", default="", help="The name that others see.")
 _PORT = click.option(
-    "--port", metavar="ENDPOINT", help="Where to listen, as tcp:PORT[:interface=ADDRESS]; with --location."
+    "--port", metavar="ENDPOINT", help="Where to listen, as tcp:PORT[:interface=ADDRESS]; requires --location."
 )
 _LOCATION = click.option(
-    "--location", metavar="HINTS", help="The addresses to announce, as tcp:HOST:PORT[,...]; with --port."
+    "--location", metavar="HINTS", help="The addresses to announce, as tcp:HOST:PORT[,...]; requires --port."
 )
-_HOSTNAME = click.option("--hostname", metavar="HOST", help="Announce this host name, and listen on a free port.")
+_HOSTNAME = click.option(
+    "--hostname",
+    metavar="HOST",
+    help="Announce this host name, and listen on a free port; instead of --port and --location.",
+)
 _INTRODUCER = click.option(
     "--introducer", metavar="FURL", required=True, shell_complete=complete_file,
-    help="The introducer's FURL, or the name of a file that holds it (private/introducer.furl).",
+    help="The introducer's address, a FURL, or the name of a file that holds it, as private/introducer.furl does.",
 )  # fmt: skip
 
 
@@ -132,7 +136,7 @@ def storage(
 def client(
     *, directory: str, introducer: str, nickname: str, needed: int, happy: int, total: int, as_json: bool
 ) -> int:
-    """Create a client directory, with which commands read and store files."""
+    """Create a client directory, which commands use to read and store files."""
     from grid.mutable.write.staging import encoding_notice
     from grid.node.create import NewClient, create_client
 

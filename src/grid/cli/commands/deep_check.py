@@ -43,7 +43,7 @@ class CheckOptions:
     ),
 )
 @click.argument("paths", metavar="[PATH]...", nargs=-1, shell_complete=complete_remote)
-@click.option("--verify", is_flag=True, help="Read and validate every share, not only count them.")
+@click.option("--verify", is_flag=True, help="Read and validate every share instead of only counting them.")
 @click.option("--repair", is_flag=True, help="Recreate shares that are missing or damaged.")
 @click.option("--add-lease", is_flag=True, help="Add or renew this client's lease on every share.")
 @progress_options

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 @json_option()
 @click.pass_context
 def df(ctx: click.Context, *, in_bytes: bool, as_json: bool) -> int:
-    """Show how much space each server has left, and about how many bytes of files fit into it.
+    """Show how much space each server has left, and roughly how many bytes of files fit.
 
-    With 3-of-10 encoding, files take ten thirds of their size. Servers on one host that report the same free space are
+    With 3-of-10 encoding, files take 3.3 times their size. Servers on one host that report the same free space are
     assumed to share a disk, which counts once in the total. The exit status is 5 if no server answers.
     """
     from grid.cli.connection import open_client_directory, run_with_client

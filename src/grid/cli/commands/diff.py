@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 def diff(ctx: click.Context, *, old: str, new: str, backup: str | None, as_json: bool) -> int:
     """Show what changed from A to B, two directories of the grid.
 
-    In front of each path is `+` if it is only in B, `-` if it is only in A, `M` if its contents differ, and `T` if it is a
-    file in one and a directory in the other. Only names and capabilities are compared: no file is read. A mutable
-    file or directory that both link is one and the same, so it never counts as changed.
+    Each path is preceded by `+` if it is only in B, `-` if it is only in A, `M` if its contents differ, and `T` if it
+    is a file in one and a directory in the other. Only names and capabilities are compared: no file is read. A
+    mutable file or directory linked in both never counts as changed.
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.tree import open_tree_directory, run_in_tree

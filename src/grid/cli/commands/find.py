@@ -40,9 +40,9 @@ _TYPES = {"f": "file", "d": "directory"}
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each path.")
 @click.pass_context
 def find(ctx: click.Context, *, path: str, pattern: str | None, letter: str | None, as_json: bool) -> int:
-    """List the path of everything below PATH, or of what matches all options.
+    """Print the paths of everything below PATH, or only of what matches all the options you give.
 
-    A directory that is linked in several places is listed in each, but its contents only below the first. Directories that
+    A directory linked in several places is listed in each, but its contents only in the first. Directories that
     cannot be read are named on stderr, and the exit status is 1.
     """
     from grid.cli.transfer.names import make_exclusion
@@ -83,17 +83,17 @@ class _Usage:
 @click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
 @click.option(
     "-d", "--depth", metavar="N", type=click.IntRange(0, 1000), default=1, show_default=True,
-    help="How many levels of directories to list; 0 is the total alone.",
+    help="How many levels of directories to list; 0 shows only the total.",
 )  # fmt: skip
 @click.option("-b", "--bytes", "in_bytes", is_flag=True, help="Print sizes in bytes.")
 @progress_options
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each directory.")
 @click.pass_context
 def du(ctx: click.Context, *, path: str, depth: int, in_bytes: bool, as_json: bool) -> int:
-    """Show how many bytes of files each directory below PATH holds, with everything below it.
+    """Show the total size of the files in each directory below PATH, subdirectories included.
 
-    A file that is linked in several places counts once, where it is found first. On the servers, files take more: with
-    3-of-10 encoding, ten thirds of that. `grid stats` counts by type.
+    A file linked in several places counts once, where it is found first. Files take more space on the servers: with
+    3-of-10 encoding, 3.3 times as much. `grid stats` counts by type.
     """
     from grid.cli.terminal.columns import shown_size, table
 

@@ -57,9 +57,9 @@ def get(
 ) -> int:
     """Read REMOTE, a capability or a path, into FILE; without FILE, or with -, write to stdout.
 
-    FILE appears only when it is complete and verified; a get that fails leaves it as it was. A binary file is shown on
-    a terminal only with -. Other users of this machine can see a capability on the command line: --cap-file FILE or -
-    (stdin) keeps it secret.
+    FILE is written only once everything has been read and verified; if that fails, it stays as it was. Binary data
+    goes to a terminal only if you give -. Other users of this machine can see a capability on your command line; pass
+    it with --cap-file FILE or - (stdin) instead.
     """
     from grid.caps import has_cap_prefix
     from grid.cli.arguments.cap_argument import take_text

@@ -32,15 +32,15 @@ USUAL_SERVERS = 10
 )
 @click.option(
     "--introducer", metavar="FURL", shell_complete=complete_file,
-    help="The introducer's FURL, or the name of a file that holds it.",
+    help="The introducer's address, a FURL, or the name of a file that holds it.",
 )  # fmt: skip
 @click.option("--nickname", metavar="NAME", default="", help="The name that others see; default: none.")
 @click.option(
     "--servers", metavar="N", type=click.IntRange(1, 1000),
-    help="How many storage servers the grid has: it decides how files are encoded.",
+    help="How many storage servers the grid has; this decides how files are encoded.",
 )  # fmt: skip
-@click.option("--alias", metavar="NAME", help=f"The name of a first directory; default: {FIRST_ALIAS}.")
-@click.option("--no-alias", is_flag=True, help="Create no directory.")
+@click.option("--alias", metavar="NAME", help=f"The alias of the first directory; default: {FIRST_ALIAS}.")
+@click.option("--no-alias", is_flag=True, help="Do not create a directory.")
 @json_option()
 @click.pass_context
 def init(
@@ -53,10 +53,10 @@ def init(
     no_alias: bool,
     as_json: bool,
 ) -> int:
-    """Create a client directory (that of -d, or ~/.grid) and a first directory on the grid.
+    """Create a client directory (at -d, or ~/.grid) and a first directory on the grid.
 
-    On a terminal, it explains and asks for what you do not give as an option; anywhere else, --introducer is needed. To try
-    Grid without a grid, run `grid up` instead.
+    On a terminal, init explains and asks for what you do not give as an option; without a terminal, --introducer is
+    required. If you have no grid yet, try `grid up` instead.
     """
     from grid.cli.arguments.aliases import check_new_name
     from grid.cli.commands.create import read_furl

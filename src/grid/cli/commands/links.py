@@ -35,8 +35,8 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print the result a
 def mv(ctx: click.Context, *, arguments: tuple[str, ...], policy: ReplacePolicy, as_json: bool) -> int:
     """Move or rename FROM to TO, or several of them into the directory TO.
 
-    If TO ends with a slash, it is a directory to move into. An existing file is replaced, a directory is not. No contents
-    are copied. -u compares the times of the links.
+    If TO ends with a slash, it is a directory to move into. An existing file is replaced; a directory is not. No
+    contents are copied. -u compares the times at which the files were linked.
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.replacing import open_undo
@@ -128,7 +128,8 @@ async def _move(tree: Tree, old: RemotePath, new: RemotePath, policy: ReplacePol
 @_JSON
 @click.pass_context
 def ln(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, as_json: bool) -> int:
-    """Link FROM, a path or a capability, at TO as well. If TO ends with a slash, it is a directory to link FROM in.
+    """Make FROM, a path or a capability, available at TO as well. If TO ends with a slash, it is a directory to link
+    FROM in.
 
     An existing file at TO is replaced; a directory is not.
     """
@@ -162,16 +163,20 @@ def ln(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, a
 @click.command(epilog=examples("grid rm work:docs/draft.txt", "grid rm -r work:old", "grid undo     # brings it back"))
 @click.argument("path", metavar="PATH", shell_complete=complete_remote)
 @click.option(
-    "-r", "-R", "--recursive", is_flag=True, help="Accepted for scripts; directories are removed with or without it."
+    "-r",
+    "-R",
+    "--recursive",
+    is_flag=True,
+    help="Accepted for compatibility: directories are removed with or without it.",
 )
 @_JSON
 @click.pass_context
 def unlink(ctx: click.Context, *, path: str, recursive: bool, as_json: bool) -> int:
-    """Remove PATH, a file or a directory with everything in it, from its directory.
+    """Remove the file at PATH, or the directory with everything in it.
 
-    Anyone who has its capability can still open it while servers keep its shares: by default forever; on a server with
-    expire.enabled, until its leases expire. On a terminal, the command that links it again is printed; with --json, the
-    capability is under `removed`.
+    Anyone who has its capability can still open it while servers keep its shares: by default forever; on a server
+    with expire.enabled, until its leases expire. On a terminal, rm prints the command that links it again; with
+    --json, the capability is under `removed`.
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.replacing import edit_entry, open_undo
@@ -258,15 +263,15 @@ def _translating_conflicts(run: Callable[[], bool]) -> bool:
     "--format",
     "format_name",
     type=click.Choice(["SDMF", "MDMF"], case_sensitive=False),
-    help="The format of the directory; default: that of the configuration.",
+    help="The format of the directory; default: mutable.format in the configuration.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one line of JSON.")
 @click.pass_context
 def mkdir(ctx: click.Context, *, path: str, format_name: str | None, as_json: bool) -> int:
     """Create the directory PATH, with any missing directories above it, and print its capability.
 
-    Without PATH, and for `ALIAS:` alone, the new directory is not linked anywhere: keep its capability. An existing directory
-    is left as it is.
+    Without PATH, or with only `ALIAS:`, the new directory is not linked anywhere: keep its capability. If PATH is a
+    directory already, nothing changes.
     """
     from grid.caps import DirectoryCap
     from grid.cli.arguments.remote import parse_remote

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 
 _DIRECTORY = click.option(
     "--dir", "directory", metavar="D", default="demo-grid", show_default=True, type=click.Path(file_okay=False),
-    help="Where the grid lives.",
+    help="The directory that holds the grid.",
 )  # fmt: skip
 
 
 @click.command(epilog=examples("grid up --detach", "grid up --gateway", "grid up --nodes 4 --dir /tmp/try"))
-@click.option("--nodes", metavar="N", type=click.IntRange(1, 250), help="How many storage nodes; a new grid has 10.")
+@click.option(
+    "--nodes", metavar="N", type=click.IntRange(1, 250), help="How many storage nodes a new grid has; default: 10."
+)
 @_DIRECTORY
 @click.option("--detach", is_flag=True, help="Return when the grid is ready; stop it with `grid down`.")
 @click.option("--gateway", "with_gateway", is_flag=True, help="Also start a gateway, with pages for a browser.")
@@ -34,8 +36,8 @@ _DIRECTORY = click.option(
 def up(*, nodes: int | None, directory: str, detach: bool, with_gateway: bool, as_json: bool) -> int:
     """Start a grid of real processes on this machine, and wait until it can store files.
 
-    If D holds a grid already, that grid starts again with its data; running nodes are left alone. Without --detach, the
-    nodes started here run until Ctrl-C.
+    If D holds a grid already, it starts again with its data; running nodes are left alone. Without --detach, the
+    nodes that it starts run until you press Ctrl-C.
     """
     from grid.node.local_grid import LocalGrid, end_children, start_gateway, start_grid
 

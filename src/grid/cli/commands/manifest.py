@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     epilog=examples("grid manifest work:", "grid manifest --verify-cap work:docs", "grid manifest --json work: | head")
 )
 @click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
-@click.option("-s", "--storage-index", "field", flag_value="storage-index", help="Storage indexes only.")
-@click.option("--verify-cap", "field", flag_value="verifycap", help="Verify capabilities only.")
-@click.option("--repair-cap", "field", flag_value="repaircap", help="Repair capabilities only.")
+@click.option("-s", "--storage-index", "field", flag_value="storage-index", help="Print only storage indexes.")
+@click.option("--verify-cap", "field", flag_value="verifycap", help="Print only verify capabilities.")
+@click.option("--repair-cap", "field", flag_value="repaircap", help="Print only repair capabilities.")
 @progress_options
 @click.option(
     "-r", "--raw", "--json", "raw", is_flag=True, help="Print a line of JSON for each object, and one of statistics."
 )
 @click.pass_context
 def manifest(ctx: click.Context, *, path: str, field: str | None, raw: bool) -> int:
-    """Print the capability and the path of everything below PATH, each object once."""
+    """Print the capability and path of everything below PATH, each object once."""
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.tree import open_tree_directory, run_in_tree
     from grid.cli.terminal.survey_progress import SurveyDisplay

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _PATH = click.argument("path", metavar="ALIAS:[PATH]", shell_complete=complete_remote)
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-_DRY_RUN = click.option("-n", "--dry-run", is_flag=True, help="Only count what would be done.")
+_DRY_RUN = click.option("-n", "--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
 
 
 @click.command(epilog=examples("grid pack work:photos", "grid pack --dry-run work:", "grid pack --json work:photos"))
@@ -30,7 +30,7 @@ _DRY_RUN = click.option("-n", "--dry-run", is_flag=True, help="Only count what w
 @_JSON
 @click.pass_context
 def pack(ctx: click.Context, *, path: str, dry_run: bool, as_json: bool) -> int:
-    """Put small immutable files below PATH into packs, and link them in place of the old ones.
+    """Put small immutable files below PATH into packs, and link the packed files in place of the old ones.
 
     Tahoe-LAFS clients list and keep packed files, but cannot read them. Immutable directories (snapshots) are stored
     again with the packed files. Servers keep the old files, by default forever; a server with expire.enabled deletes
@@ -65,7 +65,7 @@ def unpack(ctx: click.Context, *, path: str, dry_run: bool, as_json: bool) -> in
     type=click.IntRange(1, 100),
     default=50,
     show_default=True,
-    help="Rewrite packs of which less than this is in use.",
+    help="Rewrite packs that are used less than this.",
 )
 @_DRY_RUN
 @_JSON
@@ -73,7 +73,7 @@ def unpack(ctx: click.Context, *, path: str, dry_run: bool, as_json: bool) -> in
 def repack(ctx: click.Context, *, path: str, threshold: int, dry_run: bool, as_json: bool) -> int:
     """Move files out of packs that are mostly unused into new packs.
 
-    Only links below PATH count as use, so name the directory above everything that shares these packs. Links elsewhere
+    Only links below PATH count as use, so give the directory above everything that uses these packs. Links elsewhere
     keep pointing into the old packs.
     """
     from grid.cli.transfer.repacking import ToPacks, is_slice

@@ -41,7 +41,8 @@ _COUNTS = ("needed", "happy", "total")
 )
 @click.option("--total", metavar="N", type=click.IntRange(1, 256), help="How many shares to make.")
 @click.option("--unique", "--no-convergence", "unique", is_flag=True,
-              help="Use a random key: the file is read only once, and an equal file gets another capability.")  # fmt: skip
+              help="Use a random key: the file is read only once, and the same contents put again get a different "
+              "capability.")  # fmt: skip
 @click.option("--force", is_flag=True,
               help="Overwrite a mutable file even if too few shares are left to read any version of it.")  # fmt: skip
 @replace_options()
@@ -66,10 +67,11 @@ def put(
 ) -> int:
     """Store FILE on the grid and print its capability. Without FILE, or with -, read stdin.
 
-    Anyone who has the capability can read the file, and nobody else can: keep it, and keep it secret. By default, equal
-    files put from the same client directory get the same capability and are stored once.
+    Anyone who has the capability can read the file, and nobody else can: do not lose it, and keep it secret. By
+    default, files with equal contents, put from the same client directory, get the same capability and are stored
+    once.
 
-    REMOTE is a path at which to link the file, or the write capability of a mutable file. Missing directories are
+    REMOTE is the path to link the file at, or the write capability of a mutable file. Missing directories are
     created. An existing file is replaced; an existing mutable file gets the new contents.
 
     K, H and N default to shares.needed, shares.happy and shares.total of the client directory, which `grid status`

@@ -32,11 +32,13 @@ if TYPE_CHECKING:
 )
 @click.argument("source", metavar="ALIAS:PATH", shell_complete=complete_remote)
 @click.argument("directory", metavar="[DIR]", required=False, shell_complete=complete_local_or_remote)
-@click.option("--target", metavar="DIR", type=click.Path(), help="The directory to restore into; the same as DIR.")
+@click.option(
+    "--target", metavar="DIR", type=click.Path(), help="The directory to restore into, as an alternative to DIR."
+)
 @click.option(
     "--snapshot", metavar="NAME",
-    help="The snapshot to restore; ALIAS:PATH is then what `grid backup` was given. Its name, a date (the newest snapshot"
-    " whose name begins with it), or `latest`.",
+    help="The snapshot to restore: its name, a date (the newest snapshot whose name begins with it), or `latest`. "
+    "ALIAS:PATH is then the target of `grid backup`.",
 )  # fmt: skip
 @selection_options("Restore")
 @click.option(
@@ -69,12 +71,13 @@ def restore(
 ) -> int:
     """Copy the directory ALIAS:PATH into DIR, with times, modes, symbolic links and extended attributes as backed up.
 
-    After `grid backup tree work:home`, `grid restore work:home/Latest tree` restores the newest snapshot, and
-    `--snapshot NAME work:home` an older one. Files restored before and unchanged since are not fetched again; other
-    files of the same name are replaced (see -n, -i and -u), and all others stay. Root also restores the owners.
+    After `grid backup tree work:home`, `grid restore work:home/Latest tree` restores the newest snapshot, and `grid
+    restore --snapshot NAME work:home tree` an older one. Files restored earlier and unchanged since are not fetched
+    again; other files of the same name are replaced (see -n, -i and -u), and all others stay. If you are root, owners
+    are restored too.
 
     PATTERN uses .gitignore syntax: a name matches at any depth; a path such as /letters/*.txt is relative to the restored
-    directory. A directory that matches stands for everything below it. What is excluded stays out, even if it is included.
+    directory. A directory that matches stands for everything below it. --exclude wins over --include.
     """
     from grid.cli.arguments.remote import require_local_target
     from grid.cli.terminal.progress import TransferDisplay

@@ -23,12 +23,12 @@ _STOP_WITH_STDIN = click.option(
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False))
 @_STOP_WITH_STDIN
 @click.option("--allow-stdin-close", is_flag=True, hidden=True, help="What `grid run` does anyway; 1.20 has it.")
-@json_option("Write the log as lines of JSON, as [node] log_format = json does.")
+@json_option("Write the log as lines of JSON, like [node] log_format = json.")
 @click.pass_context
 def run(
     ctx: click.Context, *, directory: str | None, stop_with_stdin: bool, allow_stdin_close: bool, as_json: bool
 ) -> int:
-    """Run the node in DIR, or in the directory of -d, until SIGTERM or Ctrl-C.
+    """Run the node in DIR, or in the directory that -d names, until SIGTERM or Ctrl-C.
 
     The log goes to stdout, and never contains a capability.
     """
@@ -92,11 +92,11 @@ def _watch_stdin(reactor: Any) -> None:  # noqa: ANN401
     "--read-only",
     "is_read_only",
     is_flag=True,
-    help="Only read for visitors, as [node] web.read_only = yes does: they can open and download what they have a "
-    "capability for. Browsers that `grid web` opens still do everything.",
+    help="Let visitors only open and download what they have a capability for, like [node] web.read_only = yes. A "
+    "browser opened by `grid web` can still do everything.",
 )
 @_STOP_WITH_STDIN
-@json_option("Write the log as lines of JSON, as [node] log_format = json does.")
+@json_option("Write the log as lines of JSON, like [node] log_format = json.")
 @click.pass_context
 def gateway(
     ctx: click.Context,
@@ -107,10 +107,11 @@ def gateway(
     stop_with_stdin: bool,
     as_json: bool,
 ) -> int:
-    """Serve the web API and the pages for browsers from the client in DIR, or in the directory of -d.
+    """Serve the web API and the pages for browsers from the client in DIR, or in the directory that -d names.
 
-    Anyone who can reach it can store files, unless it is read-only, and can use the capabilities they know. The log goes to stdout, and never
-    contains a capability. The address is written to DIR/node.url, where `tahoe` looks for it too.
+    Anyone who can reach the gateway can use the capabilities they have and, unless it is read-only, store files. The
+    log goes to stdout, and never contains a capability. The address is written to DIR/node.url, where `tahoe` looks
+    for it too.
     """
     from attrs import evolve
 
@@ -167,10 +168,10 @@ def gateway(
 @json_option()
 @click.pass_context
 def stop(ctx: click.Context, *, directory: str | None, now: bool, as_json: bool) -> int:
-    """Stop the node in DIR, or in the directory of -d, and wait until it has stopped.
+    """Stop the node in DIR, or in the directory that -d names, and wait until it has stopped.
 
-    Its web gateway accepts no more connections, and finishes requests in progress for up to `[node] web.drain_timeout`
-    (60 s). Ctrl-C ends the wait, not the node.
+    Its web gateway accepts no new connections, and has up to `[node] web.drain_timeout` (60 s) to finish requests in
+    progress. Ctrl-C ends the wait, not the node.
     """
     from grid.node.directory import require_node_directory
     from grid.node.files import expand_home

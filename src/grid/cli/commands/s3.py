@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def s3() -> None:
-    """Manage the S3 interface of a node, which `[s3] port` in the configuration turns on."""
+    """Manage the S3 interface of a node. `[s3] port` in the configuration turns it on."""
 
 
 @s3.group()
@@ -28,7 +28,7 @@ def key() -> None:
 
 
 @key.command(
-    short_help="Make an access key.",
+    short_help="Create an access key.",
     epilog=examples(
         "grid s3 key add --bucket photos=work:photos",
         "grid s3 key add --bucket photos=work:photos --read-only",
@@ -37,19 +37,19 @@ def key() -> None:
 )
 @click.option(
     "--bucket", "buckets", metavar="NAME=ALIAS:PATH", multiple=True,
-    help="A bucket, and the directory that holds its objects. Can be given several times.",
+    help="A bucket, and the directory that holds its objects; repeat for more buckets.",
 )  # fmt: skip
 @click.option(
     "--buckets-in", "home", metavar="ALIAS:PATH",
-    help="A directory of buckets: each directory in it is one. The key can make and delete buckets there.",
+    help="A directory of buckets: each directory in it is one. The key can create and delete buckets there.",
 )  # fmt: skip
-@click.option("--read-only", is_flag=True, help="Make a key that can read, but change nothing.")
+@click.option("--read-only", is_flag=True, help="Create a key that can only read.")
 @json_option()
 @click.pass_context
 def add(ctx: click.Context, *, buckets: tuple[str, ...], home: str | None, read_only: bool, as_json: bool) -> int:
-    """Make an access key and print it with its secret, which is never shown again.
+    """Create an access key, and print it with its secret, which is never shown again.
 
-    The directories must exist; `grid mkdir` makes them.
+    The directories must exist; `grid mkdir` creates them.
     """
     import time
 
@@ -151,7 +151,9 @@ def remove(ctx: click.Context, *, access_key: str, as_json: bool) -> int:
 
 @s3.group()
 def public() -> None:
-    """Manage public buckets, which everybody can read and list without an access key. A running node picks up changes immediately."""
+    """Manage public buckets, which anyone can read and list without an access key. A running node picks up
+    changes immediately.
+    """
 
 
 @public.command(
@@ -165,12 +167,12 @@ def public() -> None:
 )
 @click.option(
     "--bucket", "buckets", metavar="NAME=ALIAS:PATH", multiple=True, required=True,
-    help="A bucket, and the directory that holds its objects. Can be given several times.",
+    help="A bucket, and the directory that holds its objects; repeat for more buckets.",
 )  # fmt: skip
 @json_option()
 @click.pass_context
 def add_public(ctx: click.Context, *, buckets: tuple[str, ...], as_json: bool) -> int:
-    """Let everybody who reaches the S3 interface read and list a directory, without an access key.
+    """Let anyone who can reach the S3 interface read and list a directory, without an access key.
 
     The directory must exist. Nobody can change it without an access key.
     """

@@ -50,9 +50,9 @@ def filter_options(command: F) -> F:
 def snapshots(ctx: click.Context, *, path: str, hosts: tuple[str, ...], tags: tuple[str, ...], as_json: bool) -> int:
     """List the snapshots that `grid backup` stored in ALIAS:PATH, the oldest first.
 
-    Times are in UTC. Files and sizes are those of the whole snapshot; what it shares with others is stored once. A dash
-    stands for what older backups and Tahoe-LAFS did not record. If the last backup from this client directory stored no
-    snapshot, a warning says why.
+    Times are in UTC. Files and sizes are those of the whole snapshot, although what it shares with others is stored
+    only once. A dash means that the backup, an older one or one of Tahoe-LAFS, did not record this. If the last
+    backup from this client directory stored no snapshot, a warning says why.
     """
     catalog, unfinished = _read(ctx, path, as_json=as_json)
     found = catalog.select(hosts, tags)
@@ -117,13 +117,13 @@ def forget(
     as_json: bool,
     **counts: str | None,
 ) -> int:
-    """Remove snapshots from the backup in ALIAS:PATH: those that no --keep option keeps, or those that you name.
+    """Remove snapshots from the backup in ALIAS:PATH: those you name, or those that no --keep option keeps.
 
-    The --keep options add up. N counts only hours, days, weeks, months or years that have a snapshot, and may be
-    `unlimited`. Snapshots of different machines or directories are counted separately. At least one of each stays, unless
-    you name it; so does a snapshot that a wrong clock dated in the future. `grid undo` brings removed ones back. Servers
-    keep the contents, by default forever, and anyone with the capability can read them; a server with expire.enabled
-    deletes them after their leases expire.
+    A snapshot stays if any --keep option keeps it. N counts only hours, days, weeks, months or years that have a
+    snapshot, and may be `unlimited`. Snapshots of different machines or directories are counted separately. At least
+    one of each stays, unless you name it; so does one that a wrong clock dated in the future. `grid undo` brings
+    removed snapshots back. Servers keep the contents, by default forever, and anyone with the capability can read
+    them; a server with expire.enabled deletes them after their leases expire.
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.replacing import open_undo

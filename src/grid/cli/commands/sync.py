@@ -31,11 +31,11 @@ from grid.transfer.selection import Selection
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be sent and removed, and change nothing.")
 @selection_options("Copy and remove")
-@click.option("--checksum", "comparison", flag_value="checksum", help="Compare contents where times differ.")
+@click.option("--checksum", "comparison", flag_value="checksum", help="Compare contents if times differ.")
 @click.option("--size-only", "comparison", flag_value="size", help="Compare sizes only.")
 @click.option(
     "--jobs", metavar="N", type=click.IntRange(1, 256), default=JOBS, show_default=True,
-    help="How many files to move at once.",
+    help="How many files to copy at once.",
 )  # fmt: skip
 @progress_options
 @click.option(
@@ -55,10 +55,10 @@ def sync(
     jobs: int,
     as_json: bool,
 ) -> int:
-    """Copy the files below SOURCE that are new or changed into TARGET. Each is a local directory, or one on the grid.
+    """Copy new and changed files below SOURCE into TARGET. Each is a directory, local or on the grid.
 
-    Only files whose size or time differs are sent; within the grid, files are linked. Run it again to resume after an
-    interruption. Nothing is removed without --delete, and with it only after everything was sent without a failure.
+    Only files whose size or time differs are sent; within the grid, files are linked. Run the same command again to
+    resume after an interruption. Only --delete removes files, and only after everything else has succeeded.
 
     PATTERN uses .gitignore syntax. Files that the patterns leave out are neither sent nor removed.
     """

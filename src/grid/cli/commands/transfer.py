@@ -67,20 +67,20 @@ class _Size(click.ParamType[int | str]):
               show_default=True, help="How to read a large file. stream: from start to end; chunked: in parallel ranges;"
               " chunked-stream: in parallel ranges, delivered in order; auto: chunked for files of two or more ranges, otherwise stream.")  # fmt: skip
 @click.option("--chunk-size", metavar="SIZE", type=_Size(permits_auto=True), default="20MiB", show_default=True,
-              help="Size of each range; auto: by the size of the file.")  # fmt: skip
+              help="Size of each range; auto: choose by the size of the file.")  # fmt: skip
 @click.option("--transfers", metavar="N", type=JobsType(), default=8, show_default=True,
-              help="How many files to move at once; auto: adds parallel files as long as that speeds up the transfer.")  # fmt: skip
+              help="How many files to copy at once; auto: add more as long as that speeds up the transfer.")  # fmt: skip
 @click.option("--streams", metavar="N", type=JobsType(64), default=4, show_default=True,
-              help="How many ranges of one file to read at once; auto: by source and target.")  # fmt: skip
+              help="How many ranges of one file to read at once; auto: choose by source and target.")  # fmt: skip
 @click.option("--max-memory", metavar="SIZE", type=_Size(), default="256MiB", show_default=True,
               help="The most file data to hold in memory at once.")  # fmt: skip
 @bwlimit_option
 @click.option("--retries", metavar="N", type=click.IntRange(0, 100), default=4, show_default=True,
               help="How many times to retry a file.")  # fmt: skip
 @selection_options("Copy and remove")
-@click.option("--checksum", "comparison", flag_value="checksum", help="Compare contents where times differ.")
+@click.option("--checksum", "comparison", flag_value="checksum", help="Compare contents if times differ.")
 @click.option("--size-only", "comparison", flag_value="size", help="Compare sizes only.")
-@click.option("--update", "comparison", flag_value="update", help="Keep files of the target that are newer.")
+@click.option("--update", "comparison", flag_value="update", help="Skip files that are newer in TARGET.")
 @click.option("--verify", is_flag=True, help="Read every file back and compare it.")
 @click.option(
     "--delete",
@@ -89,7 +89,7 @@ class _Size(click.ParamType[int | str]):
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be sent and removed, and change nothing.")
 @pack_option
-@click.option("--convergent", is_flag=True, help="Onto the grid: store equal files once; reads each file twice.")
+@click.option("--convergent", is_flag=True, help="On the grid, store equal files once; this reads each file twice.")
 @progress_options
 @click.option(
     "--json", "as_json", is_flag=True, help="Print progress as JSON lines on stderr, and the result as one on stdout."
@@ -103,9 +103,8 @@ def transfer(
     A source or target is a local path, ALIAS:PATH, a capability, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX,
     az://CONTAINER/PREFIX or sftp://USER@HOST/PATH; http:// and https:// name a single file as a source.
 
-    Run the same command again to resume after an interruption. Files that are done are not sent again; files that
-    changed are. If a file fails, the others are still copied, and the exit
-    status is 1.
+    Run the same command again to resume after an interruption. Finished files are sent again only if they have
+    changed. If a file fails, the others are still copied, and the exit status is 1.
 
     PATTERN uses .gitignore syntax. Files that the patterns leave out are neither sent nor removed.
     """

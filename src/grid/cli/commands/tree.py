@@ -42,7 +42,7 @@ _ASCII = ("|-- ", "`-- ", "|   ", "    ")
 def tree(ctx: click.Context, *, path: str, depth: int | None, only_directories: bool, as_json: bool) -> int:
     """Draw everything below PATH as a tree: in each directory, first its files, then its directories.
 
-    A directory that is linked in several places is drawn in each, but its contents only below the first. Directories that
+    A directory linked in several places is drawn in each, but its contents only in the first. Directories that
     cannot be read are named on stderr, and the exit status is 1.
     """
     drawing = _Drawing(as_json, only_directories, depth, _pieces())

@@ -28,22 +28,22 @@ MOST_LINES = 20
     epilog=examples(
         "grid undo            # the last change",
         "grid undo --list     # what can be undone",
-        "grid undo 12         # the change of that number",
+        "grid undo 12         # the change with that number",
     )
 )
 @click.argument("number", metavar="[N]", required=False, type=click.IntRange(1, 2**53 - 1))
 @click.option("--list", "is_list", is_flag=True, help="List the changes that can be undone, the newest first.")
-@click.option("--force", is_flag=True, help="Undo the change even if its entries were changed since.")
+@click.option("--force", is_flag=True, help="Undo the change even if its entries have changed since.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one line of JSON.")
 @click.pass_context
 def undo(ctx: click.Context, *, number: int | None, is_list: bool, force: bool, as_json: bool) -> int:
-    """Undo the last change to directories of the grid, or change N: link again what it unlinked or replaced, and move
-    back what it moved.
+    """Undo the last change to directories on the grid, or change number N: link again what it removed or replaced,
+    and move back what it moved.
 
     The last 100 changes made on this machine with rm, mv, ln, put, cp, forget, sync, transfer, watch, pack, unpack and
-    repack are kept, with up to 10,000 entries each; --list shows those of the client directory in use. Nothing is undone if an entry is no longer what the change left. What `put` wrote into an existing
-    mutable file cannot be undone. Servers keep the contents, by default forever; a server with expire.enabled deletes
-    them after their leases expire.
+    repack are kept, with up to 10,000 entries each; --list shows those of the current client directory. If an entry
+    has changed since, nothing is undone. What `put` wrote into an existing mutable file cannot be undone. Servers
+    keep the contents, by default forever; a server with expire.enabled deletes them after their leases expire.
     """
     from grid.cli.arguments.remote import RemotePath
     from grid.cli.arguments.replacing import open_undo

@@ -50,7 +50,7 @@ class _Options:
 
 @click.command(
     epilog=examples(
-        "grid watch /data/instrument work:runs                       # until it is stopped",
+        "grid watch /data/instrument work:runs                       # until you stop it",
         "grid watch --once --settle 60 /data/instrument work:runs    # from cron",
         "grid watch --status /data/instrument work:runs",
     )
@@ -61,7 +61,7 @@ class _Options:
               help="Store a file once nothing has written to it for this long.")  # fmt: skip
 @click.option("--every", metavar="SECONDS", type=click.FloatRange(0.1), default=5.0, show_default=True,
               help="How often to look for new files.")  # fmt: skip
-@click.option("--once", is_flag=True, help="Store the files that are complete now, and end.")
+@click.option("--once", is_flag=True, help="Store the files that are complete now, then exit.")
 @click.option("--status", is_flag=True, help="Show which files are stored, in progress and failed, and change nothing.")
 @click.option("--transfers", metavar="N", type=click.IntRange(1, 256), default=JOBS, show_default=True,
               help="How many files to store at once.")  # fmt: skip
@@ -69,9 +69,13 @@ class _Options:
 @click.option(
     "--verify",
     is_flag=True,
-    help="Ask the servers whether all stored files have all their shares, and store again those that lack some.",
+    help="Ask the servers whether every stored file still has all its shares, and store those that do not again.",
 )
-@click.option("--unique", is_flag=True, help="Use random keys: files are read only once, and equal files stored twice.")
+@click.option(
+    "--unique",
+    is_flag=True,
+    help="Use random keys: each file is read only once, but equal files are stored separately.",
+)
 @bwlimit_option
 @progress_options
 @click.option(
@@ -79,13 +83,13 @@ class _Options:
 )
 @click.pass_context
 def watch(ctx: click.Context, /, *, folder: str, once: bool, status: bool, as_json: bool, **options: object) -> int:
-    """Store every file that appears below FOLDER in TARGET, once it is complete.
+    """Store every file that appears below FOLDER in TARGET, as soon as it is complete.
 
     A file counts as complete when nothing has written to it for some seconds. Files that change later are stored again.
     Nothing is ever removed, neither from FOLDER nor from TARGET. TARGET is ALIAS:PATH, a capability, or any other target of `grid transfer`.
 
-    The watch keeps a journal: after a crash or a full disk, restart it to resume. `--status` reads the journal
-    while the watch runs.
+    The watch keeps a journal: after a crash or a full disk, start it again, and it resumes. `--status` reads the
+    journal, even while the watch runs.
     """
     given = _Options(folder=os.path.abspath(os.path.expanduser(folder)), **options)  # type: ignore[arg-type]
     if status:

@@ -27,17 +27,18 @@ _NAME = "open-in-browser.html"
 @click.command(epilog=examples("grid web", "grid web work:photos", "grid web --guest"))
 @click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
 @click.option("--print", "is_printed", is_flag=True, help="Print the address instead of opening a browser.")
-@click.option("--guest", "is_guest", is_flag=True, help="Open the first page without your directories.")
+@click.option("--guest", "is_guest", is_flag=True, help="Open the home page without your directories.")
 @json_option()
 @click.pass_context
 def web(ctx: click.Context, *, path: str, is_printed: bool, is_guest: bool, as_json: bool) -> int:
-    """Open the pages of the gateway in a browser: its first page, or what is at PATH.
+    """Open the gateway's pages in a browser: its home page, or the page of PATH.
 
-    It opens the gateway of the client directory (start it with `grid gateway`), or the one that --gateway names. On the first page
-    of your own gateway, only this browser then sees your directories and recent uploads, until you choose "Forget this
-    browser" there or the gateway stops.
+    The gateway is that of the client directory (start it with `grid gateway`), or the one that --gateway names. The
+    home page of your own gateway then shows your directories and recent uploads, to this browser only, until you
+    choose "Forget this browser" there or the gateway stops.
 
-    The address of a PATH holds a capability: keep it secret. To make a link for others, open the page and choose Share. Secrets are handed to the browser in a file that only you can read.
+    The address of a PATH contains a capability: keep it secret. To make a link for others, open the page and choose
+    Share. The browser gets secrets from a file that only you can read.
     """
     from grid.cli.arguments.aliases import read_aliases
     from grid.cli.arguments.remote import parse_remote

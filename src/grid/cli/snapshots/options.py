@@ -31,9 +31,9 @@ def exclude_options(command: F) -> F:
     @click.option("--exclude-vcs", is_flag=True, help="Leave out the files of version control systems.")
     @click.option(
         "--exclude-if-present", "markers", metavar="NAME", multiple=True,
-        help="Leave out the contents of directories that hold a file NAME, except that file.",
+        help="Leave out the contents of directories that contain a file called NAME, except that file.",
     )  # fmt: skip
-    @click.option("--one-file-system", is_flag=True, help="Do not cross into file systems other than DIR's.")
+    @click.option("--one-file-system", is_flag=True, help="Stay on the file system of DIR.")
     @wraps(command)
     def run(
         *arguments: object, patterns: Sequence[str], pattern_files: Sequence[str], exclude_vcs: bool,
@@ -56,7 +56,7 @@ def note_options(command: F) -> F:
 
     @click.option("--tag", "tags", metavar="TAG", multiple=True, help="Record this tag with the snapshot.")
     @click.option(
-        "--host", metavar="NAME", help="The machine's name to record with the snapshot; default: its host name."
+        "--host", metavar="NAME", help="The machine name to record with the snapshot; default: the host name."
     )
     @wraps(command)
     def run(*arguments: object, tags: Sequence[str], host: str | None, **options: object) -> object:

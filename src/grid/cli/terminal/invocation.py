@@ -39,24 +39,24 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "cat": CommandEntry("cat:cat", "Write files to stdout, one after the other."),
         "cp": CommandEntry("cp:cp", "Copy files and directories to, from and within the grid."),
         "sync": CommandEntry("sync:sync", "Copy what changed from one directory to another."),
-        "transfer": CommandEntry("transfer:transfer", "Move many files between disks, S3, SFTP and the grid."),
+        "transfer": CommandEntry("transfer:transfer", "Copy many files between disks, S3, SFTP and the grid."),
         "watch": CommandEntry("watch:watch", "Store every file that appears in a folder."),
     },
     "Directories": {
         "ls": CommandEntry("ls:ls", "List a directory."),
-        "find": CommandEntry("find:find", "List the paths below a directory."),
+        "find": CommandEntry("find:find", "Find files and directories by name or type."),
         "tree": CommandEntry("tree:tree", "Draw a directory as a tree."),
-        "du": CommandEntry("find:du", "Show the sizes of directories."),
+        "du": CommandEntry("find:du", "Show how large directories are."),
         "mkdir": CommandEntry("links:mkdir", "Create a directory."),
         "mv": CommandEntry("links:mv", "Move or rename a file or directory."),
         "ln": CommandEntry("links:ln", "Link a file or directory at another path."),
-        "rm": CommandEntry("links:unlink", "Remove a file or directory from its directory."),
+        "rm": CommandEntry("links:unlink", "Remove a file or directory."),
         "unlink": CommandEntry("links:unlink", "The same as rm."),
         "undo": CommandEntry("undo:undo", "Undo a removal, a replacement or a move."),
         "create-alias": CommandEntry("aliases:create_alias", "Create a directory and give it a name."),
         "add-alias": CommandEntry("aliases:add_alias_command", "Give an existing directory a name."),
-        "list-aliases": CommandEntry("aliases:list_aliases", "List the names of directories."),
-        "alias": CommandEntry("alias:alias", "Export and import the names of directories, encrypted."),
+        "list-aliases": CommandEntry("aliases:list_aliases", "List your aliases, the names of directories."),
+        "alias": CommandEntry("alias:alias", "Export or import your aliases, encrypted."),
     },
     "Keeping": {
         "backup": CommandEntry("backup:backup", "Store a snapshot of a local directory."),
@@ -83,10 +83,10 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "config": CommandEntry("config:config", "Show and change the settings of a node."),
         "run": CommandEntry("run:run", "Run a node in the foreground."),
         "gateway": CommandEntry("run:gateway", "Serve the grid over HTTP, with pages for a browser."),
-        "s3": CommandEntry("s3:s3", "Manage access keys and public buckets of the S3 interface."),
-        "web": CommandEntry("web:web", "Open the pages of the gateway in a browser."),
+        "s3": CommandEntry("s3:s3", "Manage the keys and public buckets of the S3 interface."),
+        "web": CommandEntry("web:web", "Open the gateway's pages in a browser."),
         "stop": CommandEntry("run:stop", "Stop a running node."),
-        "completion": CommandEntry("completion:completion", "Print a shell's completion code."),
+        "completion": CommandEntry("completion:completion", "Set up completion in your shell."),
     },
 }
 """Every command, in the groups and the order of the help."""
@@ -160,7 +160,7 @@ def progress_options(command: F) -> F:
         run.is_quiet = run.is_quiet or (value and parameter.name == "quiet")
 
     for names, text in (
-        (("--no-progress",), "Show no progress, neither as a bar nor as JSON."),
+        (("--no-progress",), "Do not show progress, either as a bar or as JSON."),
         (("-q", "--quiet"), "Print results, warnings and errors only."),
     ):
         command = click.option(*names, is_flag=True, expose_value=False, callback=note, help=text)(command)
@@ -173,7 +173,7 @@ def pack_option(command: F) -> F:
     def note(context: click.Context, parameter: click.Parameter, value: bool | None) -> None:
         invocation(context).packs = value
 
-    text = "Put small new files into packs: faster and smaller, but Tahoe-LAFS clients cannot read them."
+    text = "Put small new files into packs: faster and smaller. Tahoe-LAFS clients cannot read packed files."
     return click.option("--pack/--no-pack", default=None, expose_value=False, callback=note, help=text)(command)
 
 

@@ -37,7 +37,7 @@ class Rate(click.ParamType["Schedule"]):
 
 def bwlimit_option(command: F) -> F:
     """Add `--bwlimit` to a command that moves contents of files."""
-    text = "Limit in bytes per second, such as 10M, or a schedule, such as '08:00,512k 19:00,off'."
+    text = "Bandwidth limit in bytes per second, such as 10M, or a schedule, such as '08:00,512k 19:00,off'."
     return click.option("--bwlimit", metavar="RATE", type=Rate(), help=text)(command)
 
 
