@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import pytest
 
@@ -102,6 +103,27 @@ def test_first_page_shows_aliases_and_uploads_after_grid_web_until_the_browser_i
     assert page.locator("#operations th").get_by_text("loose.txt").count() == 0
     visitor.go("/")
     assert page.locator("#own").is_hidden() and page.evaluate("localStorage.length") == 0
+
+
+def test_browser_that_opens_a_path_with_a_token_is_known_there_and_led_to_no_other_site(
+    visitor: Visitor, served: Served
+) -> None:
+    directory, page = visitor.make_directory({"a b.txt": b"the contents"}), visitor.page
+    for then in ("//example.net/uri/", "https://example.net/uri/", "/servers"):
+        visitor.go(f"/#own={hand_over(served.folder, time.time())}&then={quote(then, safe='')}")
+        page.locator("#own #aliases").wait_for()
+        assert page.evaluate("location.href") == f"{served.address}/"
+    page.context.clear_cookies()
+
+    token = hand_over(served.folder, time.time())
+    for _ in range(2):  # A token that was used already does not keep anybody from the page.
+        visitor.go(f"/#own={token}&then={quote(directory, safe='')}")
+        page.wait_for_url(served.address + directory)
+    page.locator("#listing").get_by_role("link", name="a b.txt", exact=True).wait_for()
+    assert [each["httpOnly"] for each in page.context.cookies()] == [True]
+    page.go_back()
+    assert token not in page.url
+    visitor.complaints.clear()  # The browser says that the used token was refused.
 
 
 def test_page_made_for_a_visitor_is_loaded_again_once_when_the_browser_becomes_known(

@@ -12,7 +12,7 @@ import webbrowser
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote
 
 import pytest
 
@@ -47,6 +47,11 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
+def targets(page: Path) -> list[str]:
+    """The addresses to which the file redirects."""
+    return [html.unescape(each) for each in re.findall(r'url=([^"]*)"', page.read_text())]
+
+
 def test_first_page_is_opened_by_its_address_where_it_is_not_ones_own(
     command: MemoryCommand, listening: str, opened: list[str]
 ) -> None:
@@ -62,8 +67,8 @@ def test_first_page_of_ones_own_gateway_gets_a_token_in_a_file_that_only_its_own
     assert command.succeed("web") == ""
     (url,) = opened
     page = Path(unquote(url.removeprefix("file://")))
-    (target,) = re.findall(r'url=([^"]*)"', page.read_text())
-    address, token = html.unescape(target).split("#own=")
+    (target,) = targets(page)
+    address, token = target.split("#own=")
     kept = command.path / "private" / HANDED_OVER
     assert address == listening and len(token) > 40 and token not in kept.read_text()
     assert [stat.S_IMODE(each.stat().st_mode) for each in (page, kept)] == [0o600, 0o600]
@@ -75,13 +80,19 @@ def test_first_page_of_ones_own_gateway_gets_a_token_in_a_file_that_only_its_own
 def test_path_is_opened_by_a_file_that_only_its_owner_reads(
     command: MemoryCommand, listening: str, opened: list[str]
 ) -> None:
+    path = f"/uri/{command.root.to_string().replace(':', '%3A')}/a%20b/c"
+    command.succeed("web", "--guest", "work:a b/c")
+    page = Path(unquote(opened[0].removeprefix("file://")))
+    assert "URI" not in opened[0] and stat.S_IMODE(page.stat().st_mode) == 0o600
+    assert targets(page) == [f"{listening}{path[1:]}"] and not (command.path / "private" / HANDED_OVER).exists()
+
     command.succeed("web", "work:a b/c")
-    (url,) = opened
-    page = Path(unquote(url.removeprefix("file://")))
-    assert "URI" not in url and stat.S_IMODE(page.stat().st_mode) == 0o600
-    (target,) = re.findall(r'url=([^"]*)"', page.read_text())
-    cap = command.root.to_string().replace(":", "%3A")
-    assert html.unescape(target) == f"{listening}uri/{cap}/a%20b/c"
+    plain, own = targets(page)
+    assert plain == f"{listening}{path[1:]}", "browsers without scripts come first, and go there without the token"
+    address, fields = own.split("#")
+    (token,), (then,) = parse_qs(fields, strict_parsing=True).values()
+    assert address == listening and then == path
+    assert ClientFiles(command.path / "private").handed_over(time.time()) == sha256(token.encode()).digest()
 
 
 def test_address_is_printed_where_it_is_asked_for(command: MemoryCommand, listening: str, opened: list[str]) -> None:

@@ -18,24 +18,27 @@ if TYPE_CHECKING:
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer">
-<meta http-equiv="refresh" content="0;url={url}"><title>Grid</title></head>
+{plain}<meta http-equiv="refresh" content="0;url={url}"><title>Grid</title></head>
 <body><p><a rel="noreferrer" href="{url}">Go on to Grid</a></p></body></html>
 """
+_PLAIN = '<noscript><meta http-equiv="refresh" content="0;url={url}"></noscript>\n'
+"""Comes first, so that browsers without scripts, which can use no token, go to the page itself."""
+
 _NAME = "open-in-browser.html"
 
 
 @click.command(epilog=examples("grid web", "grid web work:photos", "grid web --guest"))
 @click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
 @click.option("--print", "is_printed", is_flag=True, help="Print the address instead of opening a browser.")
-@click.option("--guest", "is_guest", is_flag=True, help="Open the home page without your directories.")
+@click.option("--guest", "is_guest", is_flag=True, help="Open the page as a guest sees it.")
 @json_option()
 @click.pass_context
 def web(ctx: click.Context, *, path: str, is_printed: bool, is_guest: bool, as_json: bool) -> int:
     """Open the gateway's pages in a browser: its home page, or the page of PATH.
 
-    The gateway is that of the client directory (start it with `grid gateway`), or the one that --gateway names. The
-    home page of your own gateway then shows your directories and recent uploads, to this browser only, until you
-    choose "Forget this browser" there or the gateway stops.
+    The gateway is that of the client directory (start it with `grid gateway`), or the one that --gateway names. Your own
+    gateway then knows this browser as yours: only here does its home page show your directories and recent uploads, and
+    a read-only gateway lets you change files, until you choose "Forget this browser" there or the gateway stops.
 
     The address of a PATH contains a capability: keep it secret. To make a link for others, open the page and choose
     Share. The browser gets secrets from a file that only you can read.
@@ -55,8 +58,8 @@ def web(ctx: click.Context, *, path: str, is_printed: bool, is_guest: bool, as_j
     is_opened = False
     if not is_printed and not as_json:
         is_own = run.gateway in (None, "node") and home.address.is_loopback and not is_guest
-        target = _own_url(home) if remote is None and is_own else url
-        is_opened = _open(target if target == home.address.base else _write_page(home, target))
+        target = _own_url(home, "" if remote is None else url) if is_own else url
+        is_opened = _open(target if target == home.address.base else _write_page(home, target, url))
     if as_json:
         click.echo(json.dumps({"event": "web", "url": url}))
     elif is_printed:
@@ -81,13 +84,18 @@ def _page_url(home: GatewayHome, remote: RemotePath) -> str:
     return f"{home.address.base}uri/{quote(remote.root.to_string(), safe='')}{names}{'/' if is_directory else ''}"
 
 
-def _own_url(home: GatewayHome) -> str:
-    """The address of the first page with a token that makes one browser known to the gateway."""
+def _own_url(home: GatewayHome, then: str) -> str:
+    """The address of the first page with a token that makes one browser known to the gateway.
+
+    then: the address to which the first page goes on, "" to stay. The token does not go there itself: a stored page could read it.
+    """
     import time
+    from urllib.parse import quote
 
     from grid.node.own_files import hand_over
 
-    return f"{home.address.base}#own={hand_over(home.private, time.time())}"
+    path = f"&then={quote(then[len(home.address.base) - 1 :], safe='')}" if then else ""
+    return f"{home.address.base}#own={hand_over(home.private, time.time())}{path}"
 
 
 def _require_listening(home: GatewayHome) -> None:
@@ -108,14 +116,15 @@ def _require_listening(home: GatewayHome) -> None:
 CONNECT_S = 5.0
 
 
-def _write_page(home: GatewayHome, url: str) -> str:
-    """Write a private page that redirects to the URL, and return its file address."""
+def _write_page(home: GatewayHome, url: str, plain_url: str) -> str:
+    """Write a private page that redirects to the URL, and return its file address. plain_url: for browsers without scripts, if it is another page."""
     from html import escape
 
     from grid.node.files import write_atomically
 
     page: Path = home.private / _NAME
-    write_atomically(page, _PAGE.format(url=escape(url)).encode("utf-8"), durable=False)
+    plain = _PLAIN.format(url=escape(plain_url)) if not url.startswith(plain_url) else ""
+    write_atomically(page, _PAGE.format(url=escape(url), plain=plain).encode("utf-8"), durable=False)
     return page.absolute().as_uri()
 
 
