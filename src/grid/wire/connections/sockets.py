@@ -1,4 +1,6 @@
-"""Sockets: what the peer has acknowledged, the shortest round trip, wake-up thresholds (SO_RCVLOWAT), sizes of TLS chunks, unsent data."""
+"""Sockets: what the peer has acknowledged, the shortest round trip, wake-up thresholds (SO_RCVLOWAT), probes of idle
+connections, sizes of TLS chunks, unsent data.
+"""
 
 from __future__ import annotations
 
@@ -53,6 +55,27 @@ def set_wake_mark(transport: Any, mark: int) -> None:
             handle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, mark)
         except OSError:
             pass  # Then it wakes more often.
+
+
+_PROBE_EVERY_S = 15
+_PROBES = 3
+
+
+def probe_when_idle(transport: Any, after_s: float) -> None:
+    """Let the system probe the peer when the connection has been idle for that long, and close it if no probe is answered.
+
+    Routers on the way also remember a connection that is probed.
+    """
+    handle = getattr(transport, "socket", None)
+    if handle is None or not all(hasattr(socket, name) for name in ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT")):
+        return
+    try:
+        handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, round(after_s))
+        handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _PROBE_EVERY_S)
+        handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)
+        handle.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    except OSError:
+        pass  # Then a request finds out.
 
 
 LARGEST_CHUNK = 2**18

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
-from grid.wire.http.client.connection import IDLE_S, ClientConnection
-from grid.wire.http.client.pool import CONNECTIONS_PER_SERVER, FRESH_S, Address
+from grid.limits import HTTP_IDLE_DEADLINE_S
+from grid.wire.http.client import connection as connections
+from grid.wire.http.client.connection import IDLE_S, LONG_IDLE_S, ClientConnection
+from grid.wire.http.client.pool import CONNECTIONS_PER_SERVER, FRESH_S, LONG_FRESH_S, Address
 from tests.wire.http.rig import Rig, make_service, running
 
 
@@ -24,6 +28,7 @@ def release(rig: Rig, connection: ClientConnection, *, idle_s: float = 0.0) -> N
 
 def test_connection_when_idle_is_fresh_for_less_time_than_it_is_kept() -> None:
     assert FRESH_S < IDLE_S < 60
+    assert LONG_FRESH_S < LONG_IDLE_S < HTTP_IDLE_DEADLINE_S
 
 
 @pytest.mark.parametrize("fresh", [False, True])
@@ -50,3 +55,29 @@ async def test_connections_when_all_are_idle_for_long_give_way_to_a_fresh_one() 
             release(rig, connection, idle_s=FRESH_S + 1)
         new, was_used = await acquire(rig, fresh=True)
         assert new not in held and not was_used
+
+
+@pytest.mark.parametrize(
+    ("round_trip_s", "is_patient", "kept"), [(0.1, True, True), (0.1, False, False), (0.001, True, False)]
+)
+async def test_connection_when_idle_for_a_minute_is_fresh_if_the_line_is_long_and_the_server_patient(
+    monkeypatch: pytest.MonkeyPatch, round_trip_s: float, is_patient: bool, kept: bool
+) -> None:
+    monkeypatch.setattr(connections, "shortest_round_trip_s", lambda _: round_trip_s)
+    async with running(await make_service()) as rig:
+        if is_patient:
+            rig.pool.note_patience(address(rig))
+        first, _ = await acquire(rig, fresh=False)
+        release(rig, first, idle_s=60)
+        assert (await acquire(rig, fresh=True) == (first, True)) is kept
+
+
+async def test_server_of_ours_is_known_to_be_patient_and_probed_when_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "shortest_round_trip_s", lambda _: 0.1)
+    async with running(await make_service()) as rig:
+        await rig.client.get_version()
+        connection, was_used = await acquire(rig, fresh=True)
+        assert was_used
+        handle = connection.transport.transport.socket
+        assert handle.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert handle.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == IDLE_S

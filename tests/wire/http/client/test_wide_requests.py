@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from twisted.internet import reactor
+from twisted.internet.task import deferLater
 
 from grid.ports import Buffer, LeaseSecrets, ShareNumber, ShareWrite, StorageIndex
 from grid.wire.http.client import connection as connections
 from grid.wire.http.client.connection import ChooseReceiver, ClientConnection
-from grid.wire.http.client.spread import MOST_PARTS
+from grid.wire.http.client.pool import Address
+from grid.wire.http.client.spread import MOST_PARTS, Direction
 from grid.wire.http.format.messages import ResponseHead
-from tests.wire.http.rig import make_service, running
+from tests.wire.http.rig import Rig, make_service, running
 
 INDEX = StorageIndex(bytes(range(16)))
 LEASE = LeaseSecrets(renew=b"r" * 32, cancel=b"c" * 32)
@@ -55,12 +58,24 @@ def make_lines(patch: pytest.MonkeyPatch, round_trip_s: float | None) -> None:
     patch.setattr(connections, "shortest_round_trip_s", lambda _: round_trip_s)
 
 
+async def open_connections(rig: Rig) -> None:
+    """Open as many idle connections as a long message uses."""
+    held = [(await rig.pool.acquire(address(rig), "the server"))[0] for _ in range(MOST_PARTS)]
+    for connection in held:
+        rig.pool.release(address(rig), connection)
+
+
+def address(rig: Rig) -> Address:
+    return Address("127.0.0.1", rig.port, rig.nurl.spki_hash)
+
+
 async def test_block_when_the_line_is_long_comes_over_four_connections(
     monkeypatch: pytest.MonkeyPatch, requests: Requests
 ) -> None:
     make_lines(monkeypatch, 0.1)
     async with running(await make_service()) as rig:
         upload = (await rig.client.allocate(INDEX, LEASE, frozenset([SHARE]), len(DATA))).upload
+        await open_connections(rig)
         requests.take()
         await upload.finish([ShareWrite(SHARE, 0, [DATA[:1000], DATA[1000:]])])
         assert requests.take() == [b"grid-write"] * MOST_PARTS
@@ -76,6 +91,23 @@ async def test_block_when_the_line_is_long_comes_over_four_connections(
         assert bytes(read[SHARE][0]) == DATA
 
 
+async def test_block_when_only_one_connection_is_open_waits_for_no_other(
+    monkeypatch: pytest.MonkeyPatch, requests: Requests
+) -> None:
+    make_lines(monkeypatch, 0.1)
+    async with running(await make_service()) as rig:
+        upload = (await rig.client.allocate(INDEX, LEASE, frozenset([SHARE]), len(DATA))).upload
+        requests.take()
+        await upload.finish([ShareWrite(SHARE, 0, [DATA])])
+        assert requests.take() == [b"grid-write"]
+        # The connections that it lacked are being opened beside it, for the next one.
+        while rig.pool.part_count(address(rig), Direction.DOWN, len(DATA)) < MOST_PARTS:
+            await deferLater(reactor, 0.01)
+        assert len(rig.connection_limit) == MOST_PARTS
+        await rig.client.find_shares(INDEX, [(0, len(DATA))])
+        assert requests.take() == [b"grid-find"] * MOST_PARTS
+
+
 async def test_read_when_the_line_is_long_is_put_together_from_its_parts(
     monkeypatch: pytest.MonkeyPatch, requests: Requests
 ) -> None:
@@ -84,6 +116,7 @@ async def test_read_when_the_line_is_long_is_put_together_from_its_parts(
         other = ShareNumber(7)
         upload = (await rig.client.allocate(INDEX, LEASE, frozenset([SHARE, other]), len(DATA))).upload
         await upload.finish([ShareWrite(number, 0, [DATA]) for number in (SHARE, other)])
+        await open_connections(rig)
         requests.take()
         wants = {SHARE: [(5, 200_000)], ShareNumber(9): [(0, 100_000)], other: [(len(DATA) - 9, 100), (0, 99_000)]}
         read = await rig.client.read_shares(INDEX, wants)

@@ -20,7 +20,7 @@ from zope.interface import implementer
 from grid.errors import FormatError, GridError, PeerError, PeerGoneError, PeerTimeoutError
 from grid.limits import HTTP_STALL_DEADLINE_S, MAX_HTTP_HEAD
 from grid.ports import Buffer, Clock, Timer
-from grid.wire.connections.sockets import shortest_round_trip_s
+from grid.wire.connections.sockets import probe_when_idle, shortest_round_trip_s
 from grid.wire.http.format.messages import (
     HEAD_END,
     BodyDecoder,
@@ -35,6 +35,9 @@ from grid.wire.http.format.tls import expect
 TICK_S = 15.0
 IDLE_S = 45.0
 """An idle connection is closed after this many seconds: before a 1.20 server closes it, after 60."""
+LONG_IDLE_S = 200.0
+"""The same if the server is ours, which waits for HTTP_IDLE_DEADLINE_S, and the line is long: there, a new connection would cost
+more than this one does."""
 
 
 class Receiver(Protocol):
@@ -161,7 +164,13 @@ class ClientConnection(TwistedProtocol):
 
     def round_trip_s(self) -> float | None:
         """The shortest round trip that the system has measured on this connection; None if unknown."""
-        return shortest_round_trip_s(getattr(self.transport, "transport", self.transport))
+        return shortest_round_trip_s(self._socket_transport())
+
+    def keep_idle(self, seconds: float) -> None:
+        """Keep the idle connection open for that long. Beyond IDLE_S, the system makes sure that the server is still there."""
+        if seconds > IDLE_S:
+            probe_when_idle(self._socket_transport(), IDLE_S)
+        self._set_deadline(seconds)
 
     def pause(self) -> None:
         """Stop receiving for now. The caller must then limit the wait."""
@@ -175,6 +184,9 @@ class ClientConnection(TwistedProtocol):
             self._is_paused = False
             self._set_deadline(HTTP_STALL_DEADLINE_S)
             self.transport.resumeProducing()
+
+    def _socket_transport(self) -> Any:
+        return getattr(self.transport, "transport", self.transport)  # Below TLS.
 
     def _take(self, pending: _Pending, data: bytes) -> bytes | None:
         while pending.decoder is None:

@@ -84,9 +84,12 @@ class Link:
         reply = await self._requester.require(access, _VERSION)
         offers = reply.head.headers.get(EXTENSIONS_HEADER.lower(), ())
         try:
-            return parse_version(reply.body, offers)
+            version = parse_version(reply.body, offers)
         except FormatError as error:
             raise self._requester.misbehaved(error) from error
+        if version.batched_reads:
+            self._requester.pool.note_patience(access.address)
+        return version
 
     async def _connect(self) -> Session:
         async def attempt(access: Access) -> Session:

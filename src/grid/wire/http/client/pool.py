@@ -20,7 +20,7 @@ from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import Clock
 from grid.runtime import with_deadline
 from grid.wire.connections.connect_watch import ConnectWatch, OnQuiet, ignore_quiet
-from grid.wire.http.client.connection import ClientConnection
+from grid.wire.http.client.connection import IDLE_S, LONG_IDLE_S, ClientConnection
 from grid.wire.http.client.spread import Direction, Line
 from grid.wire.http.format.tls import TlsLayer, client_context, spki_hash
 from grid.wire.reasons import ANOTHER_NODE, not_connected, unreachable
@@ -31,6 +31,8 @@ CONNECTIONS_PER_SERVER = 8
 FRESH_S = 30.0
 """A server does not close a connection that was idle for less than this just when a request is sent: 1.20 waits for 60 s, and
 we close it ourselves after 45. A new connection would cost two more round trips."""
+LONG_FRESH_S = LONG_IDLE_S - IDLE_S + FRESH_S
+"""The same where idle connections are kept for LONG_IDLE_S: a server of ours waits for 300 s."""
 
 
 @frozen
@@ -50,7 +52,20 @@ class _Destination:
     busy: set[ClientConnection] = field(factory=set)
     connecting: int = 0
     waiters: deque[Deferred[None]] = field(factory=deque)
+    opening: set[Deferred[None]] = field(factory=set)
     line: Line = field(factory=Line)
+    is_patient: bool = False
+    """Whether the server keeps idle connections for as long as ours do."""
+
+    @property
+    def idle_s(self) -> float:
+        """How long to keep an idle connection."""
+        return LONG_IDLE_S if self.is_patient and self.line.is_long else IDLE_S
+
+    @property
+    def fresh_s(self) -> float:
+        """How long after a request a connection is surely still open."""
+        return LONG_FRESH_S if self.is_patient and self.line.is_long else FRESH_S
 
     @property
     def count(self) -> int:
@@ -103,15 +118,30 @@ class Pool:
         destination.busy.discard(connection)
         if connection.is_reusable and not connection.is_lost:
             destination.idle.append(connection)
+            connection.keep_idle(destination.idle_s)
         _wake_one(destination)
 
+    def note_patience(self, address: Address) -> None:
+        """Note that the server at the address keeps idle connections for HTTP_IDLE_DEADLINE_S."""
+        destination = self._destinations.setdefault(address, _Destination())
+        destination.is_patient = True
+        for connection in destination.idle:
+            connection.keep_idle(destination.idle_s)
+
     def part_count(self, address: Address, direction: Direction, size: int) -> int:
-        """How many parallel connections should carry a message of that many bytes."""
+        """How many parallel connections should carry a message of that many bytes.
+
+        Only open ones count. Missing ones are opened for later messages: this one would wait for them as long as it would gain.
+        """
         destination = self._destinations.get(address)
         if destination is None:
             return 1
         free = self._per_server - len(destination.busy) - destination.connecting - len(destination.waiters)
-        return destination.line.part_count(direction, size, free, self._clock.now())
+        count = destination.line.part_count(direction, size, free, self._clock.now())
+        ready = sum(connection.is_reusable and not connection.is_lost for connection in destination.idle)
+        for _ in range(count - ready - destination.connecting):
+            self._open_beside(address, destination)
+        return max(1, min(count, ready))
 
     def moved(self, address: Address, direction: Direction, size: int) -> None:
         """Note that a message of that many bytes went to the address or came from it."""
@@ -127,12 +157,34 @@ class Pool:
         for destination in destinations:
             for connection in [*destination.idle, *destination.busy]:
                 connection.abort()
+            for opening in list(destination.opening):
+                opening.cancel()
+
+    def _open_beside(self, address: Address, destination: _Destination) -> None:
+        """Open a connection for later messages. If that fails, the next request that needs one says why."""
+        destination.connecting += 1
+
+        async def connect() -> None:
+            try:
+                connection = await self._connect(address, address.host, destination, ignore_quiet)
+            except BaseException as error:
+                destination.connecting -= 1
+                _wake_one(destination)
+                if isinstance(error, GridError):
+                    return
+                raise
+            destination.connecting -= 1
+            self.release(address, connection)
+
+        opening = Deferred.fromCoroutine(connect())
+        destination.opening.add(opening)
+        opening.addBoth(lambda _: destination.opening.discard(opening))
 
     def _take_idle(self, destination: _Destination, fresh: bool) -> ClientConnection | None:
         while destination.idle:
             connection = destination.idle[-1]
             is_usable = connection.is_reusable and not connection.is_lost
-            is_stale = fresh and self._clock.now() - connection.idle_since > FRESH_S
+            is_stale = fresh and self._clock.now() - connection.idle_since > destination.fresh_s
             if is_usable and is_stale and destination.count < self._per_server:
                 return None  # Keep it for requests that may be repeated.
             destination.idle.pop()

@@ -48,11 +48,14 @@ class Line:
     round_trip_s: float | None = None
     moved_at: dict[Direction, float] = field(factory=dict)
 
+    @property
+    def is_long(self) -> bool:
+        """Whether waiting for the line costs more than messages and connections do."""
+        return self.round_trip_s is not None and self.round_trip_s >= LONG_LINE_S
+
     def part_count(self, direction: Direction, size: int, free: int, now: float) -> int:
         """How many connections should carry a message of `size` bytes, if `free` are available."""
-        if self.round_trip_s is None or self.round_trip_s < LONG_LINE_S:
-            return 1
-        if now - self.moved_at.get(direction, float("-inf")) < STILL_S:
+        if not self.is_long or now - self.moved_at.get(direction, float("-inf")) < STILL_S:
             return 1
         return max(1, min(MOST_PARTS, size // PART_BYTES, free - KEPT_FREE))
 
