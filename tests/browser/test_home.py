@@ -80,12 +80,12 @@ def test_first_page_shows_aliases_and_uploads_after_grid_web_until_the_browser_i
     visitor.go(f"/#own={hand_over(served.folder, time.time())}")
     page.locator("#own").get_by_role("link", name="work:").wait_for()
     assert page.evaluate("location.hash") == "" and page.evaluate("document.cookie") == ""
-    page.get_by_label("Put what you drop here into").select_option("work:")
+    page.get_by_label("Store dropped files in").select_option("work:")
     visitor.drop([tmp_path / "in.txt"])
     page.locator(".queue .sum").get_by_text("Finished", exact=True).wait_for()
     page.locator("#recent").get_by_role("link", name="in.txt").wait_for()
     assert visitor.ask("GET", f"{directory}in.txt").startswith(b"the contents of in.txt")
-    page.get_by_label("Put what you drop here into").select_option("no directory")
+    page.get_by_label("Store dropped files in").select_option("no directory")
     visitor.drop([tmp_path / "loose.txt"])
     page.locator("#recent").get_by_role("link", name="loose.txt").wait_for()
     for width in WIDTHS:

@@ -34,7 +34,7 @@ def test_files_are_previewed_in_a_pane_one_after_the_other(visitor: Visitor) -> 
         visitor.picture(f"markdown-{width}")
         assert page.evaluate("(e => e.scrollWidth <= e.clientWidth)(document.querySelector('dialog'))"), width
         assert faults(visitor, axe, None) == [], width
-    pane.get_by_role("button", name="Show the text as it is").click()
+    pane.get_by_role("button", name="Show as plain text").click()
     pane.locator("pre", has_text="# A title").wait_for()
     pane.get_by_role("link", name="Next: 3.svg").click()
     page.wait_for_function("() => document.querySelector('dialog img')?.naturalWidth === 40")

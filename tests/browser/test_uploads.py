@@ -121,7 +121,7 @@ def test_failed_files_say_why_and_are_sent_again_by_a_button(visitor: Visitor, t
     visitor.picture("failed")
     page.unroute_all()
 
-    page.get_by_role("button", name="Try the failed ones again").click()
+    page.get_by_role("button", name="Retry failed files").click()
 
     assert finish(visitor).startswith("3 of 3 files,")
     visitor.complaints.clear()  # The browser says that it was answered 503, as it was.

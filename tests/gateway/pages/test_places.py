@@ -70,7 +70,7 @@ def test_nothing_that_servers_say_becomes_markup(text: str) -> None:
 def test_the_numbers_show_the_doors_and_who_may_use_them() -> None:
     document = require_harmless(render_statistics({}, {}, [door(*(f"user{number}" for number in range(130)))]))
 
-    assert "sftp://127.0.0.1:8022" in document.text and "2 requests under way" in document.text
+    assert "sftp://127.0.0.1:8022" in document.text and "2 requests in progress" in document.text
     assert "user0" in document.text and "user99" in document.text and "and 30 more" in document.text
 
 
@@ -128,7 +128,7 @@ def test_requests_that_overlap_are_stacked_and_those_that_do_not_share_a_line() 
     bars = [each for each in document.all("rect") if each.get("class") in ("ok", "late", "run")]
     assert [each["class"] for each in bars] == ["ok", "late", "run"]
     assert bars[0]["y"] == bars[2]["y"] != bars[1]["y"]
-    assert "read, shares 1, 2, 2.00 kB, under way" in document.text
+    assert "read, shares 1, 2, 2.00 kB, in progress" in document.text
 
 
 def test_a_running_operation_follows_what_happens_and_one_that_is_over_does_not() -> None:

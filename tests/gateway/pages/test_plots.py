@@ -38,7 +38,7 @@ def test_sample_of_now_alone_makes_no_rate_and_all_plots_are_drawn_without_value
     document = require_harmless(draw_plots([Sample(at=5.0, connected=2)], "hour"))
     labels = [each["aria-label"] or "" for each in document.all("svg")]
     assert labels[0] == "Stored in the last hour: no values yet"
-    assert labels[-1] == "Connected servers in the last hour: at most 2, now 2"
+    assert labels[-1] == "Connected servers in the last hour: peak 2, now 2"
 
 
 @pytest.mark.parametrize("span", ["hour", "day"])
@@ -47,9 +47,7 @@ def test_plots_stay_inside_their_frames_and_say_their_highest_and_last_values(sp
     html = draw_plots(samples, parse_span(span))
     document = require_harmless(html)
 
-    assert (document.all("svg")[0]["aria-label"] or "").startswith(
-        f"Stored in the last {span}: at most 1.23 MB/s, now "
-    )
+    assert (document.all("svg")[0]["aria-label"] or "").startswith(f"Stored in the last {span}: peak 1.23 MB/s, now ")
     lines = [each["points"] or "" for each in (*document.all("polyline"), *document.all("polygon"))]
     numbers = [tuple(map(float, pair.split(","))) for line in lines for pair in line.split()]
     assert len(numbers) > 100 and all(0 <= x <= 340 and 0 <= y <= 120 for x, y in numbers)

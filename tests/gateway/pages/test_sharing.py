@@ -48,11 +48,11 @@ def test_link_of_a_file_leads_to_its_contents() -> None:
 @pytest.mark.parametrize(
     ("origin", "words"),
     [
-        ("http://127.0.0.1:3456", "opens on this computer only"),
-        ("http://[::1]:3456", "opens on this computer only"),
-        ("http://localhost:3456", "opens on this computer only"),
+        ("http://127.0.0.1:3456", "works only on this computer"),
+        ("http://[::1]:3456", "works only on this computer"),
+        ("http://localhost:3456", "works only on this computer"),
         ("http://192.168.0.7:3456", "is not encrypted"),
-        ("https://grid.example", "Everyone who can reach this gateway"),
+        ("https://grid.example", "Anyone who can reach this gateway"),
     ],
 )
 def test_page_says_who_can_open_the_link(origin: str, words: str) -> None:
@@ -62,7 +62,7 @@ def test_page_says_who_can_open_the_link(origin: str, words: str) -> None:
 @pytest.mark.parametrize("origin", ["https://127.0.0.1:3456", "https://[::1]:3456", "https://localhost:3456"])
 def test_link_names_the_machine_where_the_gateway_listens_for_others(origin: str) -> None:
     html = render_sharing(Sharing(cap=WRITE, name="a", origin=origin, public="vm", back="/"))
-    assert 'value="https://vm:3456/uri/URI%3ADIR2-RO%3A' in html and "another name than vm" in html
+    assert 'value="https://vm:3456/uri/URI%3ADIR2-RO%3A' in html and "a name other than vm" in html
     assert "this computer only" not in html
     other = render_sharing(Sharing(cap=WRITE, name="a", origin="https://10.0.0.1", public="vm", back="/"))
     assert 'value="https://10.0.0.1/uri/' in other and "another name" not in other
@@ -74,7 +74,7 @@ def test_page_names_the_commands_that_open_the_kind_of_object() -> None:
     assert "<code>grid get</code>" in file and "grid ls" not in file
 
 
-def test_page_says_what_the_receiver_can_do() -> None:
+def test_page_says_what_the_recipient_can_do() -> None:
     assert "now and later" in render_sharing(sharing(WRITE))
     assert "The contents never change." in render_sharing(sharing(FILE))
 

@@ -52,13 +52,13 @@ def test_page_when_requests_came_shows_how_long_they_took() -> None:
     assert "<dd>5.00 GB</dd>" in page
     assert "<code>add-lease</code>" in page
     assert 'data-label="Count">12</td>' in page and 'data-label="Mean">250 ms</td>' in page
-    assert 'data-label="Half within">–</td>' in page
+    assert 'data-label="Median">–</td>' in page
 
 
 def test_page_when_leases_are_checked_shows_the_progress() -> None:
     history = {"9": {"corrupt-shares": [["a", 1]]}, "10": {"corrupt-shares": [["a", 1], ["a", 2]]}}
     page = rendered({}, {}, lease_checker={"history": history}, lease_checker_progress=RUNNING)
-    assert "25 % done, 5 min 00 s left" in page
+    assert "25% done, 5 min 00 s left" in page
     assert "<dt>Counting shares</dt><dd>Next in 1 min 30 s</dd>" in page
     assert "<dt>Corrupt shares found</dt><dd>2</dd>" in page
 

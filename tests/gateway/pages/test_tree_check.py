@@ -45,7 +45,7 @@ def test_running_check_shows_how_far_it_is_and_what_is_under_way() -> None:
     (bar,) = document.all("progress")
     assert (bar["value"], bar["max"]) == ("3", "9")
     assert "Checking: 3 objects done of about 9 found so far." in document.text
-    assert "Stop" in document.text and "Under way" in document.text
+    assert "Stop" in document.text and "In progress" in document.text
     over = render_tree_check(evolve(RUNNING, state="finished", done=9))
     assert "data-poll" not in over and ">Stop</button>" not in over
 

@@ -73,7 +73,7 @@ def test_spool_when_it_was_closed_then_takes_and_gives_nothing_more(tmp_path: Pa
             await kept.finish()
             file = kept._file
         assert file is not None
-        with pytest.raises(GridError, match="given up"):
+        with pytest.raises(GridError, match="abandoned"):
             file.read(0, 10)
 
     runtime.run(body())

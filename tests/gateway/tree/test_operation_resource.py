@@ -122,7 +122,7 @@ async def test_check_stopped_from_its_page_keeps_what_it_found(tmp_path: Path, m
         assert "Checking: 1 object done" in document.text and len(document.all("progress")) == 1
         told = await web.post_form(address, {"t": "cancel", "ask": "true"})
         assert (told.status, told.headers["location"]) == (302, address)
-        assert "Stopped. This is what was found until then." in (await page(web, address)).text
+        assert "Stopped. These are the results up to then." in (await page(web, address)).text
 
 
 async def test_check_of_a_lost_directory_from_a_page_says_why_it_ended(tmp_path: Path) -> None:
@@ -132,4 +132,4 @@ async def test_check_of_a_lost_directory_from_a_page_says_why_it_ended(tmp_path:
         address = "/operations/" + reply.headers["location"].partition("/operations/")[2]
         while "found so far" in (state := await web.get(address, **PAGE)).text:
             pass
-        assert state.status == 410 and "It ended early: " in require_harmless(state.text).text
+        assert state.status == 410 and "Ended early: " in require_harmless(state.text).text

@@ -368,7 +368,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _shown("/storage-plugins/{name}", "A storage plugin's resource", shown("There is none", statuses="404")),
     _shown("/static/{path}", "The operator's own files", shown("A file", ANYTHING, statuses="200 404"), tag="pages"),
     _shown("/servers", "The storage servers", shown("The page", HTML), tag="pages"),
-    _shown("/home", "The client's own part of the first page", shown("The part, as a page", HTML), tag="pages"),
+    _shown("/home", "The client's own part of the home page", shown("The part, as a page", HTML), tag="pages"),
     Endpoint(
         path="/home",
         methods=("POST",),

@@ -54,7 +54,7 @@ export function makeHomeDrop(zone) {
     item.request?.abort();
     item.line.remove();
     done.hidden = done.childElementCount === 0;
-    announce(item.isEnded ? `${item.name} is off the list` : `The upload of ${item.name} is canceled`);
+    announce(item.isEnded ? `${item.name} was removed from the list` : `The upload of ${item.name} is canceled`);
     (done.querySelector("[data-remove]") ?? pick).focus();
   }
 

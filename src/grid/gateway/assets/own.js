@@ -34,13 +34,13 @@ async function enter(token) {
   history.replaceState(null, "", location.pathname + location.search);
   const answer = await post("enter", { token });
   if (!answer?.ok) {
-    announce("This link was used already, or is too old: grid web makes another.");
+    announce("This link has been used already, or has expired: run grid web again.");
     return false;
   }
   try {
     localStorage.setItem(KEY, (await answer.json()).key);
   } catch {
-    announce("This browser keeps nothing for this page, so it cannot show your directories.");
+    announce("This browser stores no data for this page, so it cannot show your directories.");
     return false;
   }
   return true;
@@ -51,7 +51,7 @@ async function leave(place) {
   forget();
   place.hidden = true;
   place.replaceChildren();
-  announce("Forgotten: this browser shows your directories no longer.");
+  announce("Forgotten: this browser no longer shows your directories.");
   document.getElementById("main").focus();
 }
 

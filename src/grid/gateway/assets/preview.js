@@ -10,7 +10,7 @@ export function showPreviews(root) {
   for (const place of root.querySelectorAll("[data-preview]")) {
     place.replaceChildren(element("p", { class: "busy", role: "status" }, "Loading…"));
     SHOWN[place.dataset.preview](place).catch((error) => {
-      place.replaceChildren(element("p", {}, `It cannot be shown: ${error.message}. `), link(place, "Open it"));
+      place.replaceChildren(element("p", {}, `The file cannot be shown: ${error.message}. `), link(place, "Open it"));
     });
   }
 }
@@ -52,7 +52,7 @@ async function showFormatted(place) {
     await showText(place);
     return;
   }
-  const plain = element("button", { type: "button", class: "small" }, "Show the text as it is");
+  const plain = element("button", { type: "button", class: "small" }, "Show as plain text");
   plain.addEventListener("click", () => showText(place));
   place.replaceChildren(document.adoptNode(found), plain);
 }
@@ -61,7 +61,7 @@ async function showDocument(place) {
   const head = await fetch(place.dataset.address, { method: "HEAD" });
   if (!head.ok) throw new Error(`the gateway answered ${head.status}`);
   if (Number(head.headers.get("Content-Length")) > PDF_SIZE) {
-    place.replaceChildren(element("p", {}, "Too large to be shown here. "), link(place, "Open it"));
+    place.replaceChildren(element("p", {}, "Too large to show here. "), link(place, "Open it"));
     return;
   }
   const answer = await fetch(place.dataset.address);

@@ -22,7 +22,7 @@ class QueueView {
     this.pace = element("span", {}, "");
     this.pause = button("Pause");
     this.stop = button("Stop uploads in progress too");
-    this.retry = button("Try the failed ones again");
+    this.retry = button("Retry failed files");
     this.all = button("Upload all again");
     this.clear = button("Clear the list");
     this.hint = element("p", { class: "hint" }, "");
@@ -188,7 +188,7 @@ const WORDS = {
   waiting: (item) => sizeText(item.size),
   looking: () => "Looking…",
   asking: () => "Already exists: choose above",
-  sending: (item) => (item.size ? `Sent ${sizeText(item.sent)} of ${sizeText(item.size)}` : "Making…"),
+  sending: (item) => (item.size ? `Sent ${sizeText(item.sent)} of ${sizeText(item.size)}` : "Creating…"),
   storing: (item) => (item.stored ? `Stored ${sizeText(item.stored)} of ${sizeText(item.size)}` : "Storing…"),
   done: (item) => `Stored${item.choice === "both" ? ` as ${item.target.at(-1)}` : item.replaced ? ", the old file was replaced" : ""}, ${sizeText(item.size)}${item.problem ? `. ${item.problem}` : ""}`,
   undone: () => "The old file is back",

@@ -110,7 +110,7 @@ async function whyLost(file) {
     await file.slice(0, 1).arrayBuffer();
     return new Lost();
   } catch {
-    return new Error("it cannot be read any more: it was changed, moved or deleted since it was chosen");
+    return new Error("it cannot be read any more: it was changed, moved or deleted after you chose it");
   }
 }
 

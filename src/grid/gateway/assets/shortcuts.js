@@ -6,7 +6,7 @@ const KEYS = [
   ["/", "Find a name", () => document.getElementById("filter")],
   ["j", "Next entry", () => besides(1)],
   ["k", "Previous entry", () => besides(-1)],
-  ["x", "Select the entry, or not", () => document.activeElement.closest?.("#listing tr")?.querySelector(".pick input"), true],
+  ["x", "Select or deselect the entry", () => document.activeElement.closest?.("#listing tr")?.querySelector(".pick input"), true],
   ["F2", "Rename the entry in place", () => null],
   ["u", "Go to the directory above", () => document.querySelector(".crumbs li:nth-last-child(2) a"), true],
   ["[", "Previous file", () => document.querySelector(".neighbors a[rel=prev]"), true],

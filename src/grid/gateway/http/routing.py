@@ -88,7 +88,7 @@ def refuse_visitors(exchange: Exchange) -> None:
     is_reading = exchange.method in _READS and not (first in _OBJECTS and t in _CHANGING_VIEWS)
     if not is_reading and not _is_archive(exchange):
         raise Forbidden(
-            f"this gateway only reads for visitors: nothing can be stored, changed or checked through it; {_WAY_IN}"
+            f"this gateway is read-only for visitors: they cannot store, change or check anything through it; {_WAY_IN}"
         )
 
 

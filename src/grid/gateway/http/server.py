@@ -81,7 +81,7 @@ class FramedChannel(http.HTTPChannel):
         value = value.strip(b" \t")
         match name.lower():
             case b"content-length" if value.isdigit() and len(value) > _MOST_DIGITS:
-                self.refuse(413, "Content-Length is not a possible size")
+                self.refuse(413, "Content-Length is invalid")
                 return False
             case b"transfer-encoding" if value.lower() != b"chunked":
                 self.refuse(501, "the only Transfer-Encoding known here is chunked")

@@ -21,7 +21,7 @@ def routes(gateway: Services) -> Mapping[str, Handler]:
     async def home(exchange: Exchange) -> AnyAnswer:
         allow(exchange, "GET", "HEAD", "POST")
         if not is_local(exchange.peer, exchange.headers):
-            raise Forbidden("this page is only for browsers on the machine of the gateway", shape="page")
+            raise Forbidden("this page is only for browsers on the gateway's machine", shape="page")
         if exchange.method != "POST":
             return await _show(exchange, gateway)
         await exchange.form()
@@ -39,7 +39,7 @@ def routes(gateway: Services) -> Mapping[str, Handler]:
 async def _show(exchange: Exchange, gateway: Services) -> Answer:
     if not gateway.home.admits(exchange.headers):
         raise Forbidden(
-            "your directories are shown on the first page, in a browser that `grid web` opened", shape="page"
+            "your directories are shown on the home page, in a browser that `grid web` opened", shape="page"
         )
     aliases = await gateway.store.runtime.cpu.run(gateway.home.aliases)
     return page(render_own(aliases, gateway.home.recent), headers=tuple(_NO_STORE.items()))
@@ -49,7 +49,7 @@ async def _enter(exchange: Exchange, gateway: Services) -> Answer:
     token = exchange.arguments.text("token") or ""
     keys = await gateway.store.runtime.cpu.run(gateway.home.enter, token)
     if keys is None:
-        raise Forbidden("this link was used already, or is too old: `grid web` makes another")
+        raise Forbidden("this link has been used already, or has expired: run `grid web` again")
     return _answer({"key": keys.key}, f"{cookie_name(exchange.headers)}={keys.cookie}{_attributes(exchange)}")
 
 

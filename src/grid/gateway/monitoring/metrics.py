@@ -31,15 +31,17 @@ class Metrics:
         self._registry = CollectorRegistry(auto_describe=True)
         kind = ["kind"]
         self._ended = Counter(
-            "grid_operations", "Operations that ended, by how.", ["kind", "outcome"], registry=self._registry
+            "grid_operations", "Finished operations, by outcome.", ["kind", "outcome"], registry=self._registry
         )
-        self._bytes = Counter("grid_operation_bytes", "Bytes of files moved.", kind, registry=self._registry)
+        self._bytes = Counter(
+            "grid_operation_bytes", "Bytes of file contents transferred.", kind, registry=self._registry
+        )
         self._seconds = Histogram(
-            "grid_operation_seconds", "Time that operations took.", kind, buckets=_SECONDS, registry=self._registry
+            "grid_operation_seconds", "Duration of operations.", kind, buckets=_SECONDS, registry=self._registry
         )
         self._answer_seconds = Histogram(
             "grid_server_answer_seconds",
-            "Time from a request to a storage server to its answer.",
+            "Time from a request to a storage server until its answer.",
             ["request"],
             buckets=_FIRST_S,
             registry=self._registry,

@@ -124,7 +124,7 @@ class _Monitoring:
     async def report_incident(self, exchange: Exchange) -> AnyAnswer:
         """`/report_incident`."""
         if exchange.method != "POST":
-            raise BadRequest("an incident is reported by POST")
+            raise BadRequest("use POST to report an incident")
         if exchange.body.size is not None and exchange.body.size > MAX_DETAILS:
             raise BadRequest(f"a report has at most {MAX_DETAILS} bytes")
         await exchange.form()

@@ -46,7 +46,7 @@ def routes(gateway: Services) -> Mapping[str, Handler]:
         if t.lower() == "json":
             return modern_json(describe_node(gateway))
         if t:
-            raise BadRequest(f"the first page has no t={t!r}", shape="page")
+            raise BadRequest(f"the home page has no t={t!r}", shape="page")
         if exchange.is_visit:
             return page(render_visitors_home())
         settings, encoding, client = gateway.settings, gateway.store.grid.encoding, gateway.client

@@ -77,7 +77,7 @@ def entry_row(number: int, name: str, child: Child, *, base: str, order: str, is
         actions.append(fill(_LINK, kind="info", address=f"{address}?t=info", label=f"i {label}"))
     else:
         address = info_path(target, short) if in_path is None else f"{in_path}?t=info{order}"
-        picture, word = _PICTURES.get(kind_of(short), "file"), ", file, can be changed" if target.is_mutable else ""
+        picture, word = _PICTURES.get(kind_of(short), "file"), ", editable file" if target.is_mutable else ""
         size = target.size if isinstance(target, ImmutableFileCap) else None
         # It leads to the address of the file itself: what a browser notes of a download is not the directory.
         save = file_path(target.to_string(), short, save=True) if is_long else f"{base}?t=save&name={quoted}"

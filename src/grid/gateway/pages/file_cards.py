@@ -35,14 +35,14 @@ def preview(name: str, address: str) -> Markup | None:
     """The preview of a file. address: of its contents."""
     match kind_of(name):
         case "image":
-            shown = tag("img", src=address, alt=name or "the image", loading="lazy")
+            shown = tag("img", src=address, alt=name or "image", loading="lazy")
         case "video":
-            shown = tag("video", src=address, controls=True, preload="metadata", aria_label=name or "the film")
+            shown = tag("video", src=address, controls=True, preload="metadata", aria_label=name or "video")
         case "audio":
-            shown = tag("audio", src=address, controls=True, preload="metadata", aria_label=name or "the recording")
+            shown = tag("audio", src=address, controls=True, preload="metadata", aria_label=name or "audio")
         case "pdf" | "text" | "markdown" as kind:
             formatted = f"{address}{'&' if '?' in address else '?'}t=preview"
-            link = tag("a", "Show it formatted", href=formatted) if kind == "markdown" else None
+            link = tag("a", "Show formatted", href=formatted) if kind == "markdown" else None
             wait = tag("p", "Previews need JavaScript. ", tag("a", "Open the file", href=address), ". ", link)
             shown = tag("div", wait, data_preview=kind, data_address=address, data_name=name)
         case _:

@@ -56,7 +56,7 @@ def _needed(needed: int) -> str:
 def _results(checked: Json, known: Sequence[ServerView]) -> Markup:
     results = _object(checked.get("results"))
     if "sharemap" not in results:
-        return notice("good", tag("p", "Healthy: the file has no shares that could be lost."))
+        return notice("good", tag("p", "Healthy: the file has no shares to lose."))
     silent = _silent(results, known)
     needed, expected = _number(results, "count-shares-needed"), _number(results, "count-shares-expected")
     good = _number(results, "count-shares-good")
@@ -109,7 +109,7 @@ def _silent_list(silent: Sequence[ServerView]) -> Markup | None:
         return None
     entries = []
     for row in silent[:_MAX_SERVERS]:
-        state = "connected, and silent when asked" if row.is_connected else "not connected"
+        state = "connected, but did not answer" if row.is_connected else "not connected"
         detail = f": {row.status}" if row.status and not row.is_connected else ""
         name = tag("bdi", row.nickname or row.server_id)
         entries.append(tag("li", tag("strong", name), f" – {state}{detail}"))
@@ -143,7 +143,7 @@ def share_picture(results: Json, known: Sequence[ServerView]) -> Markup:
         rows.append(_lost_row(labels, lost))
     words = f"{len(labels) - len(lost)} of {counted(len(labels), 'share')} on {counted(len(servers), 'server')}"
     if silent:
-        words += f", {len(silent)} without an answer"
+        words += f", {len(silent)} did not answer"
     return tag("div", tag("ul", rows, class_="shares", aria_label=words), _legend(bool(silent)), class_="picture")
 
 

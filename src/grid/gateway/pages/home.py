@@ -51,7 +51,7 @@ def render_welcome(
 def render_visitors_home() -> str:
     """Render the first page of a read-only gateway for visitors."""
     heading = tag("h1", "Open what others share with you")
-    words = tag("p", "This gateway only reads: nothing can be stored or changed through it.")
+    words = tag("p", "This gateway is read-only: you cannot store or change anything through it.")
     own = tag("div", id="own", data_own=True, data_visit=True, hidden=True)
     return document("Grid", heading, words, own, tag("div", _open(), class_="columns"), is_visit=True)
 
@@ -77,7 +77,7 @@ def render_own(aliases: Sequence[Alias], recent: Sequence[RecentUpload]) -> str:
 
 def _directories(aliases: Sequence[Alias]) -> Markup:
     if not aliases:
-        words = tag("p", "You have none yet: ", tag("code", "grid create-alias work"), " makes one.")
+        words = tag("p", "You have none yet: ", tag("code", "grid create-alias work"), " creates one.")
         return card("Your directories", words, id="aliases")
     rows = []
     for name, cap in aliases:
@@ -87,7 +87,7 @@ def _directories(aliases: Sequence[Alias]) -> Markup:
     writable = [(name, cap) for name, cap in aliases if cap.authority == "write"]
     options = [tag("option", f"{name}:", value=object_path(cap.to_string(), directory=True)) for name, cap in writable]
     into = join(
-        tag("label", "Put what you drop here into", for_="drop-into"),
+        tag("label", "Store dropped files in", for_="drop-into"),
         tag("select", tag("option", "no directory", value=""), options, id="drop-into"),
     )
     return card("Your directories", tag("ul", rows, class_="rows"), tag("div", into, class_="field"), id="aliases")
@@ -119,13 +119,13 @@ def _recent(recent: Sequence[RecentUpload]) -> Markup:
 
 
 def _open() -> Markup:
-    words = tag("p", "A file or directory that you or somebody else has stored.")
+    words = tag("p", "Open a file or directory that you or somebody else stored.")
     return card("Open", words, open_form(), id="open")
 
 
 def _download() -> Markup:
     return card(
-        "Download", tag("p", "Saves a file to your disk under a name that you choose."), download_form(), id="download"
+        "Download", tag("p", "Save a file to your disk under a name you choose."), download_form(), id="download"
     )
 
 

@@ -21,7 +21,7 @@ def render_upload_results(cap: KnownCap, name: str = "") -> str:
     words = tag(
         "p",
         tag("strong", "Stored."),
-        " Keep its capability: without one, nobody can find the file again, not even you.",
+        " Keep its capability: without it, nobody can find the file again, not even you.",
     )
     details = tag("p", tag("a", "Details, preview and health", href=info_path(cap, name), class_="button primary"))
     again = tag("p", tag("a", "Home", href="/", class_="button quiet"))
@@ -37,7 +37,7 @@ def render_info(
     """
     target = child.target
     if isinstance(target, UnknownChild):
-        words = "This kind of capability is unknown here. It may come from a newer version."
+        words = "This gateway does not know this kind of capability. It may come from a newer version of Grid."
         heading = tag("h1", name or "Unknown object")
         return document(name or "Unknown", heading, notice("warn", tag("p", words)), is_visit=is_visit)
     title = name or ("Directory" if isinstance(target, DirectoryCap) else "File")
@@ -141,7 +141,9 @@ def _health(target: KnownCap, cap: str) -> Markup:
     body = target.body if isinstance(target, DirectoryCap) else target
     if isinstance(body, LitCap):
         return card(
-            "Health", tag("p", "The whole file is in its capability: it has no shares that could be lost."), id="health"
+            "Health",
+            tag("p", "The capability itself contains the whole file, so there are no shares to lose."),
+            id="health",
         )
     words = tag(
         "p",

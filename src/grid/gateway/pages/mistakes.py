@@ -63,7 +63,7 @@ def _hint(status: int, servers: Sequence[ServerView], *, is_visit: bool) -> Mark
 
 
 def _all(count: int) -> str:
-    return "The one known server is" if count == 1 else f"All {count} known servers are"
+    return "The only known server is" if count == 1 else f"All {count} known servers are"
 
 
 def servers_hint(servers: Sequence[ServerView], *, is_visit: bool = False) -> Markup:
@@ -73,7 +73,7 @@ def servers_hint(servers: Sequence[ServerView], *, is_visit: bool = False) -> Ma
         return tag("p", _HINT_AWAY if away or not servers else _HINT_CAPABILITY)
     link = tag("a", "See the servers", href="/servers")
     if away:
-        words = f"{away} of {counted(len(servers), 'server')} cannot be reached; it may work once they are back. "
+        words = f"{away} of {counted(len(servers), 'server')} cannot be reached; try again when they are back. "
     elif servers:
         words = f"{_all(len(servers))} connected. {_HINT_CAPABILITY} "
     else:
@@ -81,14 +81,14 @@ def servers_hint(servers: Sequence[ServerView], *, is_visit: bool = False) -> Ma
     return tag("p", words, link, ".")
 
 
-_HINT_AWAY = "Some servers cannot be reached; it may work once they are back."
+_HINT_AWAY = "Some servers cannot be reached; try again when they are back."
 _HINT_CAPABILITY = "If you pasted a capability, check that it is complete."
 
 
 _TITLES = {
     403: "Not allowed",
     404: "Not found",
-    408: "Too slow",
+    408: "Timed out",
     409: "Nothing was changed",
     410: "This cannot be read",
     413: "Too large",
@@ -99,5 +99,5 @@ _TITLES = {
 
 _HINTS = {
     404: "It may have been renamed, moved or deleted.",
-    500: "See the log of the gateway.",
+    500: "See the gateway's log.",
 }

@@ -18,7 +18,7 @@ _NAMES, _WIDTH, _BAR, _STEP, _PAD = 170, 760, 10, 12, 8
 _MAX_BARS = 600
 _MAX_STACK = 8
 _CLASSES = {"": "run", "answer": "ok", "fail": "fail", "cancel": "late", "reject": "fail"}
-_WORDS = {"": "under way", "answer": "answered", "fail": "failed", "cancel": "no longer needed", "reject": "refused"}
+_WORDS = {"": "in progress", "answer": "answered", "fail": "failed", "cancel": "no longer needed", "reject": "refused"}
 
 
 @frozen
@@ -53,7 +53,7 @@ def draw_timeline(rows: Sequence[Row], names: Mapping[str, str]) -> Markup:
         role="img",
         aria_label=total,
     )
-    legend = (("held", "answered"), ("wait", "under way"), ("slow", "no longer needed"), ("damaged", "failed"))
+    legend = (("held", "answered"), ("wait", "in progress"), ("slow", "no longer needed"), ("damaged", "failed"))
     words = tag("p", total, class_="hint")
     keys = tag("ul", [tag("li", word, class_=kind) for kind, word in legend], class_="legend")
     return tag("div", words, svg, keys, class_="picture", tabindex="0", role="region", aria_label="Timeline")
@@ -181,18 +181,22 @@ def render_operation(operation: Operation, names: Mapping[str, str], name: str =
     seconds = seconds_of(operation)
     rate = f", {size_text(int(operation.progress.count / seconds))}/s" if seconds and operation.progress.count else ""
     about = tag("bdi", subject_text(operation, name))
-    pairs: list[tuple[str, object]] = [("Concerns", about), ("State", state_mark(operation))]
+    pairs: list[tuple[str, object]] = [("Object", about), ("State", state_mark(operation))]
     if operation.is_active:
         pairs.append(("Now", operation.phase or operation.status))
     pairs += [
-        ("Moved", f"{size_text(operation.progress.count)} of {size_text(operation.size)}{rate}"),
+        ("Transferred", f"{size_text(operation.progress.count)} of {size_text(operation.size)}{rate}"),
         ("Started", time_text(operation.times.started_at)),
         ("Duration", duration_text(seconds)),
     ]
     if operation.storage_index:
         pairs.append(("Storage index", tag("code", operation.storage_index)))
     dropped = operation.timeline.dropped
-    more = notice("warn", tag("p", f"The first requests are shown; {dropped} more are left out.")) if dropped else None
+    more = (
+        notice("warn", tag("p", f"Only the first requests are shown; {dropped} more are left out."))
+        if dropped
+        else None
+    )
     live = tag(
         "div",
         card(None, progress_bar(operation) if operation.is_active else None, facts(*pairs)),

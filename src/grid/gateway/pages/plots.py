@@ -43,7 +43,7 @@ _PLOTS = (
         text=lambda value: f"{value:.3g}/min",
         least=1,
     ),
-    _Plot(title="Processor", value=lambda sample: sample.processor_s, text=lambda value: f"{value:.0%}", least=0.1),
+    _Plot(title="CPU", value=lambda sample: sample.processor_s, text=lambda value: f"{value:.0%}", least=0.1),
     _Plot(
         title="Connected servers",
         value=lambda sample: sample.connected,
@@ -74,7 +74,7 @@ def _draw(plot: _Plot, samples: Sequence[Sample], span: Span) -> Markup:
     points = trace(samples, plot.value, seconds, count, is_rate=plot.is_rate)
     known = [point for point in points if point is not None]
     top = _round_up(max([plot.least, *known]))
-    words = f"at most {plot.text(max(known))}, now {plot.text(known[-1])}" if known else "no values yet"
+    words = f"peak {plot.text(max(known))}, now {plot.text(known[-1])}" if known else "no values yet"
     ago = "1 h" if span == "hour" else "24 h"
     svg = tag(
         "svg",

@@ -78,7 +78,7 @@ def render_removal(names: Sequence[str], action: str, back: str) -> str:
         f"Delete {words}?",
         tag("h1", f"Delete {words}?"),
         tag("ul", listed, more),
-        tag("p", "The directory's page offers to put them back until the gateway stops."),
+        tag("p", "You can put them back from the directory's page until the gateway stops."),
         form,
         _cancel(back),
     )
@@ -113,7 +113,7 @@ def render_picker(picker: Picker) -> str:
     problem = notice("bad", tag("p", picker.problem)) if picker.problem is not None else None
     here = tag("button", "Move here", name="to_dir", value=picker.at(), class_="primary", disabled=picker.is_source)
     if not picker.is_writable:
-        here = tag("p", "This directory can only be read: nothing can be moved here.", class_="hint")
+        here = tag("p", "This directory is read-only: you cannot move anything here.", class_="hint")
     elsewhere = tag(
         "div",
         tag("label", "Or the capability of another directory", for_="picked-cap"),

@@ -85,7 +85,7 @@ def render_sharing(view: Sharing) -> str:
             id="share-capability",
         ),
         card(
-            "What the receiver can and cannot do",
+            "What the recipient can and cannot do",
             tag("ul", [tag("li", words) for words in _powers(view)]),
             id="share-powers",
         ),
@@ -111,16 +111,17 @@ def _reach(view: Sharing) -> Markup:
     parts = urlsplit(view.base)
     if _is_loopback(parts.hostname or ""):
         words = (
-            "This link opens on this computer only, because its address means “this computer”. Others need the capability, or a"
-            " gateway that they can reach: “Sharing” in the documentation says how to open one."
+            "This link works only on this computer: its address stands for “this computer”. Others need the "
+            "capability, or a gateway they can reach; “Sharing” in the documentation explains how to set one up."
         )
         return notice("warn", tag("p", words))
     if parts.scheme != "https":
-        words = "Everyone who can reach this gateway can open the link. It is not encrypted on its way: others in the network can copy it."
+        words = "Anyone who can reach this gateway can open the link. It is not encrypted in transit: others on the "
+        "network can copy it."
         return notice("warn", tag("p", words))
-    words = "Everyone who can reach this gateway can open the link with a browser."
+    words = "Anyone who can reach this gateway can open the link with a browser."
     if view.base != view.origin:
-        words += f" If others know this computer by another name than {view.public}, put that into the link."
+        words += f" If others reach this computer by a name other than {view.public}, use that name in the link."
     return tag("p", words)
 
 

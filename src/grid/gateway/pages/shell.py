@@ -38,11 +38,11 @@ def document(
     ]
     body = join(
         all_icons(),
-        tag("a", "Skip to the content", class_="skip", href="#main"),
+        tag("a", "Skip to content", class_="skip", href="#main"),
         tag(
             "header",
             tag("a", icon("grid"), tag("span", "Grid"), class_="brand", href="/"),
-            None if is_visit else tag("nav", tag("ul", places), aria_label="Places"),
+            None if is_visit else tag("nav", tag("ul", places), aria_label="Main"),
             class_="top",
         ),
         tag("main", *main, id="main", tabindex="-1", data_live=live),

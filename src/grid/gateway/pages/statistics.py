@@ -71,7 +71,7 @@ def _door(door: DoorView) -> Markup:
     rows = [
         tag("tr", tag("th", tag("bdi", user.name), scope="row"), tag("td", user.opens)) for user in users[:MOST_USERS]
     ]
-    head = tag("thead", tag("tr", tag("th", "Who may use it", scope="col"), tag("th", "Leads to", scope="col")))
+    head = tag("thead", tag("tr", tag("th", "Who may use it", scope="col"), tag("th", "What it opens", scope="col")))
     title = door.name
     table = tag("table", tag("caption", f"Users of {title}", class_="unseen"), head, tag("tbody", rows))
     more = tag("p", f"and {len(users) - MOST_USERS} more") if len(users) > MOST_USERS else None
@@ -79,7 +79,7 @@ def _door(door: DoorView) -> Markup:
     return tag(
         "section",
         tag("h2", title),
-        tag("p", "Open at ", tag("code", door.address), f", {active} under way."),
+        tag("p", "Open at ", tag("code", door.address), f", {active} in progress."),
         tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=f"Users of {title}")
         if rows
         else None,

@@ -68,7 +68,7 @@ def render_storage(
         facts(
             ("Total disk space", size_text(stat("disk_total"))),
             ("Disk space used", size_text(stat("disk_used"))),
-            ("Free, including space for the superuser", size_text(stat("disk_free_for_root"))),
+            ("Free, including space reserved for root", size_text(stat("disk_free_for_root"))),
             ("Free for this node", size_text(stat("disk_free_for_nonroot"))),
             ("Reserved space", size_text(stat("reserved_space"))),
             ("Available for shares", size_text(stat("disk_avail"))),
@@ -91,7 +91,7 @@ def _progress(progress: Mapping[str, Any]) -> str:
         return f"Next in {duration_text(progress['remaining-wait-time'])}"
     left = progress["estimated-cycle-complete-time-left"]
     rest = "" if left is None else f", {duration_text(left)} left"
-    return f"{progress['cycle-complete-percentage']:.0f} % done{rest}"
+    return f"{progress['cycle-complete-percentage']:.0f}% done{rest}"
 
 
 def _corrupt(state: Mapping[str, Any]) -> str:
@@ -104,8 +104,8 @@ def _corrupt(state: Mapping[str, Any]) -> str:
 def _requests(counters: Numbers, stats: Numbers) -> Markup:
     names = [name for name in _OPERATIONS if counters.get(_PREFIX + name)]
     if not names:
-        return nothing_here("No requests yet", "Requests are counted from the start of the node.", "server")
-    heads = ("Request", "Count", "Mean", "Half within", "90 % within", "99 % within")
+        return nothing_here("No requests yet", "Requests are counted since the node started.", "server")
+    heads = ("Request", "Count", "Mean", "Median", "90th percentile", "99th percentile")
     head = tag("thead", tag("tr", [tag("th", title, scope="col") for title in heads]))
     rows = [
         tag(

@@ -71,7 +71,8 @@ def tree_card(path: str, *, is_writable: bool, last: tuple[str, bool] | None = N
 
     last: the handle of the last one, and whether it has finished.
     """
-    words = "Checks this directory, and all files and directories below it. The check goes on if you leave this page."
+    words = "Checks this directory, and all files and directories below it. The check continues even if you leave "
+    "this page."
     again = None
     if last is not None:
         handle, has_finished = last
@@ -126,9 +127,9 @@ def _state(view: TreeCheck) -> Markup:
         bar = tag("progress", value=view.done, max=most, aria_label=view.title)
         return tag("div", tag("p", words, class_="busy"), bar, class_="card")
     if view.state == "failed":
-        return notice("bad", tag("p", tag("strong", "It ended early: "), view.problem))
+        return notice("bad", tag("p", tag("strong", "Ended early: "), view.problem))
     if view.state == "stopped":
-        return notice("warn", tag("p", "Stopped. This is what was found until then."))
+        return notice("warn", tag("p", "Stopped. These are the results up to then."))
     return _verdict(view)
 
 
@@ -165,7 +166,9 @@ def _numbers(view: TreeCheck) -> Markup:
 def _under_way(view: TreeCheck) -> Markup | None:
     if not view.under_way:
         return None
-    return card("Under way", tag("ul", [tag("li", tag("bdi", _shown(path))) for path in view.under_way], class_="rows"))
+    return card(
+        "In progress", tag("ul", [tag("li", tag("bdi", _shown(path))) for path in view.under_way], class_="rows")
+    )
 
 
 def _unhealthy(view: TreeCheck) -> Markup | None:

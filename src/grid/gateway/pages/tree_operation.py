@@ -42,9 +42,9 @@ def _numbers(found: Mapping[str, object]) -> Markup | None:
     ]
     if not rows:
         return None
-    head = tag("thead", tag("tr", tag("th", "What", scope="col"), tag("th", "How many", scope="col")))
-    table = tag("table", tag("caption", "Numbers", class_="unseen"), head, tag("tbody", rows))
-    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="Numbers")
+    head = tag("thead", tag("tr", tag("th", "What", scope="col"), tag("th", "Count", scope="col")))
+    table = tag("table", tag("caption", "Totals", class_="unseen"), head, tag("tbody", rows))
+    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="Totals")
 
 
 def _unhealthy(found: Mapping[str, object]) -> Markup | None:

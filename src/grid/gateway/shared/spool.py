@@ -209,7 +209,7 @@ class UnnamedFile:
 
     def _require(self) -> int:
         if self._is_closed:
-            raise GridError("the upload was given up")
+            raise GridError("the upload was abandoned")
         if self._descriptor is None:
             with tempfile.TemporaryFile(dir=self._directory, buffering=0) as file:
                 self._descriptor = os.dup(file.fileno())

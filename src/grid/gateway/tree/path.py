@@ -96,7 +96,7 @@ def open_directory(gateway: Services, child: Child) -> Directory:
     if isinstance(target, UnknownChild) or not isinstance(target, DirectoryCap):
         raise Obstacle("a path leads through something that is not a directory")
     if target.authority == "verify":
-        raise BadRequest("this is a verify capability; nothing can be read with it", shape="page")
+        raise BadRequest("this is a verify capability: it cannot read anything", shape="page")
     gateway.require_allowed(target)
     return gateway.store.directory(target)
 

@@ -189,7 +189,7 @@ class ShareUpload:
                 await part.lock.acquire()
             try:
                 if any(part.state is _State.OVER for part in parts):
-                    raise PeerRefusedError("the upload was given up", kind="UploadOver")
+                    raise PeerRefusedError("the upload was abandoned", kind="UploadOver")
                 await self._context.run(self._store_all, writes)
             finally:
                 for part in parts:
