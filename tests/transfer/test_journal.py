@@ -224,3 +224,18 @@ def test_journal_that_others_could_read_becomes_private_once_it_is_opened(path: 
     path.symlink_to(path.with_name("elsewhere"))
     with pytest.raises(ConfigError, match=r"symbolic links$"):
         Journal(path)
+
+
+def test_listing_a_known_file_costs_one_statement_for_each_question_and_no_transaction(path: Path) -> None:
+    journal = Journal(path)
+    journal.note([row("a")])
+    journal.note_there([Entry(name="a", size=1)])
+    statements: list[str] = []
+    for database in (journal._rows, journal._listings):
+        database.set_trace_callback(statements.append)
+    assert journal.want("a", "s") == "s"
+    assert journal.there("a") is not None
+    assert journal.find("s", "a") is not None
+    journal.scratch_name("s", "a")
+    assert len(statements) == 3, statements
+    journal.close()

@@ -41,12 +41,21 @@ CREATE TABLE IF NOT EXISTS parts (
 CREATE TABLE IF NOT EXISTS secret (value BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS under_way (name BLOB PRIMARY KEY, size INTEGER, began_at REAL) WITHOUT ROWID;
 """
-_TEMPORARY = """
+_BEGINNING = """
 DELETE FROM under_way;
 INSERT INTO secret SELECT randomblob(16) WHERE NOT EXISTS (SELECT * FROM secret);
-CREATE TEMP TABLE there (name BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, tag TEXT) WITHOUT ROWID;
-CREATE TEMP TABLE wanted (name BLOB PRIMARY KEY, source TEXT) WITHOUT ROWID;
 """
+_LISTINGS = """
+CREATE TABLE there (name BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, tag TEXT) WITHOUT ROWID;
+CREATE TABLE wanted (name BLOB PRIMARY KEY, source TEXT) WITHOUT ROWID;
+BEGIN;
+"""
+"""What this process has listed: a database in a temporary file, in one transaction that never ends, since nothing of it is
+to survive.
+"""
+
+
+_IS_WANTED = "SELECT source FROM wanted WHERE name = ?"
 
 
 class JournalError(EndError):
@@ -100,8 +109,10 @@ class Journal:
             self._rows.execute("PRAGMA journal_mode = WAL")
             # A kill leaves it intact; after a power failure, the last files may be sent again.
             self._rows.execute("PRAGMA synchronous = NORMAL")
-            self._rows.execute("PRAGMA temp_store = FILE")
-            self._rows.executescript(_LAYOUT + _TEMPORARY)
+            self._rows.executescript(_LAYOUT + _BEGINNING)
+            self._secret = bytes(self._rows.execute("SELECT value FROM secret").fetchone()[0])
+            self._listings = sqlite3.connect("", isolation_level=None)
+            self._listings.executescript(_LISTINGS)
         except (OSError, sqlite3.Error, ConfigError) as error:
             os.close(self._lock)
             raise _not_opened(path, error) from None
@@ -163,13 +174,14 @@ class Journal:
 
     def forget_unwanted_parts(self) -> None:
         """Drop the parts of files that no source has any more. JournalError."""
-        self._many("DELETE FROM parts WHERE name NOT IN (SELECT name FROM wanted)", [()])
+        names = list(self._all("SELECT DISTINCT name FROM parts"))
+        with self._as_journal_error():
+            found = [key for key in names if self._listings.execute(_IS_WANTED, key).fetchone() is None]
+        self._many("DELETE FROM parts WHERE name = ?", found)
 
     def scratch_name(self, source: str, name: str) -> str:
         """A name for a file's incomplete contents at the target, which nobody can guess. JournalError."""
-        found = self._one("SELECT value FROM secret", ())
-        secret = b"" if found is None else bytes(found[0])
-        return hashlib.sha256(b"\0".join([secret, _text(source).encode(), _key(name)])).hexdigest()[:24]
+        return hashlib.sha256(b"\0".join([self._secret, _text(source).encode(), _key(name)])).hexdigest()[:24]
 
     def part_tokens(self) -> set[str]:
         """The tokens of all parts of all files. JournalError."""
@@ -202,23 +214,31 @@ class Journal:
         values = [
             (_key(entry.name), _number(entry.size), _number(entry.mtime_ns), _text(entry.tag)) for entry in entries
         ]
-        self._many("INSERT OR REPLACE INTO there VALUES (?, ?, ?, ?)", values)
+        with self._as_journal_error():
+            self._listings.executemany("INSERT OR REPLACE INTO there VALUES (?, ?, ?, ?)", values)
 
     def there(self, name: str) -> Entry | None:
         """The target's file of this name when the transfer began."""
-        found = self._one("SELECT size, mtime_ns, tag FROM there WHERE name = ?", (_key(name),))
+        with self._as_journal_error():
+            found = self._listings.execute(
+                "SELECT size, mtime_ns, tag FROM there WHERE name = ?", (_key(name),)
+            ).fetchone()
         return None if found is None else Entry(name=name, size=found[0], mtime_ns=found[1], tag=found[2])
 
     def want(self, name: str, source: str) -> str:
         """Record that a source has a file of this name; return the first source that has one."""
-        self._many("INSERT OR IGNORE INTO wanted VALUES (?, ?)", [(_key(name), _text(source))])
-        found = self._one("SELECT source FROM wanted WHERE name = ?", (_key(name),))
-        return source if found is None or found[0] == _text(source) else str(found[0])
+        key, text = _key(name), _text(source)
+        with self._as_journal_error():
+            if self._listings.execute("INSERT OR IGNORE INTO wanted VALUES (?, ?)", (key, text)).rowcount:
+                return source
+            first = str(self._listings.execute(_IS_WANTED, (key,)).fetchone()[0])
+        return source if first == text else first
 
     def unwanted(self) -> Iterator[str]:
         """Yield names that the target had and no source has."""
-        found = self._all("SELECT name FROM there WHERE name NOT IN (SELECT name FROM wanted)")
-        return (name_of(row[0]) for row in found)
+        with self._as_journal_error():
+            for (key,) in self._listings.execute("SELECT name FROM there WHERE name NOT IN (SELECT name FROM wanted)"):
+                yield name_of(key)
 
     def count(self, state: str) -> int:
         """The number of files in a state."""
@@ -227,6 +247,7 @@ class Journal:
 
     def close(self) -> None:
         """Close the file."""
+        self._listings.close()
         self._rows.close()
         os.close(self._lock)
 
@@ -307,12 +328,14 @@ class _Parts:
 
 def _key(name: str) -> bytes:
     """A name as bytes, which SQLite stores unchanged."""
+    if name.isascii():
+        return name.encode()
     return name.encode("utf-8", "surrogatepass" if _is_odd(name) else "surrogateescape")
 
 
 def _text(text: str) -> str:
     """A text that SQLite keeps: in names of folders, and in errors that tell of them, there may be bytes that are none."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _number(number: int | None) -> int | None:
