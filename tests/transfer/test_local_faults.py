@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -13,6 +14,7 @@ from attrs import evolve
 from grid.transfer.choices import Mode
 from grid.transfer.ends import EndError, Entry, LeftOut
 from grid.transfer.local_end import LocalEnd
+from tests.transfer.end_contract import BytesBody
 from tests.transfer.test_engine import FAST, contents, send
 
 SIZE = 5 * 2**20 + 3
@@ -64,9 +66,11 @@ def test_target_when_its_disk_fills_keeps_the_older_file_and_goes_on_later(
 
 
 @pytest.mark.parametrize("failing", ["fsync", "replace", "ftruncate"])
+@pytest.mark.parametrize("size", [100, SIZE])
 def test_target_when_a_file_cannot_be_finished_leaves_nothing(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, failing: str
 ) -> None:
+    (source / "large").write_bytes(os.urandom(size))
     with monkeypatch.context() as patch:
         patch.setattr(f"grid.transfer.local_end.os.{failing}", lambda *_: _no_space())
         outcome = send(source, tmp_path / "target", tmp_path)
@@ -151,3 +155,42 @@ def test_name_when_a_file_of_the_target_is_in_its_way_fails_by_itself(tmp_path: 
 
     assert {name for name, _ in outcome.failures} == {"taken/below", "folder"}
     assert contents(tmp_path / "target") == {"taken": b"file", "good": b"z"}
+
+
+def test_small_file_costs_one_call_on_a_thread_at_either_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 20
+    (tmp_path / "source").mkdir()
+    for number in range(count):
+        (tmp_path / "source" / str(number)).write_bytes(os.urandom(1024 * number))
+    calls = 0
+    to_thread = asyncio.to_thread
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return to_thread(*arguments, **options)
+
+    monkeypatch.setattr("grid.transfer.local_end.asyncio.to_thread", counted)
+    send(tmp_path / "source", tmp_path / "target", tmp_path)
+    assert contents(tmp_path / "target") == contents(tmp_path / "source")
+    listings = 5
+    assert calls <= 2 * count + listings
+
+
+def test_new_file_has_the_mode_that_the_process_gives_and_changes_none_of_other_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = os.umask(0o027)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr("os.umask", lambda mask: pytest.fail("two threads that do this leave the mask at zero"))
+            for size in (10, SIZE):
+                asyncio.run(_store(LocalEnd(str(tmp_path)), Entry(name=f"new-{size}", size=size)))
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o640}
+
+
+async def _store(end: LocalEnd, entry: Entry) -> None:
+    assert entry.size is not None
+    await end.store(entry, BytesBody(os.urandom(entry.size)))

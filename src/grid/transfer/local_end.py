@@ -25,6 +25,7 @@ from grid.transfer.ends import (
     Entry,
     KeptPart,
     LeftOut,
+    NoParts,
     NotThereError,
     OpenedSource,
     SourceChangedError,
@@ -35,6 +36,9 @@ from grid.transfer.partial_files import can_resume, fill, held_parts
 
 LISTED_AT_ONCE = 500
 """Entries of a directory examined in one call on a thread."""
+
+SMALL_SIZE = 256 * 2**10
+"""Up to this size, one call on a thread opens and reads a file, and one writes it."""
 
 SORTED_AT_ONCE = 1000
 """Entries of a directory that are listed in the order of their names: small files then lie in a pack almost in the order
@@ -76,18 +80,13 @@ class LocalEnd:
 
     async def open(self, entry: Entry) -> OpenedSource:
         """Open the file; refuse it if it is no longer a regular file."""
-        path = self._path
-        if os.path.isdir(path):
-            path = os.path.join(path, entry.name)
-        with as_end_errors(self._shown(entry.name)):
-            descriptor = await asyncio.to_thread(
-                os.open, path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
-            )
-        status = os.fstat(descriptor)
+        shown = self._shown(entry.name)
+        with as_end_errors(shown):
+            descriptor, status, start = await asyncio.to_thread(_open, self._path, entry.name)
         if not stat.S_ISREG(status.st_mode):
             os.close(descriptor)
-            raise EndError(f"{self._shown(entry.name)} is not a regular file")
-        return _OpenedFile(descriptor, _entry(entry.name, status), self._shown(entry.name))
+            raise EndError(f"{shown} is not a regular file")
+        return _OpenedFile(descriptor, _entry(entry.name, status), shown, start)
 
     async def close(self) -> None:
         """Do nothing: nothing is held open."""
@@ -107,6 +106,11 @@ class LocalEnd:
     async def store(self, entry: Entry, body: Body) -> str:
         """Write to a temporary file, sync, and rename."""
         path = os.path.join(self._path, entry.name)
+        if body.size <= SMALL_SIZE and isinstance(body.parts, NoParts):
+            data = b"".join([bytes(piece) async for piece in body.stream()])
+            await body.require_unchanged()
+            await asyncio.to_thread(_write_whole, path, body.scratch, entry, data)
+            return ""
         partial = await asyncio.to_thread(_begin, path, body.scratch, resumes=bool(body.parts.load()))
         try:
             try:
@@ -145,10 +149,15 @@ class _OpenedFile:
 
     shortcut: object = None
 
-    def __init__(self, descriptor: int, entry: Entry, shown: str) -> None:
-        self._descriptor, self.entry, self._shown = descriptor, entry, shown
+    def __init__(self, descriptor: int, entry: Entry, shown: str, start: bytes) -> None:
+        """start: its first bytes, if they have been read; given to the first reader of all of them, and not kept."""
+        self._descriptor, self.entry, self._shown, self._start = descriptor, entry, shown, start
 
     async def read(self, offset: int, length: int) -> AsyncIterator[Buffer]:
+        start, self._start = self._start, b""
+        if start and offset == 0 and len(start) <= length:
+            yield start
+            offset, length = len(start), length - len(start)
         while length > 0:
             data = await asyncio.to_thread(os.pread, self._descriptor, min(length, PIECE_SIZE), offset)
             if not data:
@@ -191,6 +200,34 @@ class _Partial:
         os.fsync(self.descriptor)
 
 
+def _open(root: str, name: str) -> tuple[int, os.stat_result, bytes]:
+    """Open a file of a directory, or the single file `root`. The bytes: all of a small file."""
+    path = os.path.join(root, name) if os.path.isdir(root) else root
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    try:
+        status = os.fstat(descriptor)
+        is_small = stat.S_ISREG(status.st_mode) and status.st_size <= SMALL_SIZE
+        return descriptor, status, os.pread(descriptor, status.st_size, 0) if is_small else b""
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _write_whole(path: str, scratch: str, entry: Entry, data: bytes) -> None:
+    """Write a small file, sync it and move it into place."""
+    partial = _begin(path, scratch, resumes=False)
+    try:
+        try:
+            _write_at(partial.descriptor, 0, data, may_skip=True)
+            partial.finish(entry, len(data))
+        finally:
+            os.close(partial.descriptor)
+        os.replace(partial.path, path)
+    except BaseException:
+        os.unlink(partial.path)
+        raise
+
+
 def _begin(path: str, scratch: str, *, resumes: bool) -> _Partial:
     """Open the incomplete file of an earlier attempt, or make a new one."""
     folder = os.path.dirname(path)
@@ -209,9 +246,7 @@ def _begin(path: str, scratch: str, *, resumes: bool) -> _Partial:
     # A killed process made it: only one process at a time knows this name.
     with suppress(FileNotFoundError):
         os.unlink(partial)
-    mask = os.umask(0)
-    os.umask(mask)
-    descriptor = os.open(partial, flags | os.O_CREAT | os.O_EXCL, 0o666 & ~mask)
+    descriptor = os.open(partial, flags | os.O_CREAT | os.O_EXCL, 0o666)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     return _Partial(partial, scratch, descriptor, is_new=True)
 
