@@ -14,6 +14,7 @@ import pytest
 
 from grid.caps import ChkCap, DirectoryCap, LitCap, SliceCap
 from grid.directory.pack import Child
+from grid.extents.ciphers import decrypt_slice
 from grid.extents.reader import ExtentReader
 from grid.ports import Sink
 from grid.sinks import BytesSink
@@ -163,17 +164,32 @@ def packed(number: int) -> SliceCap:
 
 
 class _PackedSession(_Session):
-    """A grid of one directory, whose files lie in a pack."""
+    """A grid of one directory, whose files lie in a pack of zeros. calls: to the client."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.calls = 0
+        self._reader = ExtentReader(self._read_chk)
+
+    async def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        self.calls += 1
+        return await coroutine
 
     def directory(self, cap: DirectoryCap) -> Any:
         return self
+
+    async def read_around(self, cap: SliceCap) -> tuple[int, bytes | memoryview]:
+        return await self._reader.read_around(cap)
+
+    async def _read_chk(self, cap: ChkCap, sink: Sink, offset: int, length: int) -> None:
+        await sink.write(bytes(length))
 
     async def list(self) -> Mapping[str, Child]:
         return {f"file-{number:07}": Child(target=packed(number)) for number in range(PAGE)}
 
 
 async def test_pack_whose_files_are_read_as_listed_is_read_once_in_few_requests() -> None:
-    end = GridEnd(session := _PackedSession(0), folder_cap(0), [], "work:")  # type: ignore[arg-type]
+    end = GridEnd(session := _PackedSession(), folder_cap(0), [], "work:")  # type: ignore[arg-type]
     listed = [found.name async for found in end.entries() if isinstance(found, Entry)]
     caps = {name: child.target for name, child in (await session.list()).items()}
     assert sorted(listed) == sorted(caps)
@@ -190,6 +206,23 @@ async def test_pack_whose_files_are_read_as_listed_is_read_once_in_few_requests(
         await reader.read(cap, BytesSink())
     assert sum(asked) == PAGE * 1024
     assert len(asked) < 10, "one request for each file, or nearly"
+
+
+def test_files_of_a_pack_are_read_with_few_calls_to_the_client() -> None:
+    session = _PackedSession()
+    end = GridEnd(session, folder_cap(0), [], "work:")  # type: ignore[arg-type]
+
+    async def case() -> None:
+        async for found in end.entries():
+            assert isinstance(found, Entry)
+            opened = await end.open(found)
+            whole = b"".join([bytes(piece) async for piece in opened.read(0, 1024)])
+            assert whole == decrypt_slice(bytes(16), bytes(1024))
+            assert [bytes(piece) async for piece in opened.read(1000, 100)] == [whole[1000:]]
+            assert not [piece async for piece in opened.read(1024, 1)]
+
+    asyncio.run(case())
+    assert session.calls < 20, f"{session.calls} calls for {PAGE} files"
 
 
 def test_local_directory_is_listed_in_the_order_of_names(tmp_path: Path) -> None:

@@ -194,6 +194,11 @@ class FileStore:
             return await self.open_mutable(body).read(sink, offset, length)
         return (await ImmutableFile(body, self.grid).read(sink, offset, length)).size
 
+    async def read_around(self, cap: SliceCap) -> tuple[int, bytes | memoryview]:
+        """The ciphertext of a slice and of its neighbors; result and errors as in `ExtentReader.read_around`."""
+        self._permitted(cap)
+        return await self._extents.read_around(cap)
+
     async def size(self, cap: KnownCap) -> int:
         """Size of a file, or of the file in which a directory is stored. Asks servers only if it is mutable."""
         body = self._permitted(cap)

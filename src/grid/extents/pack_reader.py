@@ -104,6 +104,14 @@ class PackReader:
             position = end
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
+    async def read_around(self, pack: ChkCap, offset: int, length: int) -> tuple[int, bytes | memoryview]:
+        """Like `read`, with everything that was fetched together with it: where it starts, and the bytes."""
+        data = await self.read(pack, offset, length)
+        run = self._find(pack, offset)
+        if run is None or run.data is None or offset + length > run.stop:
+            return offset, data
+        return run.start, run.data
+
     def _find(self, pack: ChkCap, position: int) -> _Run | None:
         for run in self._packs.get(pack, ()):
             if run.start <= position < run.stop:

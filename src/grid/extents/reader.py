@@ -59,6 +59,14 @@ class ExtentReader:
         table = await self.table(cap)
         return await self._read_pieces(_cut(table.between(offset, stop)), sink)
 
+    async def read_around(self, cap: SliceCap) -> tuple[int, bytes | memoryview]:
+        """The ciphertext of a slice of at most LONGEST_RUN bytes and of its neighbors, as far as it was fetched with it.
+
+        Returns the offset in the pack at which it starts, and the bytes, which nobody changes. Raises the errors of `read`.
+        """
+        require_usable(cap)
+        return await self.packs.read_around(cap.pack, cap.offset, cap.length)
+
     async def table(self, cap: SequenceCap) -> Table:
         """The parts of a sequence; raises the errors of `read`."""
         table = self._tables.pop(cap, None)

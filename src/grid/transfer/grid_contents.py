@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from attrs import field, frozen
 
-from grid.caps import KnownCap
+from grid.caps import ChkCap, KnownCap, SliceCap
 from grid.directory.file_store import FileStore
+from grid.extents.ciphers import decrypt_slice
 from grid.ports import Buffer, Sink
 from grid.sinks import BytesSink
 from grid.transfer.ends import Body, Entry
@@ -17,6 +19,10 @@ from grid.transfer.grid_session import GridSession
 
 READ_SIZE = 4 * 2**20
 """Bytes of one read: several segments, whose shares are fetched in parallel."""
+
+
+KEPT_RUNS = 4
+"""Ranges of packs that are kept for files which follow."""
 
 
 @frozen(kw_only=True)
@@ -37,6 +43,56 @@ class SharedPacks:
     async def read(self, sink: Sink, offset: int, length: int) -> int:
         """Write bytes offset .. offset + length to the sink; return the byte count."""
         return await self.store.read(self.cap, sink, offset, length)
+
+
+class Neighbors:
+    """What was fetched of packs last, so that the next file of a pack costs no call to the client.
+
+    Memory: KEPT_RUNS runs, which the store's reader usually keeps as well.
+    """
+
+    def __init__(self) -> None:
+        self._runs: deque[tuple[ChkCap, int, memoryview]] = deque(maxlen=KEPT_RUNS)
+
+    def find(self, cap: SliceCap) -> memoryview | None:
+        """The ciphertext of a slice."""
+        for pack, start, data in self._runs:
+            begin = cap.offset - start
+            if begin >= 0 and begin + cap.length <= len(data) and cap.pack == pack:
+                return data[begin : begin + cap.length]
+        return None
+
+    def keep(self, pack: ChkCap, start: int, data: Buffer) -> None:
+        """Keep a range of a pack that begins at `start`, in place of the one that was kept first."""
+        self._runs.append((pack, start, memoryview(data)))
+
+
+class OpenedSlice:
+    """A small file of a pack, at most LONGEST_RUN bytes."""
+
+    def __init__(
+        self, session: GridSession, store: FileStore, neighbors: Neighbors, entry: Entry, cap: SliceCap
+    ) -> None:
+        self._session, self._store, self._neighbors, self.entry, self._cap = session, store, neighbors, entry, cap
+        self.shortcut: object = Adoptable(session=session, cap=cap)
+
+    async def read(self, offset: int, length: int) -> AsyncIterator[Buffer]:
+        """Yield the bytes of a range."""
+        cap, stop = self._cap, min(offset + length, self._cap.size)
+        if offset >= stop:
+            return
+        ciphertext: Buffer | None = self._neighbors.find(cap)
+        if ciphertext is None:
+            start, data = await self._session.run(self._store.read_around(cap))
+            self._neighbors.keep(cap.pack, start, data)
+            ciphertext = memoryview(data)[cap.offset - start :]
+        yield decrypt_slice(cap.key, memoryview(ciphertext)[offset:stop], offset)
+
+    async def require_unchanged(self) -> None:
+        """Do nothing: every byte was verified against the capability."""
+
+    async def close(self) -> None:
+        """Do nothing: nothing is held open."""
 
 
 class OpenedGridFile:

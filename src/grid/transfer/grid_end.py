@@ -32,10 +32,11 @@ from grid.directory.metadata import seconds_in
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child
 from grid.errors import ChildOfWrongTypeError, GridError, NoSuchChildError
+from grid.extents.pack_reader import LONGEST_RUN
 from grid.extents.pack_writer import PackContents, is_packed
 from grid.immutable.get import ImmutableFile
 from grid.transfer.ends import PENDING, Body, EndError, Entry, LeftOut, NotThereError, OpenedSource, refuse_name
-from grid.transfer.grid_contents import Adoptable, BodySource, OpenedGridFile, SharedPacks
+from grid.transfer.grid_contents import Adoptable, BodySource, Neighbors, OpenedGridFile, OpenedSlice, SharedPacks
 from grid.transfer.grid_packing import Packing, put_pack
 from grid.transfer.grid_resuming import Resumption
 from grid.transfer.grid_session import Doubt, GridSession, check_files
@@ -62,6 +63,7 @@ class GridEnd:
         self._packing: Packing | None = None
         self._session, self._root, self._path, self.label = session, root, tuple(path), label
         self._caps: OrderedDict[str, KnownCap] = OrderedDict()
+        self._neighbors = Neighbors()
         self._linking = asyncio.Lock()
 
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:
@@ -110,6 +112,8 @@ class GridEnd:
             if not isinstance(found, KnownCap) or isinstance(found, DirectoryCap):
                 raise NotThereError(f"{self.label}: {entry.name} is not a file")
             cap = found
+        if isinstance(cap, SliceCap) and cap.size <= LONGEST_RUN:
+            return OpenedSlice(self._session, store, self._neighbors, evolve(entry, size=cap.size), cap)
         if isinstance(cap, SliceCap | SequenceCap):
             return OpenedGridFile(self._session, SharedPacks(store, cap), evolve(entry, size=cap.size), cap)
         if isinstance(cap, ChkCap | LitCap):
