@@ -1,8 +1,14 @@
-"""The space of servers without double counting: a disk that several of them share counts once. Pure."""
+"""The space of servers without double counting, and how much of it new files can use. Pure. (decision 387)
+
+A disk that several servers share counts once. A file needs distinct servers, so the largest disk alone takes none.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+
+from attrs import frozen
 
 _NEAR = 0.01
 """How much the space reported by two nodes on one disk may differ, because they are asked at different times."""
@@ -31,6 +37,44 @@ def space_of_disks(servers: Sequence[tuple[str, int]]) -> int:
     for disk, (_, space) in zip(disks_of(servers), servers, strict=True):
         counted.setdefault(disk, space)
     return sum(counted.values())
+
+
+@frozen(kw_only=True)
+class Usable:
+    """size: bytes that new files can use. limit: the index of the server whose space ends it, None if all can be used.
+
+    limit is also None if no file can be stored, since too few servers have any room.
+    """
+
+    size: int
+    limit: int | None = None
+
+
+def usable_space(servers: Sequence[tuple[str, int | None]], happy: int) -> Usable:
+    """How much of their space new files can use while `happy` servers have room. servers: as for `disks_of`, or None if unknown.
+
+    Placement gives the servers equal parts as long as they have room. So they fill up evenly, until the one with the
+    happy-th largest space is full: of each server, no more than that counts. Servers on one disk share it evenly.
+    Servers that do not say how much they have never fill up.
+    """
+    known = [(index, host, space) for index, (host, space) in enumerate(servers) if space is not None]
+    disks = disks_of([(host, space) for _, host, space in known])
+    first: dict[int, int] = {}
+    for disk, (_, _, space) in zip(disks, known, strict=True):
+        first.setdefault(disk, space)
+    sharers = Counter(disks)
+    parts = sorted(
+        ((first[disk] / sharers[disk], index) for disk, (index, _, _) in zip(disks, known, strict=True)), reverse=True
+    )
+    wanted = happy - (len(servers) - len(known))  # So many of those that say it have to have room.
+    free = sum(first.values())
+    if wanted <= 0:
+        return Usable(size=free)
+    if wanted > len(parts) or not parts[wanted - 1][0]:
+        return Usable(size=0)
+    level, limit = parts[wanted - 1]
+    size = round(sum(min(part, level) for part, _ in parts))
+    return Usable(size=size, limit=limit if size < free * (1 - _NEAR) else None)
 
 
 def as_files(space: int, needed: int, total: int) -> int:

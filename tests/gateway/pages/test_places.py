@@ -167,3 +167,16 @@ def test_space_of_a_disk_that_servers_share_counts_once_and_is_shown_as_files_to
     html = render_servers([*shared, *others], [], 3, 10)
 
     assert "2.50 TB free on their disks: room for about 750 GB of files with 3-of-10" in html
+
+
+def test_room_for_files_ends_where_too_few_servers_have_any_and_the_fullest_of_them_is_named() -> None:
+    rows = [
+        evolve(server(name), host=name, available_space=space)
+        for name, space in zip("abc", (1000, 400, 300), strict=True)
+    ]
+    assert (
+        "1.70 kB free on their disks: room for about 300 B of files with 1-of-3. Each needs 3 servers, and c will be full first"
+        in render_servers(rows, [], 1, 3, 3)
+    )
+    rows[1] = evolve(rows[1], available_space=0)
+    assert "no room for new files. Each needs room on 3 servers" in render_servers(rows, [], 1, 3, 3)

@@ -23,7 +23,9 @@ def df(ctx: click.Context, *, in_bytes: bool, as_json: bool) -> int:
     """Show how much space each server has left, and roughly how many bytes of files fit.
 
     With 3-of-10 encoding, files take 3.3 times their size. Servers on one host that report the same free space are
-    assumed to share a disk, which counts once in the total. The exit status is 5 if no server answers.
+    assumed to share a disk, which counts once in the total. Storing a file needs `happy` different servers: if some are much
+    fuller than others, new files cannot use the room of the others, and a line below says which server is the limit. The
+    exit status is 5 if no server answers.
     """
     from grid.cli.connection import open_client_directory, run_with_client
 
@@ -33,13 +35,13 @@ def df(ctx: click.Context, *, in_bytes: bool, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps({"event": "df", **found}))
     else:
-        click.echo("\n".join(_describe(found, in_bytes=in_bytes)))
+        click.echo("\n".join(describe(found, in_bytes=in_bytes)))
     return ExitCode.OK if any(server["reachable"] for server in found["servers"]) else ExitCode.UNREACHABLE
 
 
 async def _ask(client: Client) -> dict[str, Any]:
     from grid.cli.commands.status import ask_servers
-    from grid.placement.space import as_files, disks_of, space_of_disks
+    from grid.placement.space import as_files, disks_of, space_of_disks, usable_space
 
     settings = client.directory.settings.client
     answers = await ask_servers(client)  # Their locations are known only after this.
@@ -60,17 +62,21 @@ async def _ask(client: Client) -> dict[str, Any]:
     for server, disk in zip(known, disks_of(places), strict=True):
         server["disk"] = disk
         server["free_as_files"] = as_files(server["free"], settings.needed, settings.total)
-    free = space_of_disks(places)
+    there = [server for server in servers if server["reachable"]]
+    usable = usable_space([(hosts.get(server["id"], ""), server["free"]) for server in there], settings.happy)
     return {
         "encoding": {"needed": settings.needed, "happy": settings.happy, "total": settings.total},
         "servers": servers,
         "disks": len({server["disk"] for server in known}),
-        "free": free,
-        "free_as_files": as_files(free, settings.needed, settings.total),
+        "free": space_of_disks(places),
+        "usable": usable.size,
+        "limited_by": None if usable.limit is None else there[usable.limit]["id"],
+        "free_as_files": as_files(usable.size, settings.needed, settings.total),
     }
 
 
-def _describe(found: dict[str, Any], *, in_bytes: bool) -> list[str]:
+def describe(found: dict[str, Any], *, in_bytes: bool) -> list[str]:
+    """The lines of the table, and what limits the room for files. found: as printed with `--json`."""
     from grid.cli.terminal.columns import shown_size, table
     from grid.cli.terminal.quoting import plain
 
@@ -89,4 +95,16 @@ def _describe(found: dict[str, Any], *, in_bytes: bool) -> list[str]:
     total = f"{up} of {counted(len(rows), 'server')}, {counted(found['disks'], 'disk')}"
     rows.append(("total", size(found["free"]), size(found["free_as_files"]), total))
     encoding = f"{found['encoding']['needed']}-of-{found['encoding']['total']}"
-    return table(("SERVER", "FREE", f"FILES ({encoding})", ""), rows, numbers=("FREE", f"FILES ({encoding})"))
+    lines = table(("SERVER", "FREE", f"FILES ({encoding})", ""), rows, numbers=("FREE", f"FILES ({encoding})"))
+    happy = counted(found["encoding"]["happy"], "server")
+    names = {server["id"]: plain(server["nickname"] or server["id"][:11]) for server in found["servers"]}
+    if found["limited_by"] is not None:
+        used = f"New files can use {size(found['usable'])} of the free {size(found['free'])}"
+        lines += [
+            "",
+            f"{used}: each needs room on {happy} (`happy`), and {names[found['limited_by']]} will be full first.",
+        ]
+    elif found["free"] and not found["usable"]:
+        roomy = counted(sum(1 for server in found["servers"] if server["free"]), "server")
+        lines += ["", f"No new file fits: each needs room on {happy} (`happy`), and only {roomy} have any."]
+    return lines

@@ -65,7 +65,7 @@ def routes(gateway: Services) -> Mapping[str, Handler]:
         allow(exchange, "GET", "HEAD")
         encoding = gateway.store.grid.encoding
         known, introducers = gateway.client.servers(), gateway.client.introducers()
-        return page(render_servers(known, introducers, encoding.k, encoding.n))
+        return page(render_servers(known, introducers, encoding.k, encoding.n, gateway.settings.happy))
 
     return {"": root, "servers": servers, "assets": asset, "healthz": healthz, "readyz": readyz}
 

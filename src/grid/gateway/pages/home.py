@@ -59,7 +59,7 @@ def render_visitors_home() -> str:
 def _health(servers: Sequence[ServerView], happy: int, needed: int, total: int) -> Markup:
     """One sentence: who is connected, and how much can be stored."""
     link = tag("a", connected_text(servers), href="/servers")
-    space = space_text(servers, needed, total)
+    space = space_text(servers, needed, total, happy)
     connected = sum(server.is_connected for server in servers)
     rest = f". {space}." if space and connected >= happy else "."
     return tag("p", link, rest, class_="lead")

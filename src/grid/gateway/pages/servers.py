@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from grid.gateway.pages.markup import Markup, duration_text, join, size_text, tag, time_text
 from grid.gateway.pages.shell import document, nothing_here, notice
 from grid.gateway.shared.node_view import ServerView
-from grid.placement.space import as_files, space_of_disks
+from grid.placement.space import as_files, space_of_disks, usable_space
 from grid.plural import counted
 
 
@@ -17,8 +17,10 @@ def connected_text(servers: Sequence[ServerView]) -> str:
     return f"{connected} of {counted(len(servers), 'server')} connected"
 
 
-def render_servers(servers: Sequence[ServerView], introducers: Sequence[str], needed: int = 1, total: int = 1) -> str:
-    """Render all known servers, connected ones first. needed, total: shares of a new file."""
+def render_servers(
+    servers: Sequence[ServerView], introducers: Sequence[str], needed: int = 1, total: int = 1, happy: int = 1
+) -> str:
+    """Render all known servers, connected ones first. needed, total: shares of a new file. happy: servers it needs."""
     if not servers:
         table = nothing_here(
             "No server is known yet", "Servers appear here once an introducer announces them.", "server"
@@ -45,7 +47,7 @@ def render_servers(servers: Sequence[ServerView], introducers: Sequence[str], ne
     warning = notice("warn", tag("p", f"{counted(lost, 'server')} cannot be reached right now.")) if lost else None
     listed = [tag("h2", "Introducers"), tag("ul", [tag("li", line) for line in introducers])] if introducers else None
     return document(
-        "Servers", tag("h1", "Servers"), _lead(servers, needed, total), warning, table, listed, here="/servers"
+        "Servers", tag("h1", "Servers"), _lead(servers, needed, total, happy), warning, table, listed, here="/servers"
     )
 
 
@@ -55,18 +57,28 @@ def free_space(servers: Sequence[ServerView]) -> int:
     return space_of_disks([(host, space) for host, space in known if space is not None])
 
 
-def _lead(servers: Sequence[ServerView], needed: int, total: int) -> Markup:
-    space = space_text(servers, needed, total)
+def _lead(servers: Sequence[ServerView], needed: int, total: int, happy: int) -> Markup:
+    space = space_text(servers, needed, total, happy)
     return tag("p", f"{connected_text(servers)}.", f" {space}." if space else None, class_="lead")
 
 
-def space_text(servers: Sequence[ServerView], needed: int, total: int) -> str:
-    """Say how much is free on the disks and how much that is in files; "" if no server says it."""
+def space_text(servers: Sequence[ServerView], needed: int, total: int, happy: int) -> str:
+    """Say how much is free on the disks, how much that is in files, and what limits it; "" if no server says it."""
     space = free_space(servers)
     if not space:
         return ""
-    files = f"room for about {size_text(as_files(space, needed, total))} of files with {needed}-of-{total}"
-    return f"{size_text(space)} free on their disks: {files}"
+    there = [each for each in servers if each.is_connected]
+    usable = usable_space([(each.host, each.available_space) for each in there], happy)
+    files = f"room for about {size_text(as_files(usable.size, needed, total))} of files with {needed}-of-{total}"
+    limit = ""
+    if usable.limit is not None:
+        full = there[usable.limit]
+        limit = (
+            f". Each needs {counted(happy, 'server')}, and {full.nickname or full.server_id[:11]} will be full first"
+        )
+    elif not usable.size:
+        files, limit = "no room for new files", f". Each needs room on {counted(happy, 'server')}"
+    return f"{size_text(space)} free on their disks: {files}{limit}"
 
 
 def _row(server: ServerView) -> Markup:
