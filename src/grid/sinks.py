@@ -38,8 +38,12 @@ class FrozenBytesSink:
         self._kept = BytesIO()
 
     async def write(self, data: Buffer) -> None:
-        """Append the bytes."""
-        self._kept.write(data)
+        """Append the bytes. If a bytes object is all that is written, `take` returns that object."""
+        if isinstance(data, bytes) and not self._kept.tell():
+            self._kept = BytesIO(data)
+            self._kept.seek(len(data))
+        else:
+            self._kept.write(data)
 
     def take(self) -> bytes:
         """Return everything that was written."""

@@ -210,9 +210,9 @@ class MutableMachine(RuleBasedStateMachine):
             return
         self.acknowledged.add(name)
         memory = self.files[process]._memory
-        assert memory is not None and memory.found.best is not None
-        if self.newest is None or memory.found.best.order > self.newest.order:
-            self.newest = memory.found.best
+        assert memory is not None and memory.best is not None
+        if self.newest is None or memory.best.order > self.newest.order:
+            self.newest = memory.best
             self._require_spread()
 
     @rule(process=st.integers(0, 4))

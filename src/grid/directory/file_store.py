@@ -29,6 +29,7 @@ from grid.directory.moving import move
 from grid.directory.names import normalize_name
 from grid.directory.node import Directory
 from grid.directory.pack import Child, make_entry, pack_directory
+from grid.directory.parsed import ParsedDirectories
 from grid.directory.store import Trail
 from grid.directory.unpacking import UnpackingBudget
 from grid.engine.grid import Grid
@@ -113,7 +114,7 @@ class FileStore:
     """The files and directories of a grid.
 
     mutable_format: of new mutable files and directories. room: for directories being unpacked, of the whole
-    process. permit: called before anything is read, checked or changed, however its capability was found; what it raises
+    process. parsed: directories kept, of the whole process. permit: called before anything is read, checked or changed, however its capability was found; what it raises
     is raised by the method that was called.
     """
 
@@ -121,6 +122,7 @@ class FileStore:
     mutable_format: FormatName = "sdmf"
     permit: Permit = field(default=permit_all, repr=False)
     room: UnpackingBudget = field(factory=UnpackingBudget, repr=False)
+    parsed: ParsedDirectories = field(factory=ParsedDirectories, repr=False)
     _open: _OpenFiles = field(factory=_OpenFiles, init=False, repr=False)
     _extents: ExtentReader = field(init=False, repr=False)
 

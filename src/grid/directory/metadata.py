@@ -95,13 +95,18 @@ class MetadataRoom:
         if len(data) > MAX_METADATA_SIZE:
             return {}
         value = parse_metadata(data)
-        # One of these precedes each value. Those inside strings are counted too, which does no harm.
-        values = len(data) - len(data.translate(None, b"[{,"))
-        cost = _VALUE_BYTES * values + 4 * len(data)
+        cost = metadata_memory(data)
         if cost > self.left:
             return data
         self.left -= cost
         return value
+
+
+def metadata_memory(data: bytes) -> int:
+    """Most bytes that the values of this JSON take as objects."""
+    # One of these precedes each value. Those inside strings are counted too, which does no harm.
+    values = len(data) - len(data.translate(None, b"[{,"))
+    return _VALUE_BYTES * values + 4 * len(data)
 
 
 def _no_number(name: str) -> None:

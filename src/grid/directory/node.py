@@ -2,7 +2,7 @@
 
 It owns the order of steps that involve more than one file. Every change, however many edits it has, is one publish.
 
-Cost: listing: one read of the file. Changing a directory that was just read: one round trip per server.
+Cost: listing: one read of the file, which is parsed if it has changed. Changing a directory that was just read: one round trip per server.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Protocol, TypeVar
 from grid.caps import DirectoryCap, KnownCap, MdmfWriteCap, SdmfWriteCap
 from grid.directory.edits import Edit, Edited, SetChild, apply_edits, updated_metadata
 from grid.directory.large import LARGE_SIZE, Emptied, collector
-from grid.directory.names import normalize_name, sort_names
+from grid.directory.names import normalize_name
 from grid.directory.pack import Child, Entry, pack_directory, parse_directory
+from grid.directory.parsed import Parsed, ParsedDirectories
 from grid.directory.unpacking import UnpackingBudget
 from grid.errors import (
     AuthorityError,
@@ -44,8 +45,6 @@ Choose = Callable[[Look, bool], Sequence[Edit]]
 POOLED_BYTES = 2**14
 """A directory of at least this many bytes is unpacked on the pool: 60 usual entries, 2 ms, or 250 of the smallest files."""
 
-_COMPARED_AT_ONCE = 2**22
-
 RACES = 5
 """How often making the directories of a path starts over because another client makes them too."""
 
@@ -60,6 +59,10 @@ class DirectoryStore(Protocol):
     @property
     def room(self) -> UnpackingBudget:
         """The budget for unpacking large directories."""
+
+    @property
+    def parsed(self) -> ParsedDirectories:
+        """Parsed directories."""
 
     def open_mutable(self, cap: KnownCap) -> MutableFile:
         """The mutable file of this directory's cap."""
@@ -89,7 +92,7 @@ class Directory:
         self._file = store.open_mutable(cap) if cap.is_mutable else None
         body = cap.body
         self._write_key = body.write_key if isinstance(body, SdmfWriteCap | MdmfWriteCap) else None
-        self._parsed: tuple[bytes, dict[str, Entry]] | None = None
+        self._parsed: Parsed | None = None
         self.published_size: int | None = None
         """Bytes that the last edit published; None if it changed nothing."""
 
@@ -118,6 +121,9 @@ class Directory:
     async def listing(self) -> tuple[Mapping[str, Child], int]:
         """The result of `list`, and the size of the directory's file in bytes."""
         data = await self._read()
+        parsed = self._find_parsed(data)
+        if parsed is not None and parsed.is_listed:
+            return parsed.listed(), len(data)
         return await self._on_the_pool(len(data), self._listed, data), len(data)
 
     def recall(self) -> Mapping[str, Child] | None:
@@ -173,7 +179,7 @@ class Directory:
             nonlocal refusal
             refusal = self.published_size = None
             try:
-                edits = choose(partial(_child_of, self._parse(data)), not first)
+                edits = choose(partial(_child_of, self._parse(data).entries), not first)
                 edited = self._apply(data, edits, not first, write_key)
             except (DirectoryError, FormatError) as error:
                 # The contents may be remembered ones: a refusal counts only if the present ones cause it. If an earlier
@@ -185,7 +191,7 @@ class Directory:
             if not edited.changed:
                 return None
             packed = pack_directory(edited.entries)
-            self._parsed = packed, Emptied(edited.entries).completed()
+            self._keep(Parsed(data=packed, entries=Emptied(edited.entries).completed()))
             self.published_size = len(packed)
             return packed
 
@@ -271,40 +277,38 @@ class Directory:
             with collector.paused():
                 return await self._store.runtime.cpu.run(function, *arguments)
 
-    def _listed(self, data: bytes) -> dict[str, Child]:
+    def _listed(self, data: bytes) -> Mapping[str, Child]:
         """The children that can be listed, in ascending order of their names."""
-        entries = self._parse(data)
-        names = sort_names(entries)
-        return Emptied((name, child) for name in names if (child := entries[name].child) is not None).completed()
+        return self._parse(data).listed()
 
-    def _parse(self, data: bytes) -> dict[str, Entry]:
-        """The entries. Parsed entries are cached, because a change often follows a listing."""
+    def _parse(self, data: bytes) -> Parsed:
+        """The directory with this data."""
+        parsed = self._find_parsed(data)
+        if parsed is None:
+            entries = parse_directory(data, mutable=self.is_mutable, write_key=self._write_key)
+            parsed = self._keep(Parsed(data=data, entries=entries))
+        return parsed
+
+    def _find_parsed(self, data: bytes) -> Parsed | None:
+        """The directory with this data, if it has been parsed already: a change often follows a listing."""
         parsed = self._parsed
-        if parsed is not None and _is_same(parsed[0], data):
-            return parsed[1]
-        entries = parse_directory(data, mutable=self.is_mutable, write_key=self._write_key)
-        self._parsed = data, entries
-        return entries
+        if parsed is None or not parsed.is_of(data):
+            parsed = self._store.parsed.get(self.cap, data)
+        return parsed
+
+    def _keep(self, parsed: Parsed) -> Parsed:
+        self._parsed = parsed
+        self._store.parsed.put(self.cap, parsed)
+        return parsed
 
     def _apply(self, data: bytes, edits: Sequence[Edit], retrying: bool, write_key: bytes) -> Edited:
         now = self._store.runtime.clock.unix_time()
-        return apply_edits(self._parse(data), edits, now=now, retrying=retrying, write_key=write_key)
+        return apply_edits(self._parse(data).entries, edits, now=now, retrying=retrying, write_key=write_key)
 
 
 def _child_of(entries: Mapping[str, Entry], name: str) -> Child | None:
     entry = entries.get(name)
     return None if entry is None else entry.child
-
-
-def _is_same(one: bytes, other: bytes) -> bool:
-    """Whether the bytes are equal, compared in pieces if they are many."""
-    return one is other or (
-        len(one) == len(other)
-        and all(
-            one[at : at + _COMPARED_AT_ONCE] == other[at : at + _COMPARED_AT_ONCE]
-            for at in range(0, len(one), _COMPARED_AT_ONCE)
-        )
-    )
 
 
 def _enter(store: DirectoryStore, child: Child, name: str) -> Directory:

@@ -4,7 +4,8 @@ It owns the order of the steps, what is remembered between steps, and the retrie
 take turns; between processes, test-and-set decides. [spec mutable 13-18]
 
 Cost, for a small file, or one that was used before and is read in part: one round trip to read it, two to write all or part
-of it, one to modify it right after a read. Other files take one more for each.
+of it, one to modify it right after a read. Other files take one more for each. Reading all of a file again that has not
+changed: one round trip for the fronts of its shares.
 """
 
 from __future__ import annotations
@@ -13,8 +14,6 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Literal
 
-from attrs import evolve, field, frozen
-
 from grid.caps import KnownCap
 from grid.crypto.rsa import PrivateKey
 from grid.engine.grid import Grid
@@ -22,6 +21,7 @@ from grid.errors import ConflictError, HoleError, NotEnoughSharesError
 from grid.mutable.check import check, repair
 from grid.mutable.perform import RestOfMap, in_turn
 from grid.mutable.publish import Release, publish
+from grid.mutable.read.kept_contents import KeptFiles
 from grid.mutable.read.layout_cache import KnownFile, Speculate, Speculation
 from grid.mutable.read.map_plan import MapMode
 from grid.mutable.reading import Choice, Guess, read_best, warn_if_outdated, warning_of
@@ -46,22 +46,11 @@ from grid.mutable.writing import (
 from grid.ports import Buffer, Sink, Source
 from grid.sinks import CountingSink, FrozenBytesSink
 
-KEPT_TEXT = 2**20
-"""Files of up to this many bytes are remembered after a read, for a modify."""
-
 MOST_MISSES = 16
 """How often a change restarts because shares were false or unreachable. Each time, it trusts fewer of them."""
 
 Modifier = Callable[[bytes, bool], bytes | Awaitable[bytes | None] | None]
 """(contents, whether this is the first attempt) -> new contents, or None for no change, or an awaitable of either. May be called again."""
-
-
-@frozen(kw_only=True)
-class _Memory:
-    """What is known of the file: the map and, if they are small, the contents of its best version."""
-
-    found: VersionMap = field(repr=False)
-    text: bytes | None = field(repr=False)
 
 
 class MutableFile:
@@ -72,7 +61,8 @@ class MutableFile:
         self._keys = FileKeys.of_cap(cap)
         self._session = Session.open(self._keys, grid)
         self._grid = grid
-        self._memory: _Memory | None = None
+        self._memory: VersionMap | None = None
+        self._kept = grid.remembered.of(KeptFiles).open()
         self._rest: RestOfMap | None = None
         self._key: PrivateKey | None = None
         self.warning: str | None = None
@@ -85,8 +75,8 @@ class MutableFile:
 
     @property
     def recalled(self) -> bytes | None:
-        """The contents as last read or written, if they are small. Others may have written since."""
-        return None if self._memory is None else self._memory.text
+        """The contents as last read or written, if they are kept. Others may have written since."""
+        return None if self._memory is None else self._kept.get(self._memory.best)
 
     async def size(self) -> int:
         """Bytes of the newest readable version; NotEnoughSharesError, NoServersError."""
@@ -120,13 +110,13 @@ class MutableFile:
         return (await self._read(sink, choose, likely, largest))[0]
 
     async def read_all(self, largest: int | None = None) -> bytes:
-        """Return the contents; raises the errors of `read`. Small contents are remembered for a `modify`."""
+        """Return the contents, the same object while the file does not change; raises the errors of `read`. They are kept."""
         sink = FrozenBytesSink()
         version = (await self._read(sink, lambda size: (0, size), lambda _: (0, None), largest))[1]
         text, memory = sink.take(), self._memory
         # Another task may have changed the file meanwhile, and then these are not the contents of the version remembered.
-        if memory is not None and memory.found.best == version and len(text) <= KEPT_TEXT:
-            self._memory = evolve(memory, text=text)
+        if memory is not None and version is not None and memory.best == version:
+            self._kept.put(version, text)
         return text
 
     async def _read(
@@ -135,6 +125,8 @@ class MutableFile:
         """Read the chosen range; returns the byte count, and the version that was read."""
 
         def speculate(known: KnownFile) -> Speculation:
+            if self._kept.is_steady:
+                return known.speculate_version()
             guess = likely(known.geometry.size) if likely is not None else None
             return known.speculate_read(*guess) if guess is not None else known.speculate_nothing()
 
@@ -146,7 +138,11 @@ class MutableFile:
             prefix = require_size(require_best(found), largest)
             self.warning = warning_of(found)
             start, stop = choose(prefix.size)
-            await self._session.read(found, prefix, counting, start, size := max(0, stop - start))
+            kept, size = self._kept.get(prefix), max(0, stop - start)
+            if kept is None:
+                await self._session.read(found, prefix, counting, start, size)
+            elif size:
+                await counting.write(kept if size == len(kept) else memoryview(kept)[start : start + size])
 
         found = await self._find(MapMode.READ, speculate)
         check = partial(self._find, MapMode.CHECK, speculate)
@@ -209,55 +205,55 @@ class MutableFile:
         found = await self._session.find(mode, private_key=self._key, speculate=speculate, on_rest=on_rest)
         if mode is MapMode.READ and found.best is None and found.silent and found.unrecoverable():
             return await self._find(MapMode.CHECK, speculate)  # Silent servers may have the shares that are missing.
-        self._remember(found, None)
+        self._remember(found)
         self._rest = None if on_rest is None or rest.is_over else rest
         return found
 
     def _complete(self, rest: RestOfMap, found: VersionMap | None) -> None:
-        """Remember the complete map after a read has used a part of it. Keep the contents if they are still the newest."""
-        memory = self._memory
-        if found is not None and memory is not None and self._rest is rest:
-            self._remember(found, memory.text if memory.found.best == found.best else None)
+        """Remember the complete map after a read has used a part of it."""
+        if found is not None and self._memory is not None and self._rest is rest:
+            self._remember(found)
         rest.end()
 
-    def _remember(self, found: VersionMap, text: bytes | None) -> None:
+    def _remember(self, found: VersionMap) -> None:
         self._key = found.private_key or self._key
-        self._memory, self._rest = _Memory(found=found.without_pieces(), text=text), None
+        self._memory, self._rest = found.without_pieces(), None
         self._session.note(found)
 
-    async def _recall(self) -> _Memory | None:
+    async def _recall(self) -> VersionMap | None:
         """What is remembered, if the map has the shares of every server and no rivals: then it is as good for a write as a new one."""
         if self._rest is not None:
             await self._rest.wait()
-        memory = self._memory
-        if memory is None or self._key is None:
+        found = self._memory
+        if found is None or self._key is None:
             return None
-        found = memory.found
         whole = len(found.answered) == len(found.servers) and not found.failed
         sure = found.best is not None and not (found.is_outdated or found.is_contested)
-        return memory if whole and sure else None
+        return found if whole and sure else None
 
     async def _find_for_write(self, attempt: int, speculate: Speculate) -> VersionMap:
         mode = MapMode.CHECK if attempt and self._key else MapMode.WRITE
         found = await find_for_write(self._session, mode, self._key, speculate)
-        self._remember(found, None)
+        self._remember(found)
         self.warning = warn_if_outdated(self._session, found)
         return found
 
     def _settle_on(self, found: VersionMap, first: VersionMap) -> None:
         """Remember `found`, the map of a successful read, unless it is `first`, which is remembered already."""
         if found is not first:
-            self._remember(found, None)
+            self._remember(found)
         self.warning = warn_if_outdated(self._session, found)
 
     def _speculate_key(self, known: KnownFile) -> Speculation:
         return known.speculate_read(0, 0, and_key=self._key is None)
 
     def _speculate_all(self, known: KnownFile) -> Speculation:
+        if self._kept.is_steady:
+            return self._speculate_key(known)
         return known.speculate_read(0, None, and_key=self._key is None)
 
-    async def _publish(self, found: VersionMap, prefix: Prefix, source: Source, text: bytes | None) -> None:
-        """Publish a new version over `prefix`, with the same k and N."""
+    async def _publish(self, found: VersionMap, prefix: Prefix, source: Source, text: bytes | None = None) -> None:
+        """Publish a new version over `prefix`, with the same k and N. text: the contents, to be kept."""
         require_same_format(self._keys, prefix)
         release = Release(
             geometry=Geometry.of_file(prefix.version, source.size, prefix.k, prefix.n),
@@ -268,21 +264,23 @@ class MutableFile:
             happy=min(self._session.grid.encoding.happy, prefix.n),
         )
         self._memory = None
-        self._remember(await publish(self._session, found, release), text)
+        self._remember(published := await publish(self._session, found, release))
+        if text is not None and published.best is not None:
+            self._kept.put(published.best, text, is_own=True)
 
     async def _overwrite(self, source: Source, force: bool) -> None:
         memory = await self._recall()
         if memory is not None:
             try:
-                return await self._publish(memory.found, require_best(memory.found), source, None)
+                return await self._publish(memory, require_best(memory), source)
             except ConflictError:
                 pass  # Another client has written since the file was looked at. That does not count as a collision yet.
         found = await self._find_for_write(0, self._speculate_key)
         if force and found.best is None and found.unrecoverable():
-            return await self._publish(found, found.unrecoverable()[0], source, None)
+            return await self._publish(found, found.unrecoverable()[0], source)
         prefix = require_best(found)
         try:
-            return await self._publish(found, prefix, source, None)
+            return await self._publish(found, prefix, source)
         except ConflictError as error:
             if not error.shown:
                 raise
@@ -292,17 +290,17 @@ class MutableFile:
         best = found.best
         if best is None or (best.order > prefix.order and best.order != conflict.ours):
             raise conflict
-        return await self._publish(found, require_best(found), source, None)
+        return await self._publish(found, require_best(found), source)
 
     async def _modify(self, function: Modifier, largest: int | None) -> None:
         last: tuple[Prefix, bytes] | None = None
         wrote = False
 
-        async def attempt(count: int, memory: _Memory | None) -> Literal["done", "again"]:
+        async def attempt(count: int, memory: VersionMap | None) -> Literal["done", "again"]:
             nonlocal last, wrote
-            if memory is not None and memory.text is not None:
-                found, text = memory.found, memory.text
-                prefix = require_best(found)
+            kept = self._kept.get(memory.best) if memory is not None else None
+            if memory is not None and kept is not None:
+                found, prefix, text = memory, require_best(memory), kept
             else:
                 memory = None
                 found = await self._find_for_write(count, self._speculate_all)
@@ -314,11 +312,11 @@ class MutableFile:
                 if memory is not None:
                     return "again"  # "Nothing to do" holds only for the contents that the function saw.
                 if not wrote:
-                    self._remember(found, text)
+                    self._kept.put(prefix, text)
                     return "done"
                 new = text
             wrote = True
-            await self._publish(found, prefix, MemorySource(new), new if len(new) <= KEPT_TEXT else None)
+            await self._publish(found, prefix, MemorySource(new), new)
             return "done"
 
         await self._retry(attempt)
@@ -334,18 +332,16 @@ class MutableFile:
         async def attempt(found: VersionMap) -> None:
             nonlocal text
             prefix = require_size(require_best(found), largest)
-            sink = FrozenBytesSink()
-            await self._session.read(found, prefix, sink, 0, prefix.size)
-            text = sink.take()
+            text = self._kept.get(prefix) or await self._session.contents(found, prefix)
 
         read = await read_best(self._session, found, attempt, partial(self._find_for_write, 1, self._speculate_all))
         self._settle_on(read, found)
         return read, require_best(read), text
 
     async def _update(self, offset: int, data: Buffer) -> None:
-        async def attempt(count: int, memory: _Memory | None) -> Literal["done", "again"]:
+        async def attempt(count: int, memory: VersionMap | None) -> Literal["done", "again"]:
             if memory is not None:
-                found = memory.found
+                found = memory
             else:
                 found = await self._find_for_write(count, lambda known: speculate_update(known, offset, len(data)))
             prefix = require_best(found)
@@ -366,12 +362,12 @@ class MutableFile:
             key = require_key(found, self._key)
             after = await update_in_place(self._session, found, prefix, key, offset, data, happy)
             if after is not None:
-                self._remember(after, None)
+                self._remember(after)
                 return
         source = OverlaySource(session=self._session, found=found, prefix=prefix, offset=offset, data=data)
-        await self._publish(found, prefix, source, None)
+        await self._publish(found, prefix, source)
 
-    async def _retry(self, attempt: Callable[[int, _Memory | None], Awaitable[Literal["done", "again"]]]) -> None:
+    async def _retry(self, attempt: Callable[[int, VersionMap | None], Awaitable[Literal["done", "again"]]]) -> None:
         """Attempt with what is remembered, then with new maps until no other writer interferes."""
         memory = await self._recall()
         if memory is not None:

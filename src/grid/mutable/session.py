@@ -42,7 +42,7 @@ from grid.ports import (
     Source,
     StorageServer,
 )
-from grid.sinks import BytesSink
+from grid.sinks import BytesSink, FrozenBytesSink
 
 T = TypeVar("T")
 
@@ -169,6 +169,12 @@ class Session:
         sink = BytesSink()
         await self.read(found, prefix, sink, offset, length, raw=raw)
         return sink.data
+
+    async def contents(self, found: VersionMap, prefix: Prefix) -> bytes:
+        """Read all of a version."""
+        sink = FrozenBytesSink()
+        await self.read(found, prefix, sink, 0, prefix.size)
+        return sink.take()
 
     async def fetch_rows(
         self, found: VersionMap, prefix: Prefix, wants: RowWants, besides: Mapping[ShareLocation, Sequence[Range]]

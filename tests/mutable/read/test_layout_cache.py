@@ -146,8 +146,8 @@ def test_file_when_kept_open_then_holds_no_bytes_that_came_early() -> None:
     sink = BytesSink()
     grid.run(file.read(sink, AT, 500))
     assert file._memory is not None
-    assert not any(share.pieces for share in file._memory.found.sightings)
-    for share in file._memory.found.sightings:
+    assert not any(share.pieces for share in file._memory.sightings)
+    for share in file._memory.sightings:
         held = memoryview(share.head).obj
         assert isinstance(held, bytes) and len(held) <= FIRST_READ
 

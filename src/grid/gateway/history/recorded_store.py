@@ -17,6 +17,7 @@ from grid.directory.moving import move, move_all, same_directory
 from grid.directory.names import normalize_name
 from grid.directory.node import Choose, Directory, DirectoryStore, Look
 from grid.directory.pack import Child
+from grid.directory.parsed import ParsedDirectories
 from grid.directory.store import Trail
 from grid.directory.unpacking import UnpackingBudget
 from grid.engine.grid import Grid
@@ -53,6 +54,11 @@ class RecordedStore:
     def room(self) -> UnpackingBudget:
         """The budget of memory for unpacked directories."""
         return self._store.room
+
+    @property
+    def parsed(self) -> ParsedDirectories:
+        """Parsed directories."""
+        return self._store.parsed
 
     def directory(self, cap: DirectoryCap) -> Directory:
         """The directory of this capability."""

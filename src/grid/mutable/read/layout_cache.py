@@ -21,6 +21,7 @@ from grid.caps import StorageIndex
 from grid.errors import FormatError
 from grid.mutable.read.segment_batch import ranges_of_read
 from grid.mutable.share import mdmf
+from grid.mutable.share.audit import proof_ranges
 from grid.mutable.share.geometry import HASH_SIZE, Geometry
 from grid.mutable.share.hash_rows import CHUNK_LEAVES, merge_ranges
 from grid.mutable.share.layout import plan_table
@@ -95,6 +96,10 @@ class KnownFile:
     def speculate_nothing(self) -> Speculation:
         """What to request if only the versions matter."""
         return self.speculate([], [])
+
+    def speculate_version(self) -> Speculation:
+        """What to request if the contents of the newest version are probably at hand: proofs of shares whose number matters."""
+        return self.speculate(proof_ranges(self.table) if self.crowd > 1 else [], [])
 
     def speculate_read(self, offset: int, length: int | None, *, and_key: bool = False) -> Speculation:
         """What a read of these bytes needs (length None: to the end). and_key: the private key as well."""
