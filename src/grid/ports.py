@@ -212,6 +212,9 @@ class StorageServer(Protocol):
     def known_version(self) -> ServerVersion | None:
         """Its last known version, if it can be expected to answer at once; None if it must be asked."""
 
+    def asks_for_room(self, size: int) -> bool:
+        """Whether store_shares now asks for room before it sends so many bytes, and sends none if the server holds the file."""
+
     async def get_version(self) -> ServerVersion:
         """Its current version, obtained anew at each call."""
 

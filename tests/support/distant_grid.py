@@ -43,6 +43,9 @@ class DistantWay(ScriptedWay):
     def known_version(self) -> ServerVersion | None:
         return None if self._keeper.current is None else self._keeper.current.version
 
+    def asks_for_room(self, size: int) -> bool:
+        return False
+
     def lose(self) -> None:
         if self._keeper.current is not None:
             self._keeper.lost(self._keeper.current, "the connection was lost")

@@ -103,6 +103,9 @@ class MortalServer:
     def known_version(self) -> ServerVersion | None:
         return self._inner.known_version
 
+    def asks_for_room(self, size: int) -> bool:
+        return self._inner.asks_for_room(size)
+
     async def get_version(self) -> ServerVersion:
         return await self._watch.call("get_version", self._inner.get_version)
 

@@ -38,7 +38,7 @@ class Script(Behaviour):
     answer after the other. claims: share numbers that it says it holds, of which it has nothing but noise.
     pieces: answers to reads have a piece too many, too few, or pieces with a byte too many.
     generous: shares allocated besides those asked for.
-    known: it is known to have room before it is asked, and takes whole shares.
+    known: it is known to have room before it is asked, and takes whole shares. by_steps: the client asks for room first.
     stalls_over: answers to reads with more bytes than this never come.
     """
 
@@ -51,6 +51,7 @@ class Script(Behaviour):
     pieces: Literal["right", "many", "few", "long"] = "right"
     generous: frozenset[int] = frozenset()
     known: bool = False
+    by_steps: bool = False
     stalls_over: int | None = None
 
 
@@ -72,6 +73,9 @@ class ScriptedServer(ScriptedStorage):
     @property
     def known_version(self) -> ServerVersion | None:
         return self._version() if self.script.known else None
+
+    def asks_for_room(self, size: int) -> bool:
+        return self.script.by_steps
 
     async def get_version(self) -> ServerVersion:
         await self._enter("get_version")

@@ -127,6 +127,9 @@ class ScriptedStorage(ABC):
     def known_version(self) -> ServerVersion | None:
         return None
 
+    def asks_for_room(self, size: int) -> bool:
+        return False
+
     async def get_version(self) -> ServerVersion:
         raise self._refusal()
 

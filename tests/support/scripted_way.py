@@ -78,6 +78,9 @@ class ScriptedWay:
     def known_version(self) -> ServerVersion | None:
         return self._inner.known_version if self._is_connected else None
 
+    def asks_for_room(self, size: int) -> bool:
+        return self._inner.asks_for_room(size)
+
     def lose(self) -> None:
         """The connection is lost, as everybody can see."""
         self._is_connected = False

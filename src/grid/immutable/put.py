@@ -111,12 +111,18 @@ async def _put_small(
     placed = place_whole(ordered, whole.cap.total, whole.share_size)
     if placed is None:
         return await _put_large(source, geometry, whole.key, allowed, grid)
+    sizes = {server_id: len(shares) * whole.share_size for server_id, shares in placed.items()}
+    may_waste = whole.share_size >= ASK_FIRST_SIZE and not all(
+        server.asks_for_room(sizes[server.identity.server_id])
+        for server in ordered
+        if server.identity.server_id in sizes
+    )
     plan = StorePlan(
         {server_id: {share: whole.shares[share] for share in shares} for server_id, shares in placed.items()},
         n=whole.cap.total,
         happy=grid.encoding.happy,
         size=whole.cap.size,
-        ask_first=ASK_FIRST_COUNT if whole.share_size >= ASK_FIRST_SIZE else 0,
+        ask_first=ASK_FIRST_COUNT if may_waste else 0,
     )
     stored = await drive(plan, Performer(ordered, whole.storage_index, grid.runtime, leases=grid.leases), grid)
     if stored.is_enough:

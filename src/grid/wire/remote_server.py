@@ -104,6 +104,15 @@ class SessionServer(ABC, Generic[S]):
         session = self._session_link.current
         return None if session is None or self._stores.is_doubtful else session.version
 
+    def asks_for_room(self, size: int) -> bool:
+        """Whether store_shares asks for room before it sends so many bytes: if a server needs that, or if it is quicker."""
+        session = self._session_link.current
+        return session is not None and (not session.version.batched_stores or self._is_quicker_in_steps(session, size))
+
+    def _is_quicker_in_steps(self, session: S, size: int) -> bool:
+        """Whether whole shares of that many bytes are stored more quickly by separate calls than in one message."""
+        return False
+
     async def get_version(self) -> ServerVersion:
         """The server's current version, obtained while connecting or asked for again."""
         present = self._session_link.current
@@ -124,9 +133,9 @@ class SessionServer(ABC, Generic[S]):
     async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
         """Store whole new shares. Calls made while a message is on its way go into the next one."""
         session = await self._session_link.session()
-        if session.version.batched_stores:
-            return await self._stores.ask(stores)
-        return [await store_by_steps(self, each) for each in stores]
+        if not session.version.batched_stores or self._is_quicker_in_steps(session, sum(new.size for new in stores)):
+            return [await store_by_steps(self, each) for each in stores]
+        return await self._stores.ask(stores)
 
     # Implemented by each protocol.
 

@@ -62,11 +62,19 @@ def test_put_when_shares_are_large_asks_before_it_sends_them() -> None:
     complete(grid, result, noise(1_000_000))
 
 
-def test_put_when_large_shares_are_held_sends_none() -> None:
-    grid = known_grid()
+def test_put_when_servers_ask_for_room_anyway_asks_no_other_question() -> None:
+    grid = known_grid(by_steps=True)
+    result = grid.put(noise(1_000_000))
+    assert calls(grid) == {"store_shares": 10}
+    complete(grid, result, noise(1_000_000))
+
+
+@pytest.mark.parametrize("by_steps", [False, True])
+def test_put_when_large_shares_are_held_sends_none(by_steps: bool) -> None:
+    grid = known_grid(by_steps=by_steps)
     grid.put(noise(1_000_000))
     again = grid.put(noise(1_000_000))
-    assert calls(grid)["store_shares"] == 10
+    assert calls(grid)["store_shares"] == (20 if by_steps else 10)
     assert calls(grid)["write"] == 0
     assert (again.pushed, again.found) == (0, 10)
     complete(grid, again, noise(1_000_000))

@@ -117,6 +117,9 @@ class ScriptedServer:
     def known_version(self) -> ServerVersion | None:
         return self.version
 
+    def asks_for_room(self, size: int) -> bool:
+        return False
+
     async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
         kept = [
             {number: b"".join(pieces) for number, pieces in new.shares.items()} for new in stores

@@ -127,6 +127,9 @@ class Versioned(SlotServer):
     def known_version(self) -> ServerVersion:
         return VERSION
 
+    def asks_for_room(self, size: int) -> bool:
+        return False
+
     async def get_version(self) -> ServerVersion:
         return VERSION
 

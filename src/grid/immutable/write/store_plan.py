@@ -5,7 +5,7 @@ server takes the shares it is sent. It leaves everything else to the full plans 
 put_plan.py), which then find what was stored here. A server stores only if it held no share of the file before.
 [spec placement 4, 5]
 
-Cost: round trips: one; two if the shares are too large to send in vain. CPU: negligible.
+Cost: round trips: one; two if the shares are too large to send in vain, or if servers ask for room first. CPU: negligible.
 """
 
 from __future__ import annotations

@@ -117,6 +117,10 @@ class StorageService:
         """None: the available space is on the disk and changes."""
         return None
 
+    def asks_for_room(self, size: int) -> bool:
+        """No: nothing is sent."""
+        return False
+
     async def get_version(self) -> ServerVersion:
         """The server's version, with its available space."""
         available = await self.run(self._store.available_space)

@@ -123,6 +123,11 @@ class FallbackServer:
         server = self._servers.get(self._preference.chosen)
         return None if server is None or self._preference.doubt else server.known_version
 
+    def asks_for_room(self, size: int) -> bool:
+        """Whether store_shares asks for room before it sends so many bytes, over the transport in use."""
+        server = self._servers.get(self._preference.chosen)
+        return server is not None and server.asks_for_room(size)
+
     async def connect(self) -> None:
         """Return when connected over either transport; PeerError if neither works."""
         await self._reach()
@@ -172,11 +177,12 @@ class FallbackServer:
 
     async def store_shares(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
         """Store whole new shares. If a message was stored without an answer, the repeated one finds its shares."""
-        version = self._server(await self._connected()).known_version
+        connected = self._server(await self._connected())
+        version = connected.known_version
         size = sum(store.size for store in stores)
         if version is None:
             return (await self._ask_once(lambda server: server.store_shares(stores), size))[1]
-        if version.batched_stores:
+        if version.batched_stores and not connected.asks_for_room(size):
             return await self._ask(lambda server: server.store_shares(stores), size)
         return [await store_by_steps(self, each) for each in stores]
 

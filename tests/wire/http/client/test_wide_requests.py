@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from attrs import evolve
 from twisted.internet import reactor
 from twisted.internet.task import deferLater
 
-from grid.ports import Buffer, LeaseSecrets, ShareNumber, ShareWrite, StorageIndex
+from grid.ports import Buffer, LeaseSecrets, NewShares, ShareNumber, ShareWrite, StorageIndex, StoreAnswer
 from grid.wire.http.client import connection as connections
 from grid.wire.http.client.connection import ChooseReceiver, ClientConnection
 from grid.wire.http.client.pool import Address
-from grid.wire.http.client.spread import MOST_PARTS, Direction
+from grid.wire.http.client.spread import MOST_PARTS, PART_BYTES, Direction
 from grid.wire.http.format.messages import ResponseHead
+from grid.wire.http.format.routes import pack_path
 from tests.wire.http.rig import Rig, make_service, running
 
 INDEX = StorageIndex(bytes(range(16)))
 LEASE = LeaseSecrets(renew=b"r" * 32, cancel=b"c" * 32)
 DATA = bytes(range(250)) * 1400
 SHARE = ShareNumber(3)
+ALLOCATE = pack_path(INDEX, "immutable").rsplit(b"/", 1)[-1]
 
 
 class Requests:
@@ -106,6 +109,48 @@ async def test_block_when_only_one_connection_is_open_waits_for_no_other(
         assert len(rig.connection_limit) == MOST_PARTS
         await rig.client.find_shares(INDEX, [(0, len(DATA))])
         assert requests.take() == [b"grid-find"] * MOST_PARTS
+
+
+def new_shares() -> NewShares:
+    return NewShares(storage_index=INDEX, secrets=LEASE, shares={SHARE: [DATA]})
+
+
+async def test_store_when_the_line_is_long_asks_for_room_and_goes_over_four_connections(
+    monkeypatch: pytest.MonkeyPatch, requests: Requests
+) -> None:
+    make_lines(monkeypatch, 0.1)
+    async with running(await make_service()) as rig:
+        await rig.client.connect()
+        assert not rig.client.asks_for_room(len(DATA))
+        await open_connections(rig)
+        assert rig.client.asks_for_room(len(DATA)) and not rig.client.asks_for_room(PART_BYTES)
+        requests.take()
+        assert await rig.client.store_shares([new_shares()]) == [StoreAnswer(already=frozenset(), stored=True)]
+        assert requests.take() == [ALLOCATE, *[b"grid-write"] * MOST_PARTS]
+        read = await rig.client.read_shares(INDEX, {SHARE: [(0, len(DATA))]})
+        assert bytes(read[SHARE][0]) == DATA
+        # The windows are open now: one message is quicker.
+        assert not rig.client.asks_for_room(len(DATA))
+        requests.take()
+        other = evolve(new_shares(), storage_index=StorageIndex(bytes(16)))
+        assert await rig.client.store_shares([other]) == [StoreAnswer(already=frozenset(), stored=True)]
+        assert requests.take() == [b"grid-store"]
+
+
+async def test_store_when_the_share_is_held_over_a_long_line_sends_none_of_it(
+    monkeypatch: pytest.MonkeyPatch, requests: Requests
+) -> None:
+    make_lines(monkeypatch, None)
+    async with running(await make_service()) as rig:
+        await rig.client.store_shares([new_shares()])
+    make_lines(monkeypatch, 0.1)
+    async with running(rig.service) as again:
+        await again.client.connect()
+        await open_connections(again)
+        requests.take()
+        (answer,) = await again.client.store_shares([new_shares()])
+        assert answer == StoreAnswer(already=frozenset([SHARE]), stored=False)
+        assert requests.take() == [ALLOCATE]
 
 
 async def test_read_when_the_line_is_long_is_put_together_from_its_parts(

@@ -35,6 +35,7 @@ from grid.wire.http.client import batched_requests, single_requests, wide_reques
 from grid.wire.http.client.link import Link, Session
 from grid.wire.http.client.pool import Address, Pool
 from grid.wire.http.client.requester import Access, HttpRequest, Reply, Requester, all_of
+from grid.wire.http.client.spread import Direction
 from grid.wire.http.client.streams import ReadAhead
 from grid.wire.http.client.upload import HttpUpload, UploadTarget
 from grid.wire.http.format.answers import parse_allocation, parse_slot_answer
@@ -172,9 +173,16 @@ class HttpServer(SessionServer[Session]):
         )
         return {number: gaps for number, gaps in zip(numbers, found, strict=True) if gaps is not None}
 
+    def _is_quicker_in_steps(self, session: Session, size: int) -> bool:
+        # Asking takes one round trip. Over several connections, the shares then arrive two round trips sooner than over one.
+        return self._requester.pool.part_count(session.access.address, Direction.UP, size) > 2
+
     async def _send_stores(self, stores: Sequence[NewShares]) -> Sequence[StoreAnswer]:
         session = await self._link.session()
-        return await self._watched(session, batched_requests.store_shares(self._requester, session.access, stores))
+        answers = await self._watched(session, batched_requests.store_shares(self._requester, session.access, stores))
+        size = sum(new.size for new in stores)
+        self._requester.pool.moved(session.access.address, Direction.UP, size)
+        return answers
 
     async def add_lease(self, storage_index: StorageIndex, secrets: LeaseSecrets) -> None:
         """Add or renew the lease on every share of the storage index."""
