@@ -45,7 +45,7 @@ from tests.support.depth import Depth
 
 def pytest_configure(config):
     config.pluginmanager.register(Depth())
-    for name in ("each_value", "each_pair", "rows", "deep"):
+    for name in ("each_value", "each_pair", "rows", "nightly", "deep"):
         config.addinivalue_line("markers", name)
 """
 
@@ -106,3 +106,24 @@ def test_rows_that_repeat_a_claim_are_collected_in_a_deep_run_only(tmp_path: Pat
 def test_test_whose_rows_are_all_deep_is_refused(tmp_path: Path) -> None:
     printed = collected(tmp_path, "import pytest\n\n@pytest.mark.deep\ndef test_claim(): pass\n", "not deep")
     assert "test_rows.py::test_claim: every row is deep" in printed
+
+
+NIGHTLY = """
+import pytest
+
+@pytest.mark.nightly("test_rows.py::test_cheap")
+@pytest.mark.parametrize("a", range(3))
+def test_costly(a):
+    pass
+
+def test_cheap():
+    pass
+"""
+
+
+def test_costly_test_is_collected_in_a_deep_run_only_and_names_one_that_is_not(tmp_path: Path) -> None:
+    few, all = (collected(tmp_path, NIGHTLY, expression) for expression in ("not deep", ""))
+    assert [few.count(name) for name in ("::test_costly", "::test_cheap")] == [0, 1]
+    assert [all.count(name) for name in ("::test_costly", "::test_cheap")] == [3, 1]
+    for cheap in ("def test_another", "@pytest.mark.deep\ndef test_cheap"):
+        assert "is not in make test" in collected(tmp_path, NIGHTLY.replace("def test_cheap", cheap), "not deep")

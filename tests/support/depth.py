@@ -6,14 +6,16 @@ A test whose rows hold one claim again and again carries one of three marks; pyt
 - `each_pair`: rows in which each value of each parameter meets each value of the others.
 - `rows(count)`: that many rows, evenly spread, of a test whose rows differ by a seed.
 
-The rows left out get the mark `deep`. No test may be deep in all of its rows: its claim would be gone from `make test`.
+The rows left out get the mark `deep`. No test may be deep in all of its rows: its claim would be gone from `make test`. The mark
+`nightly("tests/test_x.py::test_y")` makes an exception for a costly test, whose claim that other test, or those, hold by
+cheaper means with every change.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TypeVar
 
@@ -85,16 +87,29 @@ class Depth:
         for item in items:
             if isinstance(item, pytest.Function):
                 tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
-        is_whole = not any("::" in argument for argument in config.args)
-        for name, rows in tests.items():
+        for rows in tests.values():
             _mark(rows)
-            if is_whole and all(row.get_closest_marker("deep") for row in rows):
-                raise pytest.UsageError(f"{name}: every row is deep, so make test would not hold what it claims")
+        if not any("::" in argument for argument in config.args):
+            _require_daily(tests)
 
 
 def _mark(rows: Sequence[pytest.Function]) -> None:
-    for index in set(range(len(rows))) - _kept(rows):
+    kept = set() if rows[0].get_closest_marker("nightly") else _kept(rows)
+    for index in set(range(len(rows))) - kept:
         rows[index].add_marker("deep")
+
+
+def _require_daily(tests: Mapping[str, Sequence[pytest.Function]]) -> None:
+    """Raise UsageError for a claim that only a deep run would hold."""
+    nightly = {name for name, rows in tests.items() if all(row.get_closest_marker("deep") for row in rows)}
+    for name in nightly:
+        mark = tests[name][0].get_closest_marker("nightly")
+        if mark is None:
+            raise pytest.UsageError(f"{name}: every row is deep, so make test would not hold what it claims")
+        for other in mark.args:
+            folder_is_whole = any(each.startswith(other.partition("::")[0] + "::") for each in tests)
+            if other in nightly or (folder_is_whole and other not in tests):
+                raise pytest.UsageError(f"{name}: {other}, which is to hold its claim, is not in make test")
 
 
 def _kept(rows: Sequence[pytest.Function]) -> set[int]:
