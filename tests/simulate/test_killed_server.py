@@ -204,7 +204,8 @@ def make_client(nodes: Sequence[NodeProcess], runtime: RealRuntime) -> LibraryCl
 def incoming(nodes: Sequence[NodeProcess]) -> list[Path]:
     """Shares still being uploaded, on disk."""
     roots = [node.directory / "storage" / "shares" / "incoming" for node in nodes]
-    return [path for root in roots for path in root.rglob("*") if path.is_file()]
+    # Path.rglob fails on a folder that the server removes meanwhile.
+    return [Path(folder) / name for root in roots for folder, _, names in os.walk(root) for name in names]
 
 
 def wait_listening(node: NodeProcess) -> None:
