@@ -12,7 +12,7 @@ from tests.support.warm_programs import WarmGrid
 pytestmark = pytest.mark.interop
 
 
-@pytest.mark.parametrize("system", ["tahoe@foolscap", "tahoe@http"])
+@pytest.mark.parametrize("system", ["tahoe@foolscap", pytest.param("tahoe@http", marks=pytest.mark.deep)])
 def test_tahoe_does_all_that_campaigns_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: str) -> None:
     monkeypatch.setattr("perf.systems.processes.ProcessGrid", WarmGrid)
     expect_all(everything(tmp_path, system), "zfec")

@@ -13,6 +13,7 @@ from tests.perf.everything import everything
 pytestmark = pytest.mark.packaging
 
 
+@pytest.mark.nightly("tests/perf/test_systems.py::test_grid_does_all_that_campaigns_ask")
 def test_commit_beside_this_tree_does_all_that_campaigns_ask(tmp_path: Path) -> None:
     record = everything(tmp_path, "grid", "grid:HEAD")
     assert [sample.error for sample in record.failures()] == []

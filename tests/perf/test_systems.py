@@ -13,7 +13,7 @@ from perf.systems.grid import GridSystem
 from tests.perf.everything import EVERYTHING, everything, expect_all
 
 
-@pytest.mark.parametrize("system", ["grid@foolscap", "grid@http+zfec+undurable"])
+@pytest.mark.parametrize("system", [pytest.param("grid@foolscap", marks=pytest.mark.deep), "grid@http+zfec+undurable"])
 def test_grid_does_all_that_campaigns_ask(tmp_path: Path, system: str) -> None:
     record = everything(tmp_path, system)
     expect_all(record, "zfec" if "zfec" in system else "isal")

@@ -26,7 +26,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GridClient]:
         yield client
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.deep)])
 def test_put_that_is_killed_leaves_nothing_and_can_be_repeated(
     client: GridClient, number: signal.Signals, tmp_path: Path
 ) -> None:

@@ -132,6 +132,7 @@ async def test_put_of_a_small_file_when_a_server_is_killed_succeeds_on_the_other
     await assert_whole(scene, data, result)
 
 
+@pytest.mark.rows(5)
 @pytest.mark.parametrize("moment", PUT_STEPS[:-1], ids=str)
 async def test_put_that_needs_the_killed_server_fails_cleanly(scene: Scene, moment: Moment) -> None:
     data = os.urandom(SIZE * moment.count)
@@ -145,6 +146,7 @@ async def test_put_that_needs_the_killed_server_fails_cleanly(scene: Scene, mome
     await assert_whole(scene, data, result)
 
 
+@pytest.mark.rows(2)
 @pytest.mark.rows(2)
 @pytest.mark.parametrize("seed", range(6))
 async def test_put_when_two_servers_are_killed_at_any_step_loses_nothing_acknowledged(scene: Scene, seed: int) -> None:

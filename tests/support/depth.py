@@ -29,7 +29,7 @@ DEEP = PROFILE in {"deep", "search"}
 """Whether this run looks at everything."""
 
 SEARCH_EXAMPLES = 5000
-SHARE = 4
+SHARE = 6
 """Every change runs one in this number of the examples that a test asks for."""
 
 Value = tuple[int, str]
@@ -43,7 +43,7 @@ def load_profile() -> None:
     )
     parent = settings.get_profile("dev")
     # The same examples at every run: a change turns red because of itself, never because of the day's luck.
-    settings.register_profile("ci", parent=parent, derandomize=True, database=None)
+    settings.register_profile("ci", parent=parent, max_examples=25, derandomize=True, database=None)
     # Other examples every night. A failing one is printed and is the whole reproduction, here and with `search`.
     settings.register_profile("deep", parent=parent, max_examples=200)
     # By hand, for hours.

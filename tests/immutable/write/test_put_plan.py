@@ -33,6 +33,7 @@ from grid.immutable.put import PutResult, put
 from grid.immutable.write import put_plan
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber
+from tests.support.depth import examples
 from tests.support.gated_pool import GatedPool
 from tests.support.grids import grid_of
 from tests.support.scripted_grid import SECRET, encoded, noise
@@ -331,9 +332,9 @@ class Puts(RuleBasedStateMachine):
 
 def test_put_when_its_servers_do_anything_step_by_step_keeps_its_promises() -> None:
     fired.clear()
-    examples = max(400, settings().max_examples)
+    count = max(examples(800), settings().max_examples)
     for _ in range(5):
-        run_state_machine_as_test(Puts, settings=settings(max_examples=examples, stateful_step_count=40))
+        run_state_machine_as_test(Puts, settings=settings(max_examples=count, stateful_step_count=40))
         if fired.keys() >= FAULTS:
             return  # Nearly always at once; the rarest fault is late on a day of bad luck.
     assert fired.keys() >= FAULTS, f"never came to pass: {FAULTS - fired.keys()}"

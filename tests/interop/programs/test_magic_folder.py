@@ -246,13 +246,14 @@ def test_files_when_added_by_anyone_come_to_everybody(participants: list[Partici
     assert have(participants, {**added, "deep/er/file": b"deep", "empty": b""})
 
 
+@pytest.mark.nightly("tests/interop/programs/test_magic_folder.py::test_files_when_added_by_anyone_come_to_everybody")
 def test_file_of_20_mb_when_added_on_grid_comes_to_1_20_and_is_the_same(participants: list[Participant]) -> None:
     contents = random.Random(20).randbytes(20_000_000)
     (participants[0].folder / "large").write_bytes(contents)
     assert have(participants, {"large": contents})
 
 
-@pytest.mark.parametrize("editor", [0, 2], ids=["on-grid", "on-1.20"])
+@pytest.mark.parametrize("editor", [0, pytest.param(2, marks=pytest.mark.deep)], ids=["on-grid", "on-1.20"])
 def test_file_when_edited_and_then_deleted_changes_for_everybody(participants: list[Participant], editor: int) -> None:
     edited = participants[editor]
     for number in range(ATTEMPTS):
@@ -270,6 +271,9 @@ def test_file_when_edited_and_then_deleted_changes_for_everybody(participants: l
     raise AssertionError(f"a conflict at each of {ATTEMPTS} attempts:\n{edited.log()}")
 
 
+@pytest.mark.nightly(
+    "tests/interop/programs/test_magic_folder.py::test_file_when_edited_and_then_deleted_changes_for_everybody"
+)
 def test_file_when_two_edit_it_at_once_is_kept_in_both_versions(participants: list[Participant]) -> None:
     alice, _, carol = participants
     (alice.folder / "contested").write_bytes(b"common")

@@ -8,6 +8,8 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from perf.network.line import Access
 from perf.network.spokes import Bridged, Spokes
 from perf.network.workers import Cluster, Interval, Machine, connected, merged_rate, own_pid
@@ -50,6 +52,9 @@ def _fails() -> int:
     raise ValueError("nothing to read")
 
 
+@pytest.mark.nightly(
+    "tests/perf/runs/test_machines.py::test_campaign_on_machines_without_a_scheduler_runs_on_a_cluster_of_its_own"
+)
 def test_cluster_without_a_scheduler_runs_nodes_and_loads_on_this_machine() -> None:
     expect_distributed()
     with connected() as cluster:

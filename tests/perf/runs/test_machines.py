@@ -109,6 +109,10 @@ def test_campaign_on_machines_without_a_scheduler_runs_on_a_cluster_of_its_own(t
     assert [one["role"] for one in site.found["machines"]] == ["server", "server", "client"]
 
 
+@pytest.mark.nightly(
+    "tests/perf/runs/test_machines.py::test_campaign_on_machines_without_a_scheduler_runs_on_a_cluster_of_its_own",
+    "tests/perf/runs/test_machines.py::test_clients_that_never_ran_at_once_or_failed_are_a_failure_that_says_so",
+)
 def test_campaign_on_a_real_cluster_merges_its_clients_and_a_machine_that_dies_is_a_failure(tmp_path: Path) -> None:
     expect_distributed()
     expect("root", "ip", "tc", "nsenter", "setpriv")
