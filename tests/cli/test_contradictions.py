@@ -113,7 +113,7 @@ def test_new_node_when_a_value_is_bad_or_a_file_cannot_be_written_is_not_half_ma
     monkeypatch.setattr(os, "replace", fail)
     for name in ("new", "empty"):
         assert main(["create", "client", "--introducer", FURL, str(tmp_path / name)]) == 1
-        assert "cannot be made: No space left" in capsys.readouterr().err
+        assert "cannot be created: No space left" in capsys.readouterr().err
     assert not (tmp_path / "new").exists() and list((tmp_path / "empty").iterdir()) == []
 
 

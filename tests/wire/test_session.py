@@ -166,7 +166,7 @@ def test_close_when_an_attempt_is_under_way_ends_it_and_the_next_call_connects(s
         from twisted.internet.defer import Deferred
 
         closing = Deferred.fromCoroutine(close())
-        with pytest.raises(PeerGoneError, match="given up"):
+        with pytest.raises(PeerGoneError, match="abandoned"):
             await server.keeper.session()
         await closing
 

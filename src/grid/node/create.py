@@ -92,7 +92,7 @@ def _node_section(nickname: str, listening: Listening) -> list[str]:
 
 def _escape(value: str) -> str:
     if any(ord(character) < 32 for character in value):
-        raise ConfigError("a value for the configuration file has a line break or another control character")
+        raise ConfigError("a value for the configuration file contains a line break or another control character")
     return value.replace("%", "%%")
 
 
@@ -118,7 +118,7 @@ def _create(path: Path, kind: str, lines: list[str], introducer_furl: str) -> No
             _take_back(path, is_new)
             raise
     except OSError as problem:
-        raise ConfigError(f"{path}: cannot be made: {problem.strerror}") from None
+        raise ConfigError(f"{path}: cannot be created: {problem.strerror}") from None
 
 
 def _fill(path: Path, kind: str, text: str, introducer_furl: str) -> None:

@@ -154,7 +154,9 @@ def _require_count(grid: LocalGrid, wanted: int | None, existing: int) -> None:
         return
     nodes = counted(existing, "storage node")
     if wanted < existing:
-        raise ConfigError(f"the grid in {grid.path} has {nodes}: leave --nodes out, or name another place with --dir")
+        raise ConfigError(
+            f"the grid in {grid.path} has {nodes}: leave --nodes out, or name another directory with --dir"
+        )
     if any(running_processes(grid).values()):
         raise ConfigError(
             f"the grid in {grid.path} is running already, with {nodes}: `grid down --dir {grid.path}` stops it, and"

@@ -1,4 +1,4 @@
-"""Asks servers in doubt in the background whether they are back, which saves operations from finding out.
+"""Probes doubtful servers in the background, so that no operation has to find out whether they are back.
 
 It owns when a server is asked, what, and how long it may take to answer; the memory interprets the answers. It never
 asks servers that are not in doubt, and ends with its client.

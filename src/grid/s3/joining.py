@@ -1,4 +1,4 @@
-"""Joins uploaded parts to one object: selects the parts, and computes contents, ETag and checksums. Pure.
+"""Joins uploaded parts into one object: selects the parts, and computes contents, ETag and checksums. Pure.
 
 The object is a sequence: a table of its parts, each of which remains its own file. [spec extents 3]
 """

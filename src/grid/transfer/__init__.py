@@ -1,1 +1,1 @@
-"""Transfers: moves files between local disks, object stores, SFTP servers, web servers and the grid."""
+"""Transfers: copies files between local disks, object stores, SFTP servers, web servers and the grid."""

@@ -1,4 +1,4 @@
-"""When to try again to reach a server that is away. Pure.
+"""When to try again to reach a server after a failure. Pure.
 
 After a failure, calls wait for a connection only in short tries until the backoff is over: at most one attempt per second,
 for SHORT_TRY_S. So the first operation that asks a server that is back can use it, and one that is still away costs little.

@@ -23,7 +23,7 @@ _WORDS: tuple[tuple[type[BaseException], str], ...] = (
     (TimeoutError, "connection timed out"),
     (NoRouteError, "no route to host"),
     (DNSLookupError, "host name not found"),
-    (ConnectingCancelledError, "the attempt was given up"),
+    (ConnectingCancelledError, "the attempt was abandoned"),
     (ConnectionClosed, "connection lost"),
     (ConnectError, "connecting failed"),
     (ValueError, "the address cannot be used"),

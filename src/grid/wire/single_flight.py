@@ -141,7 +141,7 @@ class SingleFlight(Generic[T]):
         return unreachable(self._where, words_for(error))
 
     def _given_up(self) -> GridError:
-        return PeerGoneError(f"the attempt to reach {self._where} was given up", reason="the attempt was given up")
+        return PeerGoneError(f"the attempt to reach {self._where} was abandoned", reason="the attempt was abandoned")
 
     def _end(self, flight: _Flight) -> list[Deferred[T]]:
         """Detach the flight. Returns the callers that waited for it."""

@@ -50,7 +50,7 @@ def test_invalid_list_of_aliases_is_refused_and_not_quoted(data: bytes) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"work: URI:DIR2:x", b"-----BEGIN AGE ENCRYPTED FILE-----"])
 def test_file_that_is_not_encrypted_is_refused(data: bytes) -> None:
-    with pytest.raises(FormatError, match="not a file of `grid alias export`"):
+    with pytest.raises(FormatError, match="not written by `grid alias export`"):
         decrypt(data, "any")
 
 

@@ -73,8 +73,8 @@ def test_snapshots_of_other_programs_are_listed_without_what_they_lack(command: 
     [
         ("work:none", "No such file"),
         ("work:plain", "is not a backup"),
-        ("work:b/Archives", "name the directory that it is in, work:b"),
-        ("work:b/Latest", "name the directory that it is in, work:b"),
+        ("work:b/Archives", "name the backup itself, work:b"),
+        ("work:b/Latest", "name the backup itself, work:b"),
     ],
 )
 def test_directory_that_is_not_a_backup_is_named_with_a_remedy(command: MemoryCommand, path: str, words: str) -> None:

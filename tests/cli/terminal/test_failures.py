@@ -39,7 +39,7 @@ def test_unreachable_servers_are_a_reason_to_look_at_the_status() -> None:
         gone,
         NoServersError("none of 3 servers could be reached"),
     ):
-        assert describe(error).startswith(f"{error}; `grid status` shows who answers")
+        assert describe(error).startswith(f"{error}; `grid status` shows which servers answer")
     missing = NotEnoughSharesError("2 shares of 3", found=2, needed=3)
     assert describe(missing) == "2 shares of 3; `grid status` lists servers that are offline"
 

@@ -97,7 +97,7 @@ def decrypt(data: bytes, passphrase: str) -> bytes:
         lines = text[text.index(_BEGIN) : text.index(_END) + len(_END)].splitlines()
         data = "\n".join(line.strip() for line in lines).encode("ascii", "replace") + b"\n"
     elif not data.startswith(b"age-encryption.org/"):
-        raise FormatError("this is not a file of `grid alias export`")
+        raise FormatError("this file was not written by `grid alias export`")
     try:
         found: bytes = age.passphrase.decrypt(data, passphrase)
     except age.DecryptError as error:

@@ -87,8 +87,8 @@ def parse_remote(argument: str, aliases: Mapping[str, str]) -> RemotePath:
             close = get_close_matches(name, aliases, n=1)
             meant = f" Did you mean '{close[0]}:'?" if close else ""
             raise UnknownAliasError(
-                f"Unknown alias '{name}': `grid create-alias {name}` makes a new directory of that name,"
-                f" and `grid add-alias {name} CAP` gives it to an existing one.{meant}",
+                f"Unknown alias '{name}': `grid create-alias {name}` creates a new directory with that name, and "
+                f"`grid add-alias {name} CAP` gives the name to an existing one.{meant}",
                 name=f"{name}:",
             )
         return evolve(_path(alias_cap(name, aliases[name]), rest, f"{name}:", argument_is_cap=False), argument=text)
@@ -105,7 +105,7 @@ def _path(root: KnownCap, rest: str, shown: str, *, argument_is_cap: bool) -> Re
     inside = rest.endswith("/")
     names = tuple(rest.removesuffix("/").split("/"))
     if not all(names):
-        raise GridError(f"{shown}{rest}: a path has no empty names and does not begin with a slash")
+        raise GridError(f"{shown}{rest}: a path cannot have empty names or begin with a slash")
     separator = "/" if argument_is_cap else ""
     return RemotePath(root=root, names=names, inside=inside, shown=f"{shown}{separator}{rest}")
 
@@ -121,8 +121,8 @@ def _no_default(text: str, suggestion: str) -> UnknownAliasError:
         return UnknownAliasError(f"There is no path '{text}'. Did you mean '{suggestion}'?", name=text)
     what = f"There is no path '{text}'" if text else "No alias specified"
     return UnknownAliasError(
-        f"{what}: a path begins with an alias, as in ALIAS:docs, and one without is below the alias 'tahoe', which does"
-        " not exist. 'grid list-aliases' shows your aliases, and 'grid create-alias tahoe' makes that one.",
+        f"{what}: a path begins with an alias, as in ALIAS:docs; without one, it is below the alias 'tahoe', which "
+        f"does not exist. 'grid list-aliases' shows your aliases, and 'grid create-alias tahoe' creates that one.",
         name=text,
     )
 

@@ -31,7 +31,7 @@ class SpooledFile:
         try:
             make_private_directory(directory)
         except OSError as problem:
-            raise ConfigError(f"{directory}: cannot be made: {problem.strerror}") from None
+            raise ConfigError(f"{directory}: cannot be created: {problem.strerror}") from None
         self._file = cast(BinaryIO, tempfile.TemporaryFile(dir=directory, buffering=0))  # noqa: SIM115
         self._key = os.urandom(KEY_SIZE)
         self._encryptor = CtrCipher(self._key)

@@ -61,7 +61,7 @@ def export_command(ctx: click.Context, *, file: str, sheet: bool, passphrase_fil
     if problem is not None:
         raise problem
     if not caps:
-        raise GridError("there are no aliases to export; `grid create-alias` makes one")
+        raise GridError("there are no aliases to export; `grid create-alias` creates one")
     path = Path(file)
     if path.exists():
         raise ConfigError(f"{file} exists already: name a new file")
@@ -108,7 +108,7 @@ def import_command(ctx: click.Context, *, file: str, passphrase_file: str | None
     with Path(file).open("rb") as opened:
         data = opened.read(MAX_FILE + 1)
     if len(data) > MAX_FILE:
-        raise FormatError(f"{file} is larger than any file of `grid alias export`")
+        raise FormatError(f"{file} is larger than any file that `grid alias export` writes")
     found = parse_recovery(decrypt(data, _passphrase(passphrase_file, is_new=False)))
     there = read_aliases(directory)
     added = [name for name in found.aliases if name not in there]

@@ -1,4 +1,4 @@
-"""`grid cp`: copy files and trees between this machine and the grid, and inside the grid. [spec cli 2.6]"""
+"""`grid cp`: copy files and trees between this machine and the grid, and within the grid. [spec cli 2.6]"""
 
 from __future__ import annotations
 

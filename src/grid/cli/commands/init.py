@@ -1,4 +1,4 @@
-"""`grid init`: creates a client directory and a first directory on the grid, with few questions."""
+"""`grid init`: creates a client directory and a first directory on the grid, asking a few questions."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _require_new(path: Path) -> None:
 
     if path.exists() and any(path.iterdir() if path.is_dir() else (path,)):
         raise ConfigError(
-            f"{path} exists already: `grid status` shows whether it works, and -d names another place for a new client"
+            f"{path} exists already: `grid status` shows whether it works; use -d to create the new client elsewhere"
         )
 
 

@@ -84,7 +84,7 @@ def _plan_moves(olds: Sequence[RemotePath], target: RemotePath) -> list[tuple[Re
     for old in olds:
         if not old.names:
             raise GridError(
-                f"{old.shown} is a root, not an entry of a directory, so it cannot be moved; `grid ln` links it elsewhere"
+                f"{old.shown} is not an entry of a directory, so it cannot be moved; `grid ln` links it elsewhere"
             )
     if len(olds) == 1:
         return [(olds[0], _target(olds[0], target))]

@@ -47,7 +47,7 @@ def up(*, nodes: int | None, directory: str, detach: bool, with_gateway: bool, a
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         if sys.stderr.isatty() and not as_json:
-            click.echo("Starting the grid. This takes some seconds.", err=True)
+            click.echo("Starting the grid. This takes a few seconds.", err=True)
         start_grid(grid, nodes, detach=detach, started=started)
         _wait_until_ready(grid, started)
         url = start_gateway(grid, detach=detach, started=started) if with_gateway else None

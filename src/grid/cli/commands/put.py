@@ -91,7 +91,7 @@ def put(
     if force and not remote:
         raise click.UsageError("--force overwrites an existing mutable file: give REMOTE too")
     if policy.is_given and not remote:
-        raise click.UsageError("-n, -i and -u need a path to put the file at: add REMOTE")
+        raise click.UsageError("-n, -i and -u need a path for the file: give REMOTE too")
     if file == "-" and (policy.newer or policy.ask):
         raise click.UsageError("-u and -i do not work with stdin: name a file")
     home = open_home(ctx)

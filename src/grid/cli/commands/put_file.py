@@ -269,7 +269,7 @@ def _require_fresh(target: RemotePath | None, options: PutOptions) -> None:
     if target is None or target.names or isinstance(target.root, DirectoryCap):
         return
     if options.replace.is_given:
-        raise click.UsageError("-n, -i and -u need a path to put the file at, not a capability")
+        raise click.UsageError("-n, -i and -u need a path for the file, not a capability")
     is_mdmf = target.root.to_string().startswith("URI:MDMF")
     if options.is_format_given and options.format != ("mdmf" if is_mdmf else "sdmf"):
         raise click.UsageError(

@@ -143,7 +143,7 @@ def remove(ctx: click.Context, *, access_key: str, as_json: bool) -> int:
 
     with changing_keys(_private(open_tree_directory(ctx)[0])) as accounts:
         if not access_key or accounts.pop(access_key, None) is None:
-            raise GridError(f"there is no access key {access_key}; `grid s3 key list` shows those there are")
+            raise GridError(f"there is no access key {access_key}; `grid s3 key list` shows all keys")
     line = {"event": "s3-key-remove", "access_key": access_key}
     click.echo(json.dumps(line) if as_json else f"removed {access_key}")
     return 0

@@ -23,7 +23,7 @@ _NEXT = (
     ("connection refused", "nothing listens there: is the node running, and is that its port?"),
     ("host name not found", "is the name right, and does this machine know it?"),
     ("no route to host", "is the machine on, and is the address right?"),
-    ("another node", "has its node lost private/, or is the address another's?"),
+    ("another node", "has its node lost private/, or does another node have its address now?"),
     ("no answer", "is the machine on, or does a firewall drop what you send?"),
     ("did not finish connecting", "is the machine on, or does a firewall drop what you send?"),
     ("timed out", "is the machine on, or does a firewall drop what you send?"),

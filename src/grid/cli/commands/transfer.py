@@ -1,4 +1,4 @@
-"""`grid transfer`: moves files between this machine, object stores, SFTP servers, web servers and the grid."""
+"""`grid transfer`: copies files between this machine, object stores, SFTP servers, web servers and the grid."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def _conclude_watch(report: _Report, *, as_json: bool) -> int:
     if not report.missing:
         return ExitCode.OK
     tell_problem(
-        f"not everything is stored: {report.missing}; start the watch again: it continues where it was",
+        f"not everything is stored: {report.missing}; start the watch again to continue",
         kind="incomplete",
         code=ExitCode.OTHER,
         as_json=as_json,
@@ -240,11 +240,11 @@ def _tell_status(given: _Options, *, as_json: bool) -> int:
     click.echo("The watch is running." if found.is_running else "No watch is running.")
     click.echo(
         f"{counted(found.done, 'file')} stored, {found.stored} to be linked,"
-        f" {len(found.under_way)} under way, {found.failed} failed"
+        f" {len(found.under_way)} in progress, {found.failed} failed"
     )
     for each in found.under_way:
         size = "" if each.size is None else f", {counted(each.size, 'byte')}"
-        click.echo(f"under way for {max(0, round(time.time() - each.began_at))} s: {each.name}{size}")
+        click.echo(f"in progress for {max(0, round(time.time() - each.began_at))} s: {each.name}{size}")
     for name, why in found.failures:
         click.echo(f"failed: {why if name in why else f'{name}: {why}'}")
     return ExitCode.OK

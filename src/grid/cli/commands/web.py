@@ -66,7 +66,8 @@ def web(ctx: click.Context, *, path: str, is_printed: bool, is_guest: bool, as_j
         click.echo(url)
         if remote is not None and remote.root.authority == "write":
             click.echo(
-                "Anyone with this address can change what is there. For a link to give away, open it and choose Share.",
+                "Anyone with this address can change what is there. To get a link for others, open it and choose "
+                "Share.",
                 err=True,
             )
     elif not is_opened:

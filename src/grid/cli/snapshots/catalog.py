@@ -116,11 +116,9 @@ async def read_catalog(tree: Tree, path: RemotePath) -> Catalog:
     archives = children.get(ARCHIVES)
     if archives is None:
         if path.names and path.names[-1] in (ARCHIVES, LATEST):
-            words = (
-                f"{path.shown} is part of a backup: name the directory that it is in, {path.parent.shown.rstrip('/')}"
-            )
+            words = f"{path.shown} is part of a backup: name the backup itself, {path.parent.shown.rstrip('/')}"
             raise NoSuchChildError(words, name=path.shown)
-        words = f"{path.shown} is not a backup: there is no {ARCHIVES} in it, as `grid backup` makes it"
+        words = f"{path.shown} is not a backup: it has no {ARCHIVES} directory, which `grid backup` creates"
         raise NoSuchChildError(words, name=path.shown)
     if not isinstance(archives.target, DirectoryCap):
         where = path.with_name(ARCHIVES).shown

@@ -55,7 +55,7 @@ _BY_CODE = {
 }
 
 _HINTS = {
-    ExitCode.UNREACHABLE: "; `grid status` shows who answers",
+    ExitCode.UNREACHABLE: "; `grid status` shows which servers answer",
     ExitCode.NOT_FOUND: "; `grid status` lists servers that are offline",
 }
 """What to do next, for errors from code that knows no commands."""

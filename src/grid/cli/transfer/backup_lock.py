@@ -148,4 +148,4 @@ def _hash(text: str) -> str:
 def _describe(source: str, held_by: bytes) -> str:
     number = held_by.strip()
     process = f"process {number.decode()}" if number.isdigit() else "another process"
-    return f"{source} is being backed up there by {process}; wait until that has ended"
+    return f"{source} is being backed up there by {process}; wait until it ends"

@@ -180,7 +180,7 @@ class Copier:
             if fact.kind != "file" or fact.name is None or selection.takes(fact.name)
         ]
         if not chosen:
-            raise NoSuchSourceError("nothing that was named matches the patterns", name=sources[0].shown)
+            raise NoSuchSourceError("nothing you named matches the patterns", name=sources[0].shown)
         return [sources[i] for i in chosen], [facts[i] for i in chosen], [origins[i] for i in chosen]
 
     async def _rehearse(self, tree: Branch, target: Endpoint, there: RemoteOrigin | None) -> Rehearsal:

@@ -121,7 +121,7 @@ class LocalWriter:
                     self._make_directory(os.path.join(here, name))
                     _require_writable(os.path.join(here, name))
                 except OSError as problem:
-                    self._fail(branch.branches.pop(name), problem.strerror or "cannot be made")
+                    self._fail(branch.branches.pop(name), problem.strerror or "cannot be created")
 
     def _make_directory(self, path: str) -> None:
         try:
@@ -142,7 +142,7 @@ class LocalWriter:
         collisions = find_collisions(name for name in everything if name not in why)
         if collisions and _ignores_case(here):
             why.update(
-                {name: f"this file system does not tell it from {other!r}" for name, other in collisions.items()}
+                {name: f"this file system cannot distinguish it from {other!r}" for name, other in collisions.items()}
             )
         for name, reason in why.items():
             thing = everything[name]
@@ -209,7 +209,7 @@ class LocalWriter:
         if size_of(leaf) <= MAX_TARGET:
             await self.write(leaf, held)
         if not held.data or b"\0" in held.data:
-            raise OSError(errno.EINVAL, "this symbolic link leads to no possible path", target)
+            raise OSError(errno.EINVAL, "the target of this symbolic link cannot be a path", target)
         directory, name = os.path.split(target)
         temporary = os.path.join(directory, f".{name[:60]}.{secrets.token_hex(4)}.part")
         os.symlink(bytes(held.data), os.fsencode(temporary))

@@ -1,4 +1,4 @@
-"""Reverts a change on the grid: each of its entries becomes what it was, if it still is what the change left.
+"""Reverts a change on the grid: restores each of its entries, unless an entry has changed since.
 
 Either all entries are reverted or none, and concurrent changes of others are neither overwritten nor removed. A moved
 directory is moved back rather than linked and removed, with the checks that keep it from ending up below itself

@@ -1,4 +1,4 @@
-"""`/home`: what the first page shows of the client directory, to browsers that `grid web` has opened. (decision 352)"""
+"""`/home`: what the home page shows of the client directory, to browsers that `grid web` has opened. (decision 352)"""
 
 from __future__ import annotations
 

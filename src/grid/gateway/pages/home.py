@@ -1,4 +1,4 @@
-"""The first page, and the part of it for browsers that `grid web` has opened: directories and recent uploads. Pure."""
+"""The home page, and the part of it for browsers that `grid web` has opened: directories and recent uploads. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Several entries of a directory at once: the bar of actions, the question before they go, and the folder picker. Pure.
+"""Several entries of a directory at once: the bar of actions, the question before they are moved or removed, and the
+folder picker. Pure.
 
 Checkboxes and buttons belong to one form, so all of it works without scripts. [spec webapi 10]
 """

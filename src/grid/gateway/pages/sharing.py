@@ -1,4 +1,4 @@
-"""The page that helps to share a file or directory: a link, a capability, and what its receiver can do. Pure.
+"""The page that helps to share a file or directory: a link, a capability, and what its recipient can do. Pure.
 
 QR codes are drawn here, never by a service, which would get to know the text.
 """

@@ -1,4 +1,4 @@
-"""Reports every ended request to counters. Pure.
+"""Reports every finished request to counters. Pure.
 
 Owns the bound on labels: clients choose the first segment and `t`, so only known ones are used as labels. The rest of a
 path is never looked at, so no label holds a capability.

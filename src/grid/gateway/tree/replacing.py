@@ -1,4 +1,5 @@
-"""Changes to a directory by a person's form, which ask before they replace anything, and their undoing. [spec webapi 10]
+"""Changes to a directory by a person's form: asks before replacing anything, and reverts recent changes. [spec webapi
+10]
 
 The forms of the pages send `ask=true`; requests without it behave as in 1.20. Owns the order: nothing changes until the
 person agrees, and an uploaded file is kept meanwhile as a capability in the page that asks.

@@ -1,4 +1,4 @@
-"""Work that continues although its caller is canceled, and several pieces of work at once."""
+"""Work that continues even if its caller is canceled, and several pieces of work at once."""
 
 from __future__ import annotations
 
