@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 from OpenSSL.SSL import Error as SSLError
 from twisted.internet.endpoints import serverFromString
 from twisted.internet.error import CannotListenError
@@ -50,7 +50,10 @@ from grid.wire.connections.limited_factory import deepen_backlog
 from grid.wire.status import ConnectionState, ConnectionStatus
 
 LOOK_S = 30.0
-"""Seconds after which unconnected servers are tried again, and connected ones are asked for their status."""
+"""Seconds after which connected servers are asked for their status."""
+
+RETRY_S = 5.0
+"""Seconds after which other servers are tried again, unless the backoff of their connections forbids it."""
 
 ANSWER_S = 15.0
 TOKEN_SIZE = 32
@@ -64,6 +67,8 @@ class LiveClient:
     _latency_s: dict[ServerId, float]
     _heard_at: dict[ServerId, float]
     _tasks: Tasks
+    _silent: set[ServerId] = field(factory=set)
+    _asked_at: dict[ServerId, float] = field(factory=dict)
     _timer: Timer | None = None
 
     def start(self) -> None:
@@ -92,8 +97,9 @@ class LiveClient:
 
     def _view(self, entry: ServerEntry, names: Sequence[ServerId]) -> ServerView:
         status, identity = entry.status, entry.identity
-        connected = status.state is ConnectionState.CONNECTED
-        line = _connected_line(status) if connected else _missing_line(entry)
+        is_silent = status.state is ConnectionState.CONNECTED and identity.server_id in self._silent
+        connected = status.state is ConnectionState.CONNECTED and not is_silent
+        line = _connected_line(status) if connected else _missing_line(entry, "no answer" if is_silent else "")
         if others := [name for name in names if name != identity.server_id]:
             more = f" and {len(others) - 1} more" if others[1:] else ""
             line = f"{line}; also announced as {others[0]}{more}: counted once"
@@ -114,19 +120,34 @@ class LiveClient:
         )
 
     def _look(self) -> None:
-        """Ask all reachable servers now, and again later; sooner while none is known."""
+        """Ask the servers whose turn it is, and look again later; sooner while none is known."""
+        entries, now = self._client.server_set.entries, self._client.runtime.clock.now()
+        is_fine = {
+            entry.identity.server_id: entry.status.state is ConnectionState.CONNECTED
+            for entry in entries
+            if entry.identity.server_id not in self._silent
+        }
         servers = self._client.server_set.servers
         for server in servers:
-            self._tasks.start(self._ask(server), on_error=lambda _: None)
-        self._timer = self._client.runtime.clock.call_later(LOOK_S if servers else 0.5, self._look)
+            name = server.identity.server_id
+            if now >= self._asked_at.get(name, float("-inf")) + (LOOK_S if is_fine.get(name) else RETRY_S):
+                self._asked_at[name] = now + ANSWER_S  # Until it answers, or does not.
+                self._tasks.start(self._ask(server), on_error=lambda _: None)
+        self._timer = self._client.runtime.clock.call_later(RETRY_S if servers else 0.5, self._look)
 
     async def _ask(self, server: StorageServer) -> None:
         clock, name = self._client.runtime.clock, server.identity.server_id
         began_at = clock.now()
         try:
             await with_deadline(clock, server.get_version(), ANSWER_S, lambda: PeerTimeoutError("no answer"))
+        except PeerTimeoutError:
+            self._silent.add(name)  # Its connection may count as open for long if packets are lost.
+            return
         except GridError:
             return
+        finally:
+            self._asked_at[name] = clock.now()
+        self._silent.discard(name)
         self._client.memory.heard(name, clock.now())
         self._latency_s[name] = clock.now() - began_at
         self._heard_at[name] = clock.unix_time()
@@ -204,10 +225,10 @@ def introducer_line(petname: str, status: ConnectionStatus) -> str:
     return f"{petname}: {status.state.value}" + (f" ({one_line(status.detail)})" if status.detail else "")
 
 
-def _missing_line(entry: ServerEntry) -> str:
-    """Why a server is not connected, and where it says that it is."""
+def _missing_line(entry: ServerEntry, why: str = "") -> str:
+    """Why a server is not connected, if not for the reason of its status, and where it says that it is."""
     where = f" ({', '.join(entry.addresses[:2])})" if entry.addresses else ""
-    return one_line((entry.status.detail or entry.status.state.value) + where)
+    return one_line((why or entry.status.detail or entry.status.state.value) + where)
 
 
 def _connected_line(status: ConnectionStatus) -> str:

@@ -82,6 +82,7 @@ class ClientConnection(TwistedProtocol):
         self.is_lost = False
         self.got_bytes = False
         self.is_reusable = True
+        self.is_closed_here = False
         self.idle_since = clock.now()
 
     # Called by the transport.
@@ -159,6 +160,7 @@ class ClientConnection(TwistedProtocol):
     def abort(self) -> None:
         """Close now."""
         self.is_reusable = False
+        self.is_closed_here = True
         if self.transport is not None and not self.is_lost:
             self.transport.abortConnection()
 

@@ -1,7 +1,8 @@
 """What a client knows of one server: which of its addresses answers, what it offers, and its state.
 
 The first call asks all addresses for their version, and the first to answer is used from then on [spec wire 18].
-When no connection can be made any more, the next call asks again, but not before the backoff allows.
+When no connection can be made any more, the next call asks again, but not before the backoff allows. If the server closes the last
+connection while it is idle, as one that ends does, the link asks at once whether the server is still there. (decision 388)
 """
 
 from __future__ import annotations
@@ -10,16 +11,20 @@ from collections.abc import Sequence
 
 from attrs import define
 
-from grid.errors import FormatError
+from grid.errors import FormatError, GridError, PeerGoneError, PeerTimeoutError
 from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import Clock, ServerVersion
+from grid.runtime import Tasks, with_deadline
 from grid.wire.http.client.requester import Access, HttpRequest, Requester, first_of
 from grid.wire.http.format.answers import EXTENSIONS_HEADER, parse_version
 from grid.wire.reasons import unreachable
 from grid.wire.session import Connector, SessionKeeper
-from grid.wire.status import ConnectionStatus
+from grid.wire.status import ConnectionStatus, brief
 
 _VERSION = HttpRequest(method=b"GET", path=b"/storage/v1/version")
+
+CHECKS_APART_S = 10.0
+"""Least time between checks: a server that is full of connections closes idle ones, and would close those of the checks."""
 
 
 @define(eq=False)
@@ -43,6 +48,9 @@ class Link:
         self._requester = requester
         self._accesses = tuple(accesses)
         self._plain = plain
+        self._clock = clock
+        self._checks = Tasks()
+        self._next_check_at = clock.now()
         connector = Connector(transport="http", connect=self._connect, address=_address)
         self._keeper: SessionKeeper[Session] = SessionKeeper(connector, clock, requester.where, CONNECT_DEADLINE_S)
 
@@ -77,6 +85,9 @@ class Link:
     def close(self) -> None:
         """Give up the attempt and the connections. Another session() would connect again."""
         self._keeper.close()
+        self._checks.cancel()
+        for access in self._accesses:
+            self._requester.pool.unwatch(access.address, self._broken)
         for access in (*self._accesses, *([self._plain] if self._plain else ())):
             self._requester.pool.close(access.address)
 
@@ -97,7 +108,27 @@ class Link:
 
         if not self._accesses:
             raise unreachable(self._requester.where, "no HTTP address that can be reached from here")
-        return await first_of(attempt(access) for access in self._accesses)
+        session = await first_of(attempt(access) for access in self._accesses)
+        self._requester.pool.watch(session.access.address, self._broken)
+        return session
+
+    def _broken(self) -> None:
+        session, now = self.current, self._clock.now()
+        if session is None or self._checks.count or now < self._next_check_at:
+            return
+        self._next_check_at = now + CHECKS_APART_S
+        self._checks.start(self._check(session))
+
+    async def _check(self, session: Session) -> None:
+        def late() -> PeerTimeoutError:
+            return PeerTimeoutError(f"{self._requester.where} did not answer", reason="no answer")
+
+        try:
+            await with_deadline(self._clock, self.ask_version(session), CONNECT_DEADLINE_S, late)
+        except (PeerGoneError, PeerTimeoutError) as error:
+            self.lost(session, brief(error))
+        except GridError:
+            return  # It answers, if only with an error.
 
 
 def _address(session: Session) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from attrs import define, field, frozen
@@ -80,6 +81,7 @@ class Pool:
         self._clock = clock
         self._per_server = per_server
         self._destinations: dict[Address, _Destination] = {}
+        self._broken: dict[Address, set[Callable[[], None]]] = {}
         self._context = client_context()
 
     async def acquire(
@@ -149,6 +151,14 @@ class Pool:
         if destination is not None:
             destination.line.moved(direction, size, self._clock.now())
 
+    def watch(self, address: Address, broken: Callable[[], None]) -> None:
+        """From now on, call `broken` when the server has closed the last connection to the address, and it was idle."""
+        self._broken.setdefault(address, set()).add(broken)
+
+    def unwatch(self, address: Address, broken: Callable[[], None]) -> None:
+        """End `watch`."""
+        self._broken.get(address, set()).discard(broken)
+
     def close(self, address: Address | None = None) -> None:
         """Close the connections to that address, or all connections."""
         destinations = (
@@ -203,6 +213,9 @@ class Pool:
         def lost(connection: ClientConnection) -> None:
             if connection in destination.idle:
                 destination.idle.remove(connection)
+                if not connection.is_closed_here and not destination.count:
+                    for broken in list(self._broken.get(address, ())):
+                        broken()
             opening.fail("the connection was closed at once")
 
         connection = ClientConnection(self._clock, where, lost)

@@ -1,0 +1,70 @@
+"""What a gateway shows of servers that answer, fall silent and come back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+from attrs import define, evolve, field
+from twisted.internet.defer import Deferred
+
+from grid.node.gateway import ANSWER_S, LOOK_S, RETRY_S, LiveClient
+from grid.ports import ServerIdentity, ServerVersion
+from grid.runtime import Tasks
+from grid.wire.status import ConnectionState, ConnectionStatus
+from tests.support.virtual_time import VirtualRuntime
+from tests.wire.http.rig import make_identity
+
+VERSION = ServerVersion(
+    application="grid/1", maximum_immutable_share_size=1, maximum_mutable_share_size=1, available_space=1
+)
+
+
+@define(eq=False)
+class Server:
+    """A server whose connection stays open, whether it answers or not. It is its own entry in the list of servers."""
+
+    identity: ServerIdentity = field(factory=make_identity)
+    status: ConnectionStatus = field(factory=lambda: ConnectionStatus(state=ConnectionState.IDLE, since=0.0))
+    is_silent: bool = False
+    asked: int = 0
+    is_counted: bool = True
+    addresses: Sequence[str] = ("tcp:192.0.2.1:1",)
+
+    @property
+    def counts_as(self) -> str:
+        return self.identity.server_id
+
+    async def get_version(self) -> ServerVersion:
+        self.asked += 1
+        if self.is_silent:
+            await Deferred()
+        self.status = evolve(self.status, state=ConnectionState.CONNECTED)
+        return VERSION
+
+
+def test_connected_server_that_does_not_answer_is_shown_as_not_connected_until_it_does() -> None:
+    runtime, server = VirtualRuntime(), Server()
+    known = SimpleNamespace(entries=[server], servers=[server])
+    client: Any = SimpleNamespace(
+        server_set=known, runtime=runtime, memory=SimpleNamespace(heard=lambda *_: None),
+        start=lambda: None, start_probing=lambda: None,
+    )  # fmt: skip
+    view = LiveClient(cast("Any", client), {}, {}, Tasks())
+
+    def passes(seconds: float) -> None:
+        for _ in range(round(seconds)):
+            runtime.clock.task_clock.advance(1.0)
+
+    view.start()
+    passes(LOOK_S - 1)
+    assert view.servers()[0].is_connected and server.asked == 1
+    server.is_silent = True
+    passes(ANSWER_S + 2)
+    [shown] = view.servers()
+    assert not shown.is_connected and shown.status == "no answer (tcp:192.0.2.1:1)" and server.asked == 2
+    server.is_silent = False
+    passes(RETRY_S + RETRY_S)
+    assert view.servers()[0].is_connected and server.asked == 3
+    view.close()
