@@ -66,8 +66,12 @@ class KeptFiles:
 
     def __init__(self) -> None:
         self._files: OrderedDict[int, _Kept] = OrderedDict()
-        self.size = 0
+
+    @property
+    def size(self) -> int:
         """Bytes kept."""
+        # Not a running count: the last reference to a file may go on any thread, and two threads would spoil the count.
+        return sum(len(kept.contents) for kept in list(self._files.values()))
 
     def open(self) -> KeptFile:
         """A place for the contents of one open file."""
@@ -85,11 +89,9 @@ class KeptFiles:
         self.drop(file)
         if len(kept.contents) <= MOST_FILE_BYTES:
             self._files[file] = kept
-            self.size += len(kept.contents)
-        while self.size > MOST_KEPT_BYTES:
+        while self._files and self.size > MOST_KEPT_BYTES:
             self.drop(next(iter(self._files)))
 
     def drop(self, file: int) -> None:
-        """Forget a file's contents."""
-        kept = self._files.pop(file, None)
-        self.size -= 0 if kept is None else len(kept.contents)
+        """Forget a file's contents. Any thread may call this."""
+        self._files.pop(file, None)
