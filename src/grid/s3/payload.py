@@ -1,6 +1,7 @@
 """The payload of a request: decoded, hashed and verified before it is stored.
 
-Cost: memory: what the request's body may buffer. CPU: MD5 and the client's checksums, on the pool.
+Cost: memory: what the request's body may buffer, and one piece more. CPU: MD5 and the client's checksums, on the pool, while
+the piece is stored.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import base64
 from collections.abc import AsyncIterator, Iterable
 
 from grid.ports import CpuPool
+from grid.runtime import Tasks
 from grid.s3.authentication import STREAMING
 from grid.s3.aws_chunks import WRONG_LENGTH, AwsChunks
 from grid.s3.checksums import Digests, named_algorithm, parse_md5, require_single, stated_checksums
@@ -22,6 +24,36 @@ MAX_PUT = 5 * 2**30
 
 SMALL = 2**15
 """Bytes hashed directly rather than on the pool."""
+
+
+class Hashing:
+    """Hashes pieces in order, the last one beside whatever the caller does with it."""
+
+    def __init__(self, cpu: CpuPool, digests: Digests) -> None:
+        self._cpu = cpu
+        self._digests = digests
+        self._tasks = Tasks()
+        self._error: BaseException | None = None
+
+    async def add(self, piece: bytes) -> None:
+        """Begin with the next piece as soon as the one before it is hashed; raises the errors of the pool."""
+        await self.wait()
+        if len(piece) <= SMALL:
+            self._digests.update(piece)
+        else:
+            self._tasks.start(self._update(piece), on_error=self._fail)
+
+    async def wait(self) -> None:
+        """Return when all pieces are hashed; raises the errors of the pool."""
+        await self._tasks.wait()
+        if self._error is not None:
+            raise self._error
+
+    async def _update(self, piece: bytes) -> None:
+        await self._cpu.run(self._digests.update, piece)
+
+    def _fail(self, error: BaseException) -> None:
+        self._error = error
 
 
 class Payload:
@@ -72,15 +104,13 @@ class Payload:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield the bytes; S3Fault after the last one if they do not match the request."""
-        count = 0
+        count, hashing = 0, Hashing(self._cpu, self._digests)
         async for raw in self._call.body.chunks():
             piece = raw if self._decoder is None else b"".join(self._decoder.decode(raw))
             count += len(piece)
-            if len(piece) <= SMALL:
-                self._digests.update(piece)
-            else:
-                await self._cpu.run(self._digests.update, piece)
+            await hashing.add(piece)
             yield piece
+        await hashing.wait()
         if self._decoder is not None:
             self._decoder.finish()
             trailers = stated_checksums(self._decoder.trailers.items(), "trailing header")
