@@ -188,6 +188,7 @@ async def running_gateway(
     server_count: int = 5,
     disk_bytes: int = 2**28,
     encoding: Encoding | None = None,
+    convergence: bytes | None = b"convergence",
     **settings: Any,
 ) -> AsyncIterator[Rig]:
     """A gateway with its own handlers and additional ones, over in-memory servers."""
@@ -202,7 +203,8 @@ async def running_gateway(
         servers.append(StorageService(identity, MemoryDisk(disk_bytes), runtime, StorageSettings()))
         await servers[-1].start()
     encoding = encoding or Encoding(k=2, n=4, happy=2, max_segment_size=2**17)
-    store = FileStore(grid=grid_of(servers, runtime, leases=LeaseMaster(bytes(32)), encoding=encoding))
+    leases = LeaseMaster(bytes(32))
+    store = FileStore(grid=grid_of(servers, runtime, leases=leases, encoding=encoding, convergence=convergence))
     gateway = Gateway(
         store=store,
         client=Nobody(),

@@ -76,11 +76,14 @@ async def store_payload(call: Call, payload: Payload) -> KnownCap:
 
 
 async def store_file(call: Call, size: int, chunks: AsyncIterator[bytes]) -> KnownCap:
-    """Store these bytes as a new file, durably."""
+    """Store these bytes as a new file, durably. Also raises what `chunks` raises after the last byte."""
     services = call.door.services
     body = Arriving(size=size, chunks=chunks)
     with services.history.upload(size=size) as operation:
         cap = await store_new(services.store, services.settings.spools, services.stores, NewFile(), body)
+        # A file that is sent on while it arrives takes exactly its bytes, and the verification follows them.
+        async for _ in chunks:
+            pass
         if cap.storage_index is not None:
             operation.name(cap.storage_index)
     return cap
