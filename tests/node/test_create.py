@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -62,9 +63,20 @@ def test_directory_that_is_taken_is_refused_and_left_alone(tmp_path: Path) -> No
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
-@pytest.mark.parametrize(("needed", "happy", "total"), [(0, 1, 1), (3, 2, 4), (1, 5, 4), (1, 1, 257), (5, 5, 4)])
-def test_client_with_impossible_share_numbers_is_refused(tmp_path: Path, needed: int, happy: int, total: int) -> None:
-    with pytest.raises(ConfigError, match="needed <= happy <= total"):
+@pytest.mark.parametrize(
+    ("needed", "happy", "total", "words"),
+    [
+        (0, 1, 1, "needed (0) must be at least 1"),
+        (3, 2, 4, "needed (3) must not be larger than happy (2)"),
+        (1, 5, 4, "happy (5) must not be larger than total (4)"),
+        (1, 1, 257, "total (257) must not be larger than 256"),
+        (5, 7, 3, "needed (5) must not be larger than total (3)"),
+    ],
+)
+def test_client_with_impossible_share_numbers_is_refused(
+    tmp_path: Path, needed: int, happy: int, total: int, words: str
+) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)):
         create_client(tmp_path / "c", NewClient(needed=needed, happy=happy, total=total))
     assert not (tmp_path / "c").exists()
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from attrs import field, frozen
 
 from grid.errors import ConfigError, FormatError
+from grid.limits import MAX_SHARES
 from grid.node.config import parse_config
 from grid.node.files import PUBLIC_MODE, expand_home, make_private_directory, write_atomically
 from grid.wire.locators import parse_furl
@@ -73,12 +75,22 @@ def create_storage(path: Path, new: NewStorage) -> None:
 
 def create_client(path: Path, new: NewClient) -> None:
     """Create a client's directory; ConfigError if the path is in use or a value is invalid."""
-    if not 1 <= new.needed <= new.happy <= new.total <= 256:
-        raise ConfigError("shares must satisfy 1 <= needed <= happy <= total <= 256")
+    _require_order({"needed": new.needed, "happy": new.happy, "total": new.total})
     lines = _node_section(new.nickname, Listening(port="disabled", location="disabled"))
     lines += ["", "[client]", f"shares.needed = {new.needed}", f"shares.happy = {new.happy}"]
     lines += [f"shares.total = {new.total}", "", "[storage]", "enabled = false"]
     _create(path, "client", lines, new.introducer_furl)
+
+
+def _require_order(numbers: Mapping[str, int]) -> None:
+    """Raise ConfigError, which names two of the numbers, unless 1 <= needed <= happy <= total <= MAX_SHARES."""
+    if numbers["needed"] < 1:
+        raise ConfigError(f"needed ({numbers['needed']}) must be at least 1")
+    for smaller, larger in (("needed", "total"), ("happy", "total"), ("needed", "happy")):
+        if numbers[smaller] > numbers[larger]:
+            raise ConfigError(f"{smaller} ({numbers[smaller]}) must not be larger than {larger} ({numbers[larger]})")
+    if numbers["total"] > MAX_SHARES:
+        raise ConfigError(f"total ({numbers['total']}) must not be larger than {MAX_SHARES}")
 
 
 def _node_section(nickname: str, listening: Listening) -> list[str]:

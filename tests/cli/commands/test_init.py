@@ -72,6 +72,7 @@ def test_client_without_a_directory_asks_no_server(command: MemoryCommand) -> No
 def test_command_that_makes_no_client_leaves_nothing(command: MemoryCommand) -> None:
     assert "give --introducer FURL" in command.fail(2, "init")
     assert "contradict each other" in command.fail(2, "init", "--alias", "a", "--no-alias")
-    assert "neither a FURL" in command.fail(1, "init", "--introducer", "none")
+    said = command.fail(1, "init", "--introducer", "none")
+    assert "neither a FURL, a line that begins with `pb:`," in said, "a FURL's beginning is not taken for a FURL"
     assert "cannot contain colons" in command.fail(1, "init", "--introducer", "furl", "--alias", "a:b")
     assert not command.path.exists()

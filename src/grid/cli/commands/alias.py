@@ -19,7 +19,7 @@ _PASSPHRASE = click.option(
 
 @click.group()
 def alias() -> None:
-    """Export and import your aliases, the names of your directories, encrypted."""
+    """Export or import your aliases, the names of your directories, in an encrypted file."""
 
 
 @alias.command(
@@ -44,7 +44,7 @@ def export_command(ctx: click.Context, *, file: str, sheet: bool, passphrase_fil
     """Write the aliases of this client directory, and the addresses of its introducers, to FILE, encrypted with a
     passphrase.
 
-    Without the aliases, nobody can open your directories, not even you. `grid alias import FILE` brings them back on
+    If you lose your aliases, you lose your directories. `grid alias import FILE` brings them back on
     another machine; `age --decrypt FILE` shows them without Grid. An existing FILE is not replaced.
     """
     from datetime import UTC, datetime

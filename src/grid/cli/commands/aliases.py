@@ -18,8 +18,7 @@ from grid.cli.terminal.invocation import examples, json_option
 def create_alias(ctx: click.Context, *, name: str, as_json: bool) -> int:
     """Create an empty directory and call it NAME: from now on, `NAME:PATH` is a path in it.
 
-    The name is valid in this client directory, whose file private/aliases keeps it with the directory's write
-    capability.
+    The name belongs to this client directory: private/aliases stores it there, with the directory's write capability.
     """
     from grid.caps import DirectoryCap
     from grid.cli.arguments.aliases import add_alias, check_new_name, require_lasting

@@ -33,7 +33,7 @@ _HOSTNAME = click.option(
 )
 _INTRODUCER = click.option(
     "--introducer", metavar="FURL", required=True, shell_complete=complete_file,
-    help="The introducer's address, a FURL, or the name of a file that holds it, as private/introducer.furl does.",
+    help="The introducer's address, a FURL, or the name of a file that holds it, such as private/introducer.furl.",
 )  # fmt: skip
 
 
@@ -219,7 +219,8 @@ def read_furl(text: str) -> str:
         furl = file.readline(MAX_FURL_LENGTH).strip()
     if not furl:
         raise ConfigError(
-            f"{text} is neither a FURL, which begins with pb://, nor a file that holds one; a running introducer has its own "
-            "in private/introducer.furl"
+            # With its slashes, the beginning of a FURL would be redacted like a FURL.
+            f"{text} is neither a FURL, a line that begins with `pb:`, nor a file that holds one; a running introducer has "
+            "its own in private/introducer.furl"
         )
     return furl

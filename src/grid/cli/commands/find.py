@@ -40,7 +40,7 @@ _TYPES = {"f": "file", "d": "directory"}
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each path.")
 @click.pass_context
 def find(ctx: click.Context, *, path: str, pattern: str | None, letter: str | None, as_json: bool) -> int:
-    """Print the paths of everything below PATH, or only of what matches all the options you give.
+    """Print the paths of everything below PATH, or only of what matches every option you give.
 
     A directory linked in several places is listed in each, but its contents only in the first. Directories that
     cannot be read are named on stderr, and the exit status is 1.

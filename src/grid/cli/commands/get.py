@@ -40,7 +40,7 @@ _RANGE = re.compile(r"([0-9]{1,19})?-([0-9]{1,19})?", re.ASCII)
     "--range",
     "span",
     metavar="A-B",
-    help="Read only bytes A to B, counted from 0; A- is to the end, -N the last N bytes.",
+    help="Read only bytes A to B, counted from 0; A- reads to the end, -N the last N bytes.",
 )
 @replace_options()
 @progress_options
@@ -57,7 +57,7 @@ def get(
 ) -> int:
     """Read REMOTE, a capability or a path, into FILE; without FILE, or with -, write to stdout.
 
-    FILE is written only once everything has been read and verified; if that fails, it stays as it was. Binary data
+    FILE appears once everything has been read and verified; if the get fails, an old FILE stays as it was. Binary data
     goes to a terminal only if you give -. Other users of this machine can see a capability on your command line; pass
     it with --cap-file FILE or - (stdin) instead.
     """

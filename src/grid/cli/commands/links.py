@@ -174,9 +174,9 @@ def ln(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, a
 def unlink(ctx: click.Context, *, path: str, recursive: bool, as_json: bool) -> int:
     """Remove the file at PATH, or the directory with everything in it.
 
-    Anyone who has its capability can still open it while servers keep its shares: by default forever; on a server
-    with expire.enabled, until its leases expire. On a terminal, rm prints the command that links it again; with
-    --json, the capability is under `removed`.
+    Anyone who has its capability can still open it as long as servers keep its shares: by default forever; on a
+    server with expire.enabled, until their leases expire. On a terminal, rm prints the command that links it again;
+    with --json, the capability is under `removed`.
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.replacing import edit_entry, open_undo

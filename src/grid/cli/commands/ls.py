@@ -36,7 +36,7 @@ HALF_A_YEAR_S = 180 * 24 * 3600
 @click.option("--uri", is_flag=True, help="Also show capabilities: anyone who sees one can use it.")
 @click.option("--readonly-uri", is_flag=True, help="Also show read-only capabilities.")
 @click.option("-R", "--recursive", is_flag=True, help="Also list the directories below, each under its path.")
-@click.option("--json", "as_json", is_flag=True, help="Print the JSON of the web API; with -R one line per directory.")
+@click.option("--json", "as_json", is_flag=True, help="Print the JSON of the web API; with -R, one line per directory.")
 @click.pass_context
 def ls(
     ctx: click.Context,

@@ -65,7 +65,7 @@ def unpack(ctx: click.Context, *, path: str, dry_run: bool, as_json: bool) -> in
     type=click.IntRange(1, 100),
     default=50,
     show_default=True,
-    help="Rewrite packs that are used less than this.",
+    help="Rewrite packs of which less than PERCENT is in use.",
 )
 @_DRY_RUN
 @_JSON

@@ -67,7 +67,7 @@ def put(
 ) -> int:
     """Store FILE on the grid and print its capability. Without FILE, or with -, read stdin.
 
-    Anyone who has the capability can read the file, and nobody else can: do not lose it, and keep it secret. By
+    Anyone who has the capability can read the file, and nobody else can. Do not lose it, and keep it secret. By
     default, files with equal contents, put from the same client directory, get the same capability and are stored
     once.
 

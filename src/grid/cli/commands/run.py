@@ -92,8 +92,8 @@ def _watch_stdin(reactor: Any) -> None:  # noqa: ANN401
     "--read-only",
     "is_read_only",
     is_flag=True,
-    help="Let visitors only open and download what they have a capability for, like [node] web.read_only = yes. A "
-    "browser opened by `grid web` can still do everything.",
+    help="Visitors can only open and download what they have a capability for; the same as [node] web.read_only = "
+    "yes. A browser opened by `grid web` can still do everything.",
 )
 @_STOP_WITH_STDIN
 @json_option("Write the log as lines of JSON, like [node] log_format = json.")
@@ -110,8 +110,8 @@ def gateway(
     """Serve the web API and the pages for browsers from the client in DIR, or in the directory that -d names.
 
     Anyone who can reach the gateway can use the capabilities they have and, unless it is read-only, store files. The
-    log goes to stdout, and never contains a capability. The address is written to DIR/node.url, where `tahoe` looks
-    for it too.
+    log goes to stdout, and never contains a capability. The address is written to DIR/node.url, where the `tahoe`
+    command looks for it too.
     """
     from attrs import evolve
 

@@ -233,7 +233,10 @@ def list_public(ctx: click.Context, *, as_json: bool) -> int:
 @json_option()
 @click.pass_context
 def remove_public(ctx: click.Context, *, bucket: str, as_json: bool) -> int:
-    """Make a public bucket private again. A running node refuses requests without an access key at once. The directory stays."""
+    """Make a public bucket private again. The directory stays.
+
+    A running node then refuses requests that have no access key.
+    """
     from grid.cli.arguments.tree import open_tree_directory
     from grid.errors import GridError
     from grid.node.s3_keys import changing_keys

@@ -51,7 +51,7 @@ def snapshots(ctx: click.Context, *, path: str, hosts: tuple[str, ...], tags: tu
     """List the snapshots that `grid backup` stored in ALIAS:PATH, the oldest first.
 
     Times are in UTC. Files and sizes are those of the whole snapshot, although what it shares with others is stored
-    only once. A dash means that the backup, an older one or one of Tahoe-LAFS, did not record this. If the last
+    only once. A dash stands for what Tahoe-LAFS, or an older version of Grid, did not record. If the last
     backup from this client directory stored no snapshot, a warning says why.
     """
     catalog, unfinished = _read(ctx, path, as_json=as_json)

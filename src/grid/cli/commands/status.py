@@ -41,8 +41,8 @@ _WRONG_FURL = "the FURL is not that introducer's: copy its private/introducer.fu
 def status(ctx: click.Context, *, as_json: bool) -> int:
     """Show the introducers and the storage servers, and ask each server for its version and free space.
 
-    With --gateway, show the gateway's connections. The exit status is 5 if fewer servers answer than shares.happy
-    requires, so nothing can be stored; with --gateway, if no server answers. Otherwise it is 0.
+    With --gateway, show the gateway's connections. The exit status is 5 if too few servers answer to store a file
+    (shares.happy); with --gateway, if no server answers. Otherwise it is 0.
     """
     from grid.cli.connection import open_home, run_with_client, run_with_gateway
     from grid.node.directory import NodeDirectory

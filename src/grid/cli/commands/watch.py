@@ -69,7 +69,7 @@ class _Options:
 @click.option(
     "--verify",
     is_flag=True,
-    help="Ask the servers whether every stored file still has all its shares, and store those that do not again.",
+    help="Ask the servers whether every stored file still has all its shares, and store again those that lack some.",
 )
 @click.option(
     "--unique",

@@ -36,9 +36,10 @@ _NAME = "open-in-browser.html"
 def web(ctx: click.Context, *, path: str, is_printed: bool, is_guest: bool, as_json: bool) -> int:
     """Open the gateway's pages in a browser: its home page, or the page of PATH.
 
-    The gateway is that of the client directory (start it with `grid gateway`), or the one that --gateway names. Your own
-    gateway then knows this browser as yours: only here does its home page show your directories and recent uploads, and
-    a read-only gateway lets you change files, until you choose "Forget this browser" there or the gateway stops.
+    The gateway is that of the client directory (start it with `grid gateway`), or the one that --gateway names. Your
+    own gateway then knows this browser as yours: here, and in no other browser, its home page shows your directories
+    and recent uploads, and you can change files even if the gateway is read-only. Choose "Forget this browser" on the
+    home page to end this; stopping the gateway ends it too.
 
     The address of a PATH contains a capability: keep it secret. To make a link for others, open the page and choose
     Share. The browser gets secrets from a file that only you can read.

@@ -86,7 +86,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "s3": CommandEntry("s3:s3", "Manage the keys and public buckets of the S3 interface."),
         "web": CommandEntry("web:web", "Open the gateway's pages in a browser."),
         "stop": CommandEntry("run:stop", "Stop a running node."),
-        "completion": CommandEntry("completion:completion", "Set up completion in your shell."),
+        "completion": CommandEntry("completion:completion", "Print the code for completion in your shell."),
     },
 }
 """Every command, in the groups and the order of the help."""

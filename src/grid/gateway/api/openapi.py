@@ -28,9 +28,9 @@ _FAULTS = {
     "408": "The request arrived too slowly.",
     "409": "It conflicts with what exists.",
     "410": "Too few shares were found.",
-    "412": "Another version of the protocol is spoken here.",
+    "412": "This version of the protocol is not supported.",
     "413": "Larger than the limit.",
-    "415": "The body has another type than is accepted here.",
+    "415": "The body has a type that is not accepted here.",
     "416": "The range starts after the end.",
     "421": "The Host is not a name of this gateway.",
     "429": "Too many operations are in progress.",
@@ -42,11 +42,11 @@ _FAULTS = {
 _SUCCESSES = {
     "101": "The connection becomes a WebSocket.",
     "200": "Done.",
-    "201": "Done, and it is new.",
+    "201": "Done; the object is new.",
     "204": "Done; the headers say more.",
     "206": "The requested part.",
-    "302": "Elsewhere.",
-    "303": "The result is elsewhere.",
+    "302": "The Location header says where.",
+    "303": "The Location header says where the result is.",
     "304": "The client already has this version.",
 }
 

@@ -63,7 +63,7 @@ PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
         {"type": "string", "enum": ["what", "state", "size", "duration", "started"]},
     ),
     "span": ("The time that the plots cover.", {"type": "string", "enum": ["hour", "day"]}),
-    "token": ("What `grid web` handed over.", _STRING),
+    "token": ("The token from `grid web`.", _STRING),
     "details": ("The text of the report.", _STRING),
     "release-after-complete": ("Whether a result is forgotten once it has been shown.", _BOOLEAN),
 }

@@ -113,7 +113,7 @@ GET_OPERATION = (
     Action("", "Its state", (TEXT, HTML), _STATE, json="OperationState"),
     Action("status", "The same", (TEXT, HTML), _STATE, json="OperationState"),
 )
-END_OPERATION = (Action("cancel", "End it", (TEXT, HTML), f"302 {_STATE}", json="OperationState"),)
+END_OPERATION = (Action("cancel", "Cancel it", (TEXT, HTML), f"302 {_STATE}", json="OperationState"),)
 
 
 def shown(summary: str, *answers: str, statuses: str = "200", json: str = "") -> tuple[Action, ...]:
@@ -210,7 +210,7 @@ def _unlinked(path: str) -> list[Endpoint]:
         Endpoint(
             path=path,
             methods=("PUT",),
-            summary="Make an object that is in no directory",
+            summary="Create an unlinked object",
             actions=PUT_UNLINKED,
             arguments=("filename", "progress", *NEW_OBJECT),
             bodies=(_BYTES,),
@@ -218,7 +218,7 @@ def _unlinked(path: str) -> list[Endpoint]:
         Endpoint(
             path=path,
             methods=("POST",),
-            summary="Make an object that is in no directory",
+            summary="Create an unlinked object",
             actions=POST_UNLINKED,
             arguments=("when_done", "redirect_to_result", *NEW_OBJECT),
             bodies=(_FORM, _URLENCODED, JSON),
@@ -265,7 +265,7 @@ def _asked(
 def _uploads() -> list[Endpoint]:
     path, tag = "/uploads/{upload}", "uploads"
     rows = (
-        ("/uploads", "OPTIONS", "What is spoken here", "204"),
+        ("/uploads", "OPTIONS", "The supported versions and extensions", "204"),
         ("/uploads", "POST", "Begin an upload (Upload-Length:)", "201 412 507"),
         (path, "HEAD", "How many bytes have arrived", "200 404 412"),
         (path, "PATCH", "Send bytes (Upload-Offset:)", "204 404 409 412 413 415 507"),
@@ -345,7 +345,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _shown("/metrics", "For Prometheus", shown("Samples", TEXT)),
     *_asked("/storage", "The storage server of this node", page_and_json("StorageState", missing="404")),
     *_asked("/helper_status", "The upload helper of this node", page_and_json("HelperState")),
-    _shown("/healthz", "Whether the gateway answers", shown("It does", JSON, json="Alive")),
+    _shown("/healthz", "Whether the gateway answers", shown("It answers", JSON, json="Alive")),
     _shown(
         "/readyz",
         "Whether enough servers are connected to store files",
@@ -361,11 +361,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         methods=("POST",),
         summary="Save a report beside the log",
         tag="node",
-        actions=shown("It is kept", HTML, statuses="200 404 413 507"),
+        actions=shown("The report is saved", HTML, statuses="200 404 413 507"),
         arguments=("details",),
         bodies=(_FORM, _URLENCODED),
     ),
-    _shown("/storage-plugins/{name}", "A storage plugin's resource", shown("There is none", statuses="404")),
+    _shown("/storage-plugins/{name}", "A storage plugin's resource", shown("No such plugin", statuses="404")),
     _shown("/static/{path}", "The operator's own files", shown("A file", ANYTHING, statuses="200 404"), tag="pages"),
     _shown("/servers", "The storage servers", shown("The page", HTML), tag="pages"),
     _shown("/home", "The client's own part of the home page", shown("The part, as a page", HTML), tag="pages"),

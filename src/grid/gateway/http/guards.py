@@ -93,7 +93,7 @@ def _explain(name: str) -> str:
     """Explain what to do about a host name that is not ours. Quote the name only if it is a valid one."""
     shown = name if _NAME.fullmatch(name) and len(name) <= MAX_SHOWN else "NAME"
     return (
-        f"this gateway does not answer to that name, so that other sites cannot pose as it. Use the address"
+        f"this gateway does not answer to that name, to keep other sites from posing as it. Use the address"
         f" that it listens on; or, if it should have this name, set web.allowed_hosts = {shown} in section [node] of its"
         f" configuration, and start it again"
     )

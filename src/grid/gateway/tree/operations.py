@@ -175,7 +175,7 @@ class Budget:
     def take(self) -> None:
         """Take one; PayloadTooLarge if none is left."""
         if self.left <= 0:
-            words = "the tree is too large for an operation with a handle; the stream-* requests have no bound"
+            words = "the tree is too large for an operation with a handle; the stream-* requests have no limit"
             raise PayloadTooLarge(words)
         self.left -= 1
 
