@@ -113,9 +113,9 @@ def test_state_of_the_servers_is_shown_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("connected", "words"),
     [
-        ((True, False), "Some servers cannot be reached; try again when they are back."),
+        ((True, False), "Some servers cannot be reached; try again later."),
         ((True, True), "If you pasted a capability, check that it is complete."),
-        ((), "Some servers cannot be reached; try again when they are back."),
+        ((), "Some servers cannot be reached; try again later."),
     ],
 )
 def test_visitors_learn_no_number_of_servers(connected: tuple[bool, ...], words: str) -> None:

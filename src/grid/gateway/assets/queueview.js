@@ -174,10 +174,10 @@ function paceText(state) {
 
 function hintText(state) {
   const wait = `${state.waiting} ${state.waiting === 1 ? "file waits" : "files wait"}`;
-  if (state.trouble && state.left) return `Paused, because ${state.trouble}. What is stored stays stored; ${wait} until you resume.`;
+  if (state.trouble && state.left) return `Paused, because ${state.trouble}. Stored files stay stored; ${wait} until you resume.`;
   if (state.left && state.isPaused) {
     if (state.active) return `No new uploads will start; ${state.active} in progress will finish. If you stop them, small files start over, and large ones continue.`;
-    return `What is stored stays stored; ${wait} on this page until you resume.`;
+    return `Stored files stay stored; ${wait} on this page until you resume.`;
   }
   if (state.left) return "Keep this page open. If it closes, drop the same files again: those that are already stored are skipped, and large ones continue.";
   if (state.skipped) return `${state.skipped} already existed, and ${state.skipped === 1 ? "was" : "were"} not sent again.`;

@@ -203,7 +203,7 @@ def keep_incident(directory: Path, now: float, report: str) -> None:
         file.touch(mode=0o600, exist_ok=False)
         file.write_text(report, encoding="ascii")
     except OSError as error:
-        raise InsufficientStorage(f"the report cannot be kept: {error.strerror}") from None
+        raise InsufficientStorage(f"the report cannot be saved: {error.strerror}") from None
 
 
 def read_static(directory: Path, segments: tuple[str, ...]) -> bytes | None:

@@ -73,7 +73,7 @@ def servers_hint(servers: Sequence[ServerView], *, is_visit: bool = False) -> Ma
         return tag("p", _HINT_AWAY if away or not servers else _HINT_CAPABILITY)
     link = tag("a", "See the servers", href="/servers")
     if away:
-        words = f"{away} of {counted(len(servers), 'server')} cannot be reached; try again when they are back. "
+        words = f"{away} of {counted(len(servers), 'server')} cannot be reached; try again later. "
     elif servers:
         words = f"{_all(len(servers))} connected. {_HINT_CAPABILITY} "
     else:
@@ -81,7 +81,7 @@ def servers_hint(servers: Sequence[ServerView], *, is_visit: bool = False) -> Ma
     return tag("p", words, link, ".")
 
 
-_HINT_AWAY = "Some servers cannot be reached; try again when they are back."
+_HINT_AWAY = "Some servers cannot be reached; try again later."
 _HINT_CAPABILITY = "If you pasted a capability, check that it is complete."
 
 

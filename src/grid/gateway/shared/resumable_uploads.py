@@ -58,7 +58,7 @@ class ResumableUploads:
     async def create(self, size: int) -> str:
         """Begin an upload of a file of this size; ServiceUnavailable, NoSpaceError."""
         if len(self._uploads) >= MAX_UPLOADS:
-            raise ServiceUnavailable("too many uploads wait to be continued", headers=(("Retry-After", "60"),))
+            raise ServiceUnavailable("too many unfinished uploads; try again later", headers=(("Retry-After", "60"),))
         upload = ResumableUpload(Spool(self._folder, self._runtime.cpu), size)
         await upload.spool.expect(size)
         if not size:

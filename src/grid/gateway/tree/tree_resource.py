@@ -126,7 +126,9 @@ async def _put(exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnswe
     t, target = exchange.arguments.t, reached.child.target
     if t == "mkdir":
         if not isinstance(target, DirectoryCap):
-            raise BadRequest("a file is there: PUT t=mkdir makes a directory, or finds one")
+            raise BadRequest(
+                "there is a file at this path; PUT t=mkdir needs a free path, or one that leads to a directory"
+            )
         exchange.gateway.require_allowed(target)
         return plain_cap(target)
     return await (put_cap if t == "uri" else put_file)(exchange, _entry(reached))
