@@ -1,4 +1,4 @@
-"""The two slots of a directory's child whose cap is of an unknown kind. [spec caps 9]
+"""A directory's child of an unknown kind: the texts of its two slots for capabilities. [spec caps 9]
 
 Owns the rule for keeping future caps without granting more than the user who stored them intended.
 """

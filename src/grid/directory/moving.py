@@ -1,4 +1,4 @@
-"""Moves a link from one directory to another: which moves are refused, and in which order nothing is lost. [spec directories 7]
+"""Moves a link from one directory to another: which are refused, and which order of steps loses nothing. [spec directories 7]
 
 It refuses to move a directory into or below itself, however the two are named, and checks that
 two clients do not do together what each alone is refused (decision 0157). If something fails, there may be one link too many,

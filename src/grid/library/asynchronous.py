@@ -1,4 +1,4 @@
-"""A grid for programs that await: with Twisted, with asyncio on Twisted's reactor, and with asyncio beside it.
+"""A grid for programs that await: on Twisted, on asyncio that runs Twisted's reactor, or on any other asyncio loop.
 
 It owns how callers await coroutines of the reactor. operations.py does the work.
 """

@@ -1,4 +1,4 @@
-"""A grid for scripts: every call waits for its result. The reactor runs in a thread of its own.
+"""A grid for scripts: every call waits for its result. The reactor runs in its own thread.
 
 It owns the waiting, and files in the style of the io module. operations.py does the work.
 """

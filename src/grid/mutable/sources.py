@@ -1,4 +1,4 @@
-"""Sources of a publish: bytes in memory, a version on the grid, or such a version with a part of it changed.
+"""Sources of a publish: bytes in memory, a version on the grid, or a version on the grid with part of it changed.
 
 Every byte from the grid is proven. No source holds more than one piece of a file in memory.
 """

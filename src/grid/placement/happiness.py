@@ -1,4 +1,4 @@
-"""Servers of happiness: the largest number of servers that can each count for a share of its own.
+"""Servers of happiness: the largest number of servers that can be matched to different shares.
 
 Owns maximum matching between servers and shares. Memory: per server an integer with one bit per share.
 CPU: at most servers times shares steps on such integers (some 10 ms for 500 servers and 256 shares,

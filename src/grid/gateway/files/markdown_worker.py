@@ -1,4 +1,4 @@
-"""Renders Markdown from stdin as safe HTML on stdout, as a program of its own.
+"""Renders Markdown from stdin as safe HTML on stdout, in a separate process.
 
     python -I -m grid.gateway.files.markdown_worker CPU_SECONDS < TEXT > HTML
 

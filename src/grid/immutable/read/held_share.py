@@ -1,4 +1,4 @@
-"""One share on one server, as a read sees it: which bytes are at hand, and what is proven.
+"""One share on one server, as a read sees it: which bytes have arrived, and what is proven.
 
 Pure. Bytes at hand are unproven unless a proof covers them. [spec immutable 12, 14]
 """

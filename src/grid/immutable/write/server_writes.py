@@ -1,4 +1,4 @@
-"""The writes of a put to one server: what waits, what is on its way, and how writes are cut into messages. Pure.
+"""The writes of a put to one server: what waits, what is in flight, and how writes are cut into messages. Pure.
 
 It owns the order of the writes and the window. Other modules decide whether to wait for the server.
 """

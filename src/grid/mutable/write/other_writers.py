@@ -1,4 +1,4 @@
-"""Versions of other writers that a write has met, and the decision which version gives way. [spec mutable 15]
+"""Versions by other writers that a write encounters, and the decision about which version yields. [spec mutable 15]
 
 Pure. Only versions that a server has proven count.
 """

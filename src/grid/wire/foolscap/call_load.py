@@ -1,4 +1,4 @@
-"""The memory that the calls of one Foolscap connection hold, from the first byte of a message until its answer is made.
+"""The memory that the calls of one Foolscap connection hold, from the first byte of a message until its answer is ready.
 
 If a connection has too many calls running, or its message finds no room in the memory shared by all connections, it is not
 read from for a while. What it sends waits in the kernel, and nothing is refused. A message that comes too slowly is

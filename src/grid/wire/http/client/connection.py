@@ -1,4 +1,4 @@
-"""The client's end of one HTTP connection: one request at a time, whose answer goes to a receiver as it comes.
+"""The client's end of one HTTP connection: one request at a time, whose answer goes to a receiver as it arrives.
 
 A request's bytes are borrowed until it is answered, and are sent as the socket accepts them. An answer's bytes are
 passed on in the buffers they came in. Every wait has a deadline, kept by one timer that is re-armed when it fires.
