@@ -210,9 +210,7 @@ def test_repair_when_all_shares_crowd_on_one_server_spreads_them() -> None:
     data = noise(50_000)
     file = grid.store(data, segment_size=1200, holdings={3: range(10)})
     before = grid.check(file.cap, verify=False, happy=7)
-    assert before.healthy and before.summary.startswith(
-        "Healthy, but only 1 server holds a share of its own, and 7 should"
-    )
+    assert before.healthy and before.summary.startswith("Healthy, but spread over only 1 server instead of 7")
     assert grid.check(file.cap).summary == "Healthy"
     result = grid.repair(file.cap, happy=7)
     assert result.attempted and result.successful and result.after.happiness >= 7

@@ -81,7 +81,7 @@ def test_repair_when_shares_crowd_then_spreads_them_once_and_says_so(k: int, n: 
     grid.watch()
     before = grid.run(grid.open(cap).check())
     assert before.healthy and before.to_json()["results"]["healthy"]  # type: ignore[index]
-    assert before.summary.startswith("Healthy, but only 1 server holds a share of its own")
+    assert before.summary.startswith("Healthy, but spread over only 1 server")
     result = grid.run(grid.open(cap).repair())
     assert result.attempted and result.successful
     assert result.after.summary == grid.run(grid.open(cap).check(verify=True)).summary == "Healthy"
@@ -95,7 +95,7 @@ def test_repair_when_shares_crowd_and_there_is_no_other_server_then_has_nothing_
     del grid.servers[2:]
     result = grid.run(grid.open(cap).repair())
     assert not result.attempted
-    assert result.before.summary.startswith("Healthy, but only 2 servers hold a share of its own, and 7 should")
+    assert result.before.summary.startswith("Healthy, but spread over only 2 servers instead of 7")
 
 
 def test_repair_when_a_server_refuses_its_second_place_then_gives_it_to_another() -> None:

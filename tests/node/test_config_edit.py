@@ -66,7 +66,7 @@ def test_what_no_node_could_use_is_refused(name: str, value: str, message: str) 
 
 
 def test_key_that_is_there_twice_is_refused() -> None:
-    with pytest.raises(ConfigError, match="only an editor can change"):
+    with pytest.raises(ConfigError, match="edit it by hand"):
         with_value("[node]\nnickname = a\nnickname = b\n", "F", "node.nickname", "c")
 
 

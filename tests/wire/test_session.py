@@ -136,7 +136,7 @@ def test_session_when_an_attempt_fails_in_any_manner_backs_off(server: FakeServe
     server.error = error
     with pytest.raises(PeerError):
         server.ask()
-    with pytest.raises(PeerUnreachableError, match="server x is away"):
+    with pytest.raises(PeerUnreachableError, match="server x cannot be reached"):
         server.ask()
     assert server.keeper.status.state is ConnectionState.WAITING and server.keeper.status.detail
     assert len(server.attempts_at) == 1

@@ -180,4 +180,4 @@ def _require_type(name: str, target: Target, must_be: Literal["file", "directory
         return
     found = "directory" if isinstance(target, DirectoryCap) else "file"
     if found != must_be:
-        raise ChildOfWrongTypeError(f"{name!r} is a {found}, and not a {must_be}", name=name)
+        raise ChildOfWrongTypeError(f"{name!r} is a {found}, not a {must_be}", name=name)

@@ -222,7 +222,7 @@ def _directories_of(children: Mapping[str, Child]) -> list[DirectoryCap]:
 
 def _unknown(name: str, why: str) -> str:
     return (
-        f"whether the target is inside {name!r} is not known: {why}; "
+        f"cannot tell whether the target is inside {name!r}: {why}; "
         "give both by paths from one root, or link it there first and unlink it here afterwards"
     )
 
@@ -284,6 +284,6 @@ async def _restore(here: OpenDirectory, name: str, child: Child) -> None:
 
 def _gone(name: str) -> ConflictError:
     return ConflictError(
-        f"somebody moved or unlinked {name!r}, or the directory into which it was moved, at the same time; "
-        "it is linked where it was, and may be in both places: look which of them is the right one"
+        f"somebody moved or unlinked {name!r}, or the directory into which it was moved, at the same time; it is "
+        f"still linked at its old place, and may be at the new one, too: check both, and unlink the wrong one"
     )

@@ -41,7 +41,7 @@ class UnpackingBudget:
     async def _wait(self, size: int) -> None:
         """Take the bytes, then return. A call that is canceled takes none."""
         if len(self._waiting) >= MAX_UNPACKING_WAITERS:
-            raise BusyError("too many large directories are being read at the same time; try again in a while")
+            raise BusyError("too many large directories are being read at the same time; try again later")
         turn: Deferred[None] = Deferred()
         entry = (size, turn)
         self._waiting.append(entry)

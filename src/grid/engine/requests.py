@@ -62,7 +62,7 @@ class AdviseCorrupt(ServerRequest):
     parting: bool = True
 
 
-UNREAD = "the server has the share, but its disk does not give it"
+UNREAD = "the server has the share, but cannot read it from its disk"
 """Why a share cannot be used that is in an answer without its bytes."""
 
 

@@ -56,7 +56,7 @@ def with_value(text: str, file_name: str, name: str, value: str | None) -> str:
     after = values_in(changed, file_name)
     name = f"{section}.{key}"
     if {**before, name: None} != {**after, name: None} or after.get(name) != (None if value is None else value.strip()):
-        raise ConfigError(f"{file_name} is written in a way that only an editor can change: the key may be there twice")
+        raise ConfigError(f"{file_name} cannot be changed by this command: edit it by hand; the key may be there twice")
     return changed
 
 
@@ -78,7 +78,7 @@ def _changed(text: str, file_name: str, section: str, key: str, value: str | Non
         _change(updater, section, key, value)
         return str(updater)
     except (configparser.Error, InconsistentStateError, ValueError):
-        raise ConfigError(f"{file_name} is written in a way that only an editor can change") from None
+        raise ConfigError(f"{file_name} cannot be changed by this command: edit it by hand") from None
 
 
 def _change(updater: ConfigUpdater, section: str, key: str, value: str | None) -> None:

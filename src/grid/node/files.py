@@ -58,7 +58,7 @@ def read_text(path: Path) -> str | None:
             data = file.read(MAX_TEXT + 1)
     except FileNotFoundError:
         if path.is_symlink():  # Its target may be on a disk that is not mounted now.
-            raise ConfigError(f"{path}: a symbolic link that leads to nothing") from None
+            raise ConfigError(f"{path}: a dangling symbolic link") from None
         return None
     except OSError as problem:
         raise ConfigError(f"{path}: {problem.strerror}") from None

@@ -264,7 +264,7 @@ def introduction(url: str | None, description: str, settings: GatewaySettings) -
 
 
 def _rights(settings: GatewaySettings) -> str:
-    return ", read-only" if settings.is_read_only else ", where everybody can store files: --read-only prevents that"
+    return ", read-only" if settings.is_read_only else ", where anyone can store files: --read-only prevents that"
 
 
 def _settings(directory: NodeDirectory, hosts: AllowedHosts | None) -> GatewaySettings:

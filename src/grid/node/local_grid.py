@@ -119,7 +119,7 @@ def start_grid(grid: LocalGrid, node_count: int | None, *, detach: bool, started
     if node_count is not None and not 1 <= node_count <= MAX_NODES:
         raise ConfigError(f"a local grid has from 1 to {MAX_NODES} storage nodes")
     if grid.path.exists() and not grid.exists and any(grid.path.iterdir()):
-        raise ConfigError(f"{grid.path} is not empty and holds no local grid: name another place with --dir")
+        raise ConfigError(f"{grid.path} is not empty and holds no local grid: name another directory with --dir")
     make_private_directory(grid.path)
     existing = len(grid.storages)
     _require_count(grid, node_count, existing)
@@ -211,7 +211,7 @@ def wait_until(condition: Callable[[], bool], nodes: Sequence[StartedNode], what
             if node.ended:
                 raise node.explain()
         if time.monotonic() > deadline:
-            raise GridError(f"after {timeout_s:.0f} s still waiting for {what}")
+            raise GridError(f"still waiting for {what} after {timeout_s:.0f} s")
         time.sleep(_POLL_S)
 
 

@@ -85,7 +85,7 @@ class KeyFile:
                 self._accounts = read_keys(self._private)
             except (ConfigError, OSError) as problem:
                 self._accounts = {}
-                _log.warn("no access key is taken: {problem}", problem=str(problem))
+                _log.warn("no access key is accepted: {problem}", problem=str(problem))
         return self._accounts
 
     def _look(self) -> tuple[int, ...] | None:

@@ -24,8 +24,8 @@ def crowding(reached: int, wanted: int) -> str:
     """The text to add to `Healthy` if fewer servers hold a share of their own than a safe file needs; otherwise ""."""
     if reached >= wanted:
         return ""
-    servers = "1 server holds" if reached == 1 else f"{reached} servers hold"
-    return f", but only {servers} a share of its own, and {wanted} should: repair spreads shares over the servers there are"
+    servers = "1 server" if reached == 1 else f"{reached} servers"
+    return f", but spread over only {servers} instead of {wanted}: repair spreads the shares over the available servers"
 
 
 class Health(Protocol):

@@ -68,7 +68,7 @@ def parse_furl(text: str) -> Furl:
     _require_short(text, "FURL")
     match = _FURL.fullmatch(text)
     if match is None:
-        raise FormatError("not a FURL: expected pb://TUBID@HINTS/NAME")
+        raise FormatError("not a FURL: expected pb: and two slashes, then TUBID@HINTS/NAME")
     tub_id = match[1][:TUB_ID_LENGTH].lower()
     if len(tub_id) != TUB_ID_LENGTH:
         raise FormatError("not a FURL: the TubID must have 32 base32 characters")
@@ -90,7 +90,7 @@ def parse_nurl(text: str) -> Nurl:
     _require_short(text, "NURL")
     match = _NURL.fullmatch(text)
     if match is None:
-        raise FormatError("not a NURL: expected pb://HASH@HOST:PORT/NAME#v=1")
+        raise FormatError("not a NURL: expected pb: and two slashes, then HASH@HOST:PORT/NAME#v=1")
     if match[5] != "v=1":
         raise FormatError("a NURL of a version other than 1")
     if _SPKI.fullmatch(match[2]) is None:

@@ -74,5 +74,6 @@ def test_command_that_makes_no_client_leaves_nothing(command: MemoryCommand) -> 
     assert "contradict each other" in command.fail(2, "init", "--alias", "a", "--no-alias")
     said = command.fail(1, "init", "--introducer", "none")
     assert "neither a FURL, a line that begins with `pb:`," in said, "a FURL's beginning is not taken for a FURL"
+    assert "TUBID@HINTS/NAME" in command.fail(1, "init", "--introducer", "pb://short"), "nor is the pattern of one"
     assert "cannot contain colons" in command.fail(1, "init", "--introducer", "furl", "--alias", "a:b")
     assert not command.path.exists()

@@ -26,8 +26,8 @@ _BEGIN, _END = "-----BEGIN AGE ENCRYPTED FILE-----", "-----END AGE ENCRYPTED FIL
 _SHEET = """\
 RECOVERY SHEET OF A GRID CLIENT                                    {date}
 
-With this page and its passphrase you reach your directories again, from any machine. Without either
-of them nobody can. Keep it where you keep documents; do not keep the passphrase beside it.
+With this page and its passphrase, you can reach your directories again from any machine. Without
+both of them, nobody can. Keep this page with your documents, and the passphrase somewhere else.
 
 Directories: {names}
 

@@ -82,7 +82,7 @@ class ShareStream:
     def close(self) -> None:
         """Close the stream; waiting readers get an error."""
         self._stop_timer()
-        self._ended(PeerError("a stream of bytes was given up"))
+        self._ended(PeerError("a stream of bytes was abandoned"))
         self._tasks.cancel()
         self._pieces.clear()
         self._held = 0
