@@ -158,6 +158,19 @@ def test_status_when_servers_are_full_counts_those_with_room() -> None:
     assert lines[3].endswith("x, full or read-only") and lines[5].endswith(" x")
 
 
+def test_status_says_whose_clock_is_off() -> None:
+    server = {"id": "v0-" + "a" * 52, "nickname": "s", "reachable": True, "version": "x", "available_space": None}
+
+    def lines(*ahead: int) -> list[str]:
+        servers = [{**server, "clock_ahead": each} for each in ahead] + [server]
+        return describe_status({"node": "/n", "introducers": [], "servers": servers})[2:]
+
+    one = lines(0, 320, -7200)
+    assert one[0].endswith(" x") and one[1].endswith("x, clock 5 min ahead") and one[2].endswith("x, clock 2 h behind")
+    assert lines(330, 340)[0] == "  every clock but this machine's agrees: correct it"
+    assert len(lines(330)) == 2 and len(lines(330, 900)) == 3, "one alone proves nothing, nor do two that disagree"
+
+
 @pytest.mark.parametrize("target", ["/proc/self", "/proc/self/fd"])
 def test_directory_when_it_cannot_be_written_to_is_one_error(command: MemoryCommand, target: str) -> None:
     Path("tree").mkdir()

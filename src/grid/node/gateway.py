@@ -47,7 +47,7 @@ from grid.ports import ServerId, StorageServer, Timer
 from grid.runtime import Tasks, with_deadline
 from grid.wire.connections.connection_limit import ConnectionLimit
 from grid.wire.connections.limited_factory import deepen_backlog
-from grid.wire.status import ConnectionState, ConnectionStatus
+from grid.wire.status import ConnectionState, ConnectionStatus, clock_text
 
 LOOK_S = 30.0
 """Seconds after which connected servers are asked for their status."""
@@ -235,7 +235,8 @@ def _connected_line(status: ConnectionStatus) -> str:
     """The line for a connection, beginning as 1.20's for Foolscap, which programs look for. [spec webapi 9.1]"""
     how = "http" if status.transport == "http" else "tcp"
     fallback = f" ({status.fallback})" if status.fallback else ""
-    return one_line(f"Connected to {status.address or 'its address'} via {how}{fallback}")
+    clock = f"; {text}" if (text := clock_text(status.clock_ahead_s)) else ""
+    return one_line(f"Connected to {status.address or 'its address'} via {how}{fallback}{clock}")
 
 
 def make_store(client: Client) -> FileStore:

@@ -13,6 +13,9 @@ from grid.ports import ServerVersion, StorageServer
 MOST_LETTERS = 80
 """Most characters of a reason: it must fit on a line beside the server's name."""
 
+CLOCK_MATTERS_S = 60.0
+"""From which difference on a server's clock is shown."""
+
 
 class ConnectionState(Enum):
     """The state of a connection. IDLE: not needed yet. WAITING: lost or refused; the next attempt comes later."""
@@ -28,7 +31,8 @@ class ConnectionStatus:
     """state, since Unix time `since`; detail: the last failure's message, if any; version: the server's latest one.
 
     address: the connection's endpoint as a location hint (`tcp:host:port`), "" unless connected; transport: its protocol;
-    fallback: why it is not the better transport, if the server announces one that does not work.
+    fallback: why it is not the better transport, if the server announces one that does not work. clock_ahead_s: by how much the
+    server's clock is certainly ahead of ours, negative if behind; None if unknown.
     """
 
     state: ConnectionState
@@ -38,6 +42,7 @@ class ConnectionStatus:
     address: str = ""
     transport: str = ""
     fallback: str = ""
+    clock_ahead_s: float | None = None
 
     @property
     def host(self) -> str:
@@ -60,6 +65,21 @@ class RemoteServer(StorageServer, Protocol):
 
     def close(self) -> None:
         """Close the connection."""
+
+
+def clock_text(ahead_s: float | None) -> str:
+    """How a server's clock differs from ours, if that matters; otherwise ""."""
+    if ahead_s is None or abs(ahead_s) < CLOCK_MATTERS_S:
+        return ""
+    return f"clock {duration(abs(ahead_s))} {'ahead' if ahead_s > 0 else 'behind'}"
+
+
+def duration(seconds: float) -> str:
+    """A length of time in its two largest units from days to minutes, such as "1 h 30 min"."""
+    minutes = round(seconds / 60)
+    parts = [(minutes // 1440, "d"), (minutes // 60 % 24, "h"), (minutes % 60, "min")]
+    first = next((index for index, (count, _) in enumerate(parts) if count), 2)
+    return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2] if count) or "0 min"
 
 
 def brief(error: GridError) -> str:

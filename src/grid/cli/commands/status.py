@@ -12,6 +12,8 @@ from grid.cli.terminal.invocation import examples
 from grid.plural import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from grid.node.client import Client
     from grid.ports import StorageServer
 
@@ -134,10 +136,12 @@ def _addresses(client: Client, server: StorageServer) -> list[str]:
 
 
 def _connection(client: Client, server: StorageServer) -> dict[str, object]:
-    """The connection's transport, and why it is not a better one, if so."""
+    """The connection's transport, why it is not a better one, if so, and how much the server's clock is ahead."""
     for entry in client.server_set.entries:
         if entry.identity.server_id == server.identity.server_id:
-            return {"transport": entry.status.transport, "fallback": entry.status.fallback}
+            found: dict[str, object] = {"transport": entry.status.transport, "fallback": entry.status.fallback}
+            ahead_s = entry.status.clock_ahead_s
+            return found if ahead_s is None else {**found, "clock_ahead": round(ahead_s)}
     return {}
 
 
@@ -157,6 +161,8 @@ def describe_status(found: dict[str, Any]) -> list[str]:
     lines.append(f"servers    {_summary(found)}")
     if encoding and len(found["servers"]) < _needed(found):
         lines.append("  not listed: servers that have not reached the introducer since it started")
+    if _is_own_clock_off(found["servers"]):
+        lines.append("  every clock but this machine's agrees: correct it")
     for server in found["servers"]:
         name = f"{server['nickname'] or '-':16} {server['id'][:11]:12}"
         if server["reachable"]:
@@ -181,6 +187,15 @@ def _summary(found: dict[str, Any]) -> str:
     return text
 
 
+def _is_own_clock_off(servers: Sequence[dict[str, Any]]) -> bool:
+    """Whether several servers' clocks are known, agree with each other, and all differ from ours."""
+    from grid.wire.status import CLOCK_MATTERS_S
+
+    ahead = [server["clock_ahead"] for server in servers if "clock_ahead" in server]
+    differs = all(abs(seconds) >= CLOCK_MATTERS_S for seconds in ahead)
+    return len(ahead) > 1 and differs and max(ahead) - min(ahead) < CLOCK_MATTERS_S
+
+
 def _question(server: dict[str, Any]) -> str:
     """What to look at, if a server is offline; "" if the reason is none of the common ones."""
     found = [question for reason, question in _NEXT if reason in server["detail"]]
@@ -194,6 +209,8 @@ def _shorten(text: str) -> str:
 
 def _describe_answer(server: dict[str, Any]) -> list[str]:
     """What is known of a server that answers; a gateway does not report everything."""
+    from grid.wire.status import clock_text
+
     known = [server["version"] or "of an unknown version"]
     if server["available_space"] == 0:
         known.append("full or read-only")
@@ -202,4 +219,6 @@ def _describe_answer(server: dict[str, Any]) -> list[str]:
     if "seconds" in server:
         known.append(f"{server['seconds'] * 1000:.0f} ms")
     known += [server[what] for what in ("transport", "fallback") if server.get(what)]
+    if clock := clock_text(server.get("clock_ahead")):
+        known.append(clock)
     return known

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import define
+from attrs import define, evolve
 
 from grid.errors import FormatError, GridError, PeerGoneError, PeerTimeoutError
 from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import Clock, ServerVersion
 from grid.runtime import Tasks, with_deadline
 from grid.wire.http.client.requester import Access, HttpRequest, Requester, first_of
-from grid.wire.http.format.answers import EXTENSIONS_HEADER, parse_version
+from grid.wire.http.format.answers import DATE_HEADER, EXTENSIONS_HEADER, parse_date, parse_version
 from grid.wire.reasons import unreachable
 from grid.wire.session import Connector, SessionKeeper
 from grid.wire.status import ConnectionStatus, brief
@@ -51,13 +51,14 @@ class Link:
         self._clock = clock
         self._checks = Tasks()
         self._next_check_at = clock.now()
+        self._clock_ahead_s: float | None = None
         connector = Connector(transport="http", connect=self._connect, address=_address)
         self._keeper: SessionKeeper[Session] = SessionKeeper(connector, clock, requester.where, CONNECT_DEADLINE_S)
 
     @property
     def status(self) -> ConnectionStatus:
-        """The state of the connection."""
-        return self._keeper.status
+        """The state of the connection, and the server's clock when it was last asked for its version."""
+        return evolve(self._keeper.status, clock_ahead_s=self._clock_ahead_s)
 
     @property
     def current(self) -> Session | None:
@@ -92,7 +93,10 @@ class Link:
             self._requester.pool.close(access.address)
 
     async def _greet(self, access: Access) -> ServerVersion:
+        began_at = self._clock.unix_time()
         reply = await self._requester.require(access, _VERSION)
+        date = parse_date(reply.head.headers.get(DATE_HEADER.lower(), ()))
+        self._clock_ahead_s = None if date is None else _ahead_s(date, began_at, self._clock.unix_time())
         offers = reply.head.headers.get(EXTENSIONS_HEADER.lower(), ())
         try:
             version = parse_version(reply.body, offers)
@@ -129,6 +133,13 @@ class Link:
             self.lost(session, brief(error))
         except GridError:
             return  # It answers, if only with an error.
+
+
+def _ahead_s(date: float, began_at: float, ended_at: float) -> float:
+    """By how much a clock that read `date`, in whole seconds, at some time in between is at least ahead of ours."""
+    if date + 1 < began_at:
+        return date + 1 - began_at
+    return max(0.0, date - ended_at)
 
 
 def _address(session: Session) -> str:

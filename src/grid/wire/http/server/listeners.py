@@ -43,7 +43,7 @@ class HttpOffer:
         """
         bounds, clock = Bounds(memory), memory.clock
         answerers: Mapping[Endpoint, Answerer] = {
-            **ReadAnswers(server, bounds, extensions=extensions).answerers(),
+            **ReadAnswers(server, bounds, clock, extensions=extensions).answerers(),
             **UploadAnswers(server, clock, bounds).answerers(),
             **SlotAnswers(server, bounds).answerers(),
         }

@@ -13,14 +13,16 @@ from contextlib import asynccontextmanager
 from grid.engine.requests import UNREAD
 from grid.errors import GridError, PeerError
 from grid.limits import MAX_FILE_SIZE, MAX_HTTP_ADVISORY_BODY, PARSED_WEIGHT
-from grid.ports import Buffer, Range, ShareKind, ShareNumber, StorageIndex, StorageServer
+from grid.ports import Buffer, Clock, Range, ShareKind, ShareNumber, StorageIndex, StorageServer
 from grid.wire.budget.measured import MeasuredReads, clipped_length
 from grid.wire.budget.reservation import Reservation
 from grid.wire.http.format.answers import (
+    DATE_HEADER,
     EXTENSIONS_HEADER,
     EXTENSIONS_VALUE,
     FIND_EXTENSION,
     STORE_EXTENSION,
+    pack_date,
     pack_numbers,
     pack_version,
 )
@@ -48,8 +50,9 @@ Read = Callable[[Sequence[Range]], Awaitable[Sequence[Buffer]]]
 class ReadAnswers:
     """The answers to all requests that change nothing."""
 
-    def __init__(self, server: StorageServer, bounds: Bounds, *, extensions: bool) -> None:
+    def __init__(self, server: StorageServer, bounds: Bounds, clock: Clock, *, extensions: bool) -> None:
         """extensions: whether the version offers the batched endpoints."""
+        self._clock = clock
         self._server = server
         self._reads = MeasuredReads(server)
         self._bounds = bounds
@@ -76,7 +79,8 @@ class ReadAnswers:
     async def _version(self, request: Request) -> None:
         request.require_cbor_wanted()
         body = pack_version(await self._server.get_version())
-        request.exchange.send(200, self._version_headers, [body])
+        date = (DATE_HEADER, pack_date(self._clock.unix_time()))
+        request.exchange.send(200, (*self._version_headers, date), [body])
 
     async def _list_immutable(self, request: Request) -> None:
         request.require_cbor_wanted()
