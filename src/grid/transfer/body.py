@@ -1,6 +1,6 @@
 """The contents of one file in transit, as one stream or as ranges fetched in parallel; counted, throttled and hashed.
 
-Memory: a piece for a stream; `streams` chunks where ranges are delivered in order. A body never ends early in silence:
+Memory: a piece for a stream; `streams` ranges of held_size_of where they are delivered in order. A body never ends early in silence:
 it yields exactly the bytes that the source announced, or raises SourceChangedError.
 """
 
@@ -17,11 +17,23 @@ from attrs import frozen
 
 from grid.ports import Buffer
 from grid.transfer.choices import Mode, choose_chunk_size, choose_ranges
-from grid.transfer.ends import KeptPart, KeptParts, NoParts, OpenedSource, SourceChangedError, cancelled_as_error
+from grid.transfer.ends import (
+    PIECE_SIZE,
+    KeptPart,
+    KeptParts,
+    NoParts,
+    OpenedSource,
+    SourceChangedError,
+    cancelled_as_error,
+)
 
 BLOCK = 2**20
 """Bytes hashed separately, so ranges may arrive in any order."""
 DIGEST_SIZE = 32
+FILES_IN_MEMORY = 8
+"""Large files whose ranges fit into the memory of a transfer side by side: the default number of files in transit."""
+COPIES = 2
+"""Whatever is read ahead is held by the library that reads it, and once more as it is put together."""
 
 
 class ContentDigest:
@@ -71,7 +83,7 @@ class ContentDigest:
 class Flow:
     """How contents flow. slow: called with each byte count, waits to keep the rate limit. advance: counts bytes.
 
-    chunk_size: None for a size that suits each file.
+    chunk_size: None for a size that suits each file. max_memory: for all files of a transfer; None for no limit.
     """
 
     mode: Mode
@@ -79,11 +91,29 @@ class Flow:
     streams: int
     slow: Callable[[int], float]
     advance: Callable[[int], None]
+    max_memory: int | None = None
 
     def chunk_size_of(self, size: int) -> int:
         """Bytes of a range of a file of this size; a multiple of BLOCK."""
         wanted = self.chunk_size or choose_chunk_size(size)
         return max(wanted // BLOCK, 1) * BLOCK
+
+    def held_size_of(self, size: int) -> int:
+        """The same for a range that is delivered in order, and held until those before it are gone."""
+        chunk = self.chunk_size_of(size)
+        if self.max_memory is None:
+            return chunk
+        return max(min(chunk, self.max_memory // (FILES_IN_MEMORY * self.streams)) // BLOCK, 1) * BLOCK
+
+    def ranges_of(self, size: int) -> Sequence[tuple[int, int]]:
+        """The ranges of a file of this size; empty if it is read as one stream."""
+        return choose_ranges(self.mode, size, self.chunk_size_of(size))
+
+    def memory_of(self, size: int) -> int:
+        """Bytes that are held of a file of this size at most: ranges, or pieces of one stream."""
+        is_ahead = self.streams > 1 and self.ranges_of(size)
+        held = self.held_size_of(size) * self.streams if is_ahead else PIECE_SIZE
+        return COPIES * min(size, held)
 
 
 class FileBody:
@@ -104,10 +134,7 @@ class FileBody:
         """The ranges to fetch in parallel; empty if they must be delivered in order."""
         if self._flow.mode == "chunked-stream":
             return []
-        return self._chunks()
-
-    def _chunks(self) -> Sequence[tuple[int, int]]:
-        return choose_ranges(self._flow.mode, self.size, self._flow.chunk_size_of(self.size))
+        return self._flow.ranges_of(self.size)
 
     async def fetch(self, offset: int, length: int) -> AsyncIterator[Buffer]:
         """Yield exactly the bytes of a range, waiting until fewer than `streams` others are in progress."""
@@ -117,18 +144,18 @@ class FileBody:
 
     async def stream(self, offset: int = 0) -> AsyncIterator[Buffer]:
         """Yield all bytes from the offset on, in order."""
-        chunks = self._chunks()
-        if not chunks or self._flow.streams == 1:
+        if self._flow.streams == 1 or not self._flow.ranges_of(self.size):
             async for piece in self._exactly(offset, self.size - offset):
                 yield piece
             return
+        step = self._flow.held_size_of(self.size)
         waiting: deque[asyncio.Task[bytes]] = deque()
-        left = deque((max(begin, offset), begin + length) for begin, length in chunks if begin + length > offset)
         try:
-            while left or waiting:
-                while left and len(waiting) < self._flow.streams:
-                    begin, end = left.popleft()
-                    waiting.append(asyncio.create_task(self._whole(begin, end - begin)))
+            while offset < self.size or waiting:
+                while offset < self.size and len(waiting) < self._flow.streams:
+                    end = min((offset // step + 1) * step, self.size)
+                    waiting.append(asyncio.create_task(self._whole(offset, end - offset)))
+                    offset = end
                 yield await waiting.popleft()
         finally:
             for task in waiting:
@@ -150,7 +177,8 @@ class FileBody:
         await self._opened.require_unchanged()
 
     async def _whole(self, offset: int, length: int) -> bytes:
-        return b"".join([bytes(piece) async for piece in self._exactly(offset, length)])
+        pieces = [bytes(piece) async for piece in self._exactly(offset, length)]
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def _exactly(self, offset: int, length: int) -> AsyncIterator[Buffer]:
         end = offset + length

@@ -233,6 +233,9 @@ class TargetEnd(SourceEnd, Protocol):
     def refuse(self, name: str) -> str | None:
         """Why it cannot hold a file of this name; None if it can."""
 
+    def memory_of(self, size: int) -> int:
+        """Bytes that it may hold while it stores a file of this size, besides those that the body holds."""
+
     async def adopt(self, opened: OpenedSource) -> str | None:
         """Return a token if the file can be stored without its bytes, else None."""
 

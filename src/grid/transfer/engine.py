@@ -54,7 +54,7 @@ class Plan:
     chunk_size: int | None = 20 * 2**20
     transfers: int | Literal["auto"] = 8
     streams: int = STREAMS
-    max_memory: int = 256 * 2**20
+    max_memory: int = 96 * 2**20
     retries: int = 4
     verify: bool = False
     dry_run: bool = False
@@ -129,8 +129,9 @@ class Transfer:
         self._sources, self._target, self._journal, self._plan = sources, target, journal, plan
         self._observer = observer or Observer()
         self._flow = Flow(
-            mode=plan.mode, chunk_size=plan.chunk_size, streams=plan.streams, slow=slow, advance=self._advance
-        )
+            mode=plan.mode, chunk_size=plan.chunk_size, streams=plan.streams, slow=slow, advance=self._advance,
+            max_memory=plan.max_memory,
+        )  # fmt: skip
         self._ended = self._moved = 0
         self._budget = ByteBudget(plan.max_memory)
         self._stored: list[_Stored] = []
@@ -261,7 +262,7 @@ class Transfer:
 
     async def _try_to_send(self, source: SourceEnd, entry: Entry) -> GridError | OSError | None:
         size = entry.size or 0
-        needed = FILE_MEMORY + min(size, self._flow.chunk_size_of(size) * self._plan.streams)
+        needed = FILE_MEMORY + self._flow.memory_of(size) + self._target.memory_of(size)
         try:
             async with self._budget.hold(needed):
                 with cancelled_as_error(entry.name):

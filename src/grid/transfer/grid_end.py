@@ -44,6 +44,12 @@ from grid.transfer.grid_session import Doubt, GridSession, check_files
 MOST_REMEMBERED = 20_000
 """Capabilities of files that are kept in memory."""
 
+PUT_MEMORY = 60 * 2**20
+"""Bytes that a put of a large file holds: batches of plaintext, and shares that servers have not confirmed."""
+
+SHARES_OF_A_BYTE = 4
+"""Bytes of shares for each byte of a file, and the byte itself."""
+
 
 class GridEnd:
     """The files below a path of a capability."""
@@ -136,6 +142,10 @@ class GridEnd:
         except UnicodeEncodeError:
             return "it is not UTF-8 text"
         return refuse_name(name)
+
+    def memory_of(self, size: int) -> int:
+        """A file for a pack: its copy there. Any other: shares that are on their way."""
+        return size if self._packs and is_packed(size) else min(PUT_MEMORY, SHARES_OF_A_BYTE * size)
 
     async def adopt(self, opened: OpenedSource) -> str | None:
         """The capability, if the file is immutable and on the same grid."""

@@ -99,6 +99,10 @@ class LocalEnd:
         """Names that no file system accepts, or that would lead out of the directory."""
         return refuse_name(name)
 
+    def memory_of(self, size: int) -> int:
+        """None: pieces are written as they come."""
+        return 0
+
     async def adopt(self, opened: OpenedSource) -> str | None:
         """None: the bytes must be written."""
         return None

@@ -92,6 +92,8 @@ class S3Uploads:
 
     def __init__(self, account: Account, bucket: str) -> None:
         self._account, self._bucket = account, bucket
+        self.slots = asyncio.Semaphore(PARTS_AT_ONCE)
+        """Of parts in transit, for all uploads together."""
         self._connections: urllib3.PoolManager | None = None
 
     def close(self) -> None:
@@ -250,17 +252,13 @@ async def _send(uploads: S3Uploads, key: str, upload: _Upload, body: Body) -> No
         if part.offset == position and part.length:
             body.resume(part)
             position += part.length
-    slots = asyncio.Semaphore(PARTS_AT_ONCE)
 
     async def put(offset: int, data: bytes) -> None:
-        try:
-            if offset not in upload.tags:
-                tag = await uploads.put_part(key, upload.id, offset // size + 1, data)
-                digest = body.digests(offset, len(data))
-                body.parts.keep(KeptPart(offset=offset, length=len(data), token=upload.token(tag), digest=digest))
-                upload.tags[offset] = tag
-        finally:
-            slots.release()
+        if offset not in upload.tags:
+            tag = await uploads.put_part(key, upload.id, offset // size + 1, data)
+            digest = body.digests(offset, len(data))
+            body.parts.keep(KeptPart(offset=offset, length=len(data), token=upload.token(tag), digest=digest))
+            upload.tags[offset] = tag
 
     waiting = bytearray()
     failure: GridError | OSError | None = None
@@ -270,10 +268,11 @@ async def _send(uploads: S3Uploads, key: str, upload: _Upload, body: Body) -> No
                 async for piece in body.stream(position):
                     waiting += piece
                     while len(waiting) >= size or (waiting and position + len(waiting) == body.size):
-                        await slots.acquire()
+                        await uploads.slots.acquire()
                         data = bytes(memoryview(waiting)[:size])
                         del waiting[:size]
-                        group.create_task(put(position, data))
+                        # A task that is canceled before it begins runs no code of its own.
+                        group.create_task(put(position, data)).add_done_callback(lambda _: uploads.slots.release())
                         position += len(data)
             except (GridError, OSError) as error:  # Of the source: the parts in transit still arrive.
                 failure = of_resumed(error, upload.tags)

@@ -72,8 +72,8 @@ class _Size(click.ParamType[int | str]):
               help="How many files to copy at once; auto: add more as long as that speeds up the transfer.")  # fmt: skip
 @click.option("--streams", metavar="N", type=JobsType(64), default=4, show_default=True,
               help="How many ranges of one file to read at once; auto: choose by source and target.")  # fmt: skip
-@click.option("--max-memory", metavar="SIZE", type=_Size(), default="256MiB", show_default=True,
-              help="The most file data to hold in memory at once.")  # fmt: skip
+@click.option("--max-memory", metavar="SIZE", type=_Size(), default="96MiB", show_default=True,
+              help="The most file data to hold in memory at once; shortens ranges that are delivered in order.")  # fmt: skip
 @bwlimit_option
 @click.option("--retries", metavar="N", type=click.IntRange(0, 100), default=4, show_default=True,
               help="How many times to retry a file.")  # fmt: skip
@@ -203,7 +203,10 @@ class EndOpener:
     """Opens local and grid ends of a transfer. Starts a client when the first end needs it."""
 
     def __init__(self, ctx: click.Context, *, unique: bool, packs: bool = True) -> None:
-        """packs: whether small files may go into packs, if the user wants that."""
+        """packs: whether small files may go into packs, if the user wants that. Make it before there are threads."""
+        from grid.runtime import keep_freed_memory
+
+        keep_freed_memory()
         self._ctx, self._unique, self._packs = ctx, unique, packs
         self._session: GridSession | None = None
         self._keeper: Keeper | None = None

@@ -1,0 +1,197 @@
+"""Bytes that a transfer holds: what was asked of a source and has not been stored yet, and parts that are being sent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from grid.errors import GridError
+from grid.ports import Buffer
+from grid.transfer.body import COPIES
+from grid.transfer.ends import Body, Entry, LeftOut, OpenedSource, PassingError
+from grid.transfer.engine import FILE_MEMORY, Plan
+from grid.transfer.grid_end import PUT_MEMORY, GridEnd
+from grid.transfer.local_end import LocalEnd
+from grid.transfer.s3_uploads import PARTS_AT_ONCE, Account, S3Uploads, upload_in_parts
+from tests.transfer.end_contract import BytesBody
+from tests.transfer.test_engine import send
+
+MIB = 2**20
+
+
+class _Count:
+    """Bytes held now, and the most at any time. asked: lengths of the ranges that were asked for."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+        self.asked: list[int] = []
+
+    def add(self, size: int) -> None:
+        self.now += size
+        self.most = max(self.most, self.now)
+
+
+class _LargeFile:
+    """Zeros."""
+
+    shortcut: object = None
+
+    def __init__(self, entry: Entry, held: _Count) -> None:
+        self.entry, self._held = entry, held
+
+    async def read(self, offset: int, length: int) -> AsyncIterator[Buffer]:
+        self._held.asked.append(length)
+        for begin in range(0, length, MIB):
+            await asyncio.sleep(0)
+            size = min(MIB, length - begin)
+            self._held.add(size)
+            yield bytes(size)
+
+    async def require_unchanged(self) -> None:
+        """Nothing changes."""
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+class _LargeFiles:
+    """A source of large files."""
+
+    label = "large"
+
+    def __init__(self, sizes: list[int], held: _Count) -> None:
+        self._sizes, self._held = sizes, held
+
+    async def entries(self) -> AsyncIterator[Entry | LeftOut]:
+        for number, size in enumerate(self._sizes):
+            yield Entry(name=f"file-{number}", size=size, mtime_ns=1)
+
+    async def open(self, entry: Entry) -> OpenedSource:
+        return _LargeFile(entry, self._held)
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+class _InOrder(LocalEnd):
+    """A target that takes files in order and holds memory of its own for each. stored: their sizes."""
+
+    def __init__(self, path: str, held: _Count, memory: int) -> None:
+        super().__init__(path)
+        self._held, self._memory = held, memory
+        self.stored: list[int] = []
+
+    def memory_of(self, size: int) -> int:
+        return min(size, self._memory)
+
+    async def store(self, entry: Entry, body: Body) -> str:
+        self._held.add(self._memory)
+        stored = 0
+        async for piece in body.stream():
+            await asyncio.sleep(0)
+            self._held.add(-len(piece))
+            stored += len(piece)
+        self._held.add(-self._memory)
+        self.stored.append(stored)
+        return ""
+
+
+@pytest.mark.parametrize("mode", ["auto", "chunked-stream"])
+@pytest.mark.parametrize("memory", [0, 3 * MIB])
+def test_large_files_hold_no_more_than_the_memory_of_the_transfer(
+    tmp_path: Path, mode: Literal["auto", "chunked-stream"], memory: int
+) -> None:
+    held = _Count()
+    sizes = [44 * MIB + number for number in range(6)]
+    target = _InOrder(str(tmp_path / "target"), held, memory)
+    plan = Plan(mode=mode, chunk_size=20 * MIB, streams=2, max_memory=16 * MIB)
+
+    outcome = send(_LargeFiles(sizes, held), target, tmp_path, plan)
+
+    assert (outcome.copied, sorted(target.stored), held.now) == (6, sizes, 0)
+    assert held.most <= plan.max_memory, f"{held.most / MIB} MiB"
+    assert held.most >= 3 * plan.streams * MIB // 2, "files are sent one after the other although there is room"
+
+
+def test_range_in_order_is_not_shortened_while_memory_suffices(tmp_path: Path) -> None:
+    held = _Count()
+    plan = Plan(mode="chunked-stream", chunk_size=4 * MIB, streams=2, max_memory=64 * MIB)
+    send(_LargeFiles([10 * MIB], held), _InOrder(str(tmp_path / "target"), held, 0), tmp_path, plan)
+    assert held.asked == [4 * MIB, 4 * MIB, 2 * MIB]
+
+
+def test_one_large_file_at_a_time_goes_onto_a_grid_with_the_default_memory() -> None:
+    plan = Plan()
+    end = GridEnd.__new__(GridEnd)
+    end._packs = True
+    assert end.memory_of(1000) == 1000 and end.memory_of(2 * MIB) == 8 * MIB
+    assert end.memory_of(10**9) == PUT_MEMORY
+    ahead = COPIES * plan.max_memory // 8
+    assert FILE_MEMORY + ahead + PUT_MEMORY <= plan.max_memory < 2 * PUT_MEMORY
+
+
+class _Uploads(S3Uploads):
+    """Uploads that go nowhere. most: parts that were in transit at once; failing: whether the next ones fail."""
+
+    def __init__(self) -> None:
+        super().__init__(Account(endpoint="http://s3", region="x", access_key="x", secret_key="x"), "bucket")
+        self.now = self.most = self.completed = 0
+        self.failing = False
+
+    async def begin(self, key: str, headers: Mapping[str, str]) -> str:
+        return key
+
+    async def put_part(self, key: str, upload: str, number: int, data: bytes) -> str:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            if self.failing:
+                raise PassingError("the server is away")
+        finally:
+            self.now -= 1
+        return "tag"
+
+    async def complete(self, key: str, upload: str, tags: object) -> None:
+        self.completed += 1
+
+    async def abort(self, key: str, upload: str) -> None:
+        """Nothing is there."""
+
+
+@pytest.fixture
+def uploads(monkeypatch: pytest.MonkeyPatch) -> _Uploads:
+    monkeypatch.setattr("grid.transfer.s3_uploads.PART_SIZE", MIB)
+    return _Uploads()
+
+
+def test_uploads_side_by_side_send_as_few_parts_at_once_as_one_of_them(uploads: _Uploads) -> None:
+    async def case() -> None:
+        bodies = [BytesBody(os.urandom(6 * MIB)) for _ in range(3)]
+        async with asyncio.timeout(30):
+            await asyncio.gather(
+                *(upload_in_parts(uploads, f"key-{number}", {}, body) for number, body in enumerate(bodies))
+            )
+
+    asyncio.run(case())
+    assert (uploads.completed, uploads.most) == (3, PARTS_AT_ONCE)
+
+
+def test_uploads_that_fail_leave_the_others_their_turns(uploads: _Uploads) -> None:
+    async def case() -> None:
+        uploads.failing = True
+        async with asyncio.timeout(30):
+            for _ in range(2 * PARTS_AT_ONCE):
+                with pytest.raises(GridError):
+                    await upload_in_parts(uploads, "key", {}, BytesBody(bytes(6 * MIB)))
+            uploads.failing = False
+            await upload_in_parts(uploads, "key", {}, BytesBody(bytes(6 * MIB)))
+
+    asyncio.run(case())
+    assert uploads.completed == 1
