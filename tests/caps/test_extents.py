@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import grid.caps
-from grid.caps import SequenceCap, SliceCap, UnknownCap, parse_cap, require_usable
+from grid.caps import ChkCap, SequenceCap, SliceCap, UnknownCap, parse_cap, require_usable
 from grid.codec.base32 import encode
 from grid.errors import CapError
 from tests.vectors.make_extents import PATH
@@ -100,3 +100,21 @@ def test_repr_of_an_extent_shows_no_key() -> None:
     assert encode(b"\xff" * 16) not in repr(cap)
     assert f"{encode(bytes(range(16)))}:" not in repr(cap)
     assert "\\xff" not in repr(cap)
+
+
+def test_slices_of_one_pack_when_parsed_share_it_and_its_text_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    pack = ChkCap(key=b"shared pack's key"[:16], ueb_hash=bytes(32), needed=3, total=10, size=10**6)
+    slices = [SliceCap(pack=pack, offset=number * 100, length=100, key=bytes(16)) for number in range(50)]
+    encoded: list[bytes] = []
+
+    def noted(data: bytes) -> str:
+        encoded.append(data)
+        return encode(data)
+
+    monkeypatch.setattr("grid.caps.values.base32.encode", noted)
+
+    parsed = [parse_cap(cap.to_string()) for cap in slices]
+
+    assert parsed == slices
+    assert len({id(cap.pack) for cap in parsed if isinstance(cap, SliceCap)}) == 1
+    assert encoded.count(pack.key) == encoded.count(pack.ueb_hash) == 1

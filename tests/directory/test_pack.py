@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from grid.caps import ChkCap, DirectoryCap, LitCap, SdmfReadCap, SdmfWriteCap, UnknownChild
 from grid.codec.netstring import pack_netstring, parse_netstring
+from grid.crypto.aes import crypt_once
 from grid.directory import pack
 from grid.directory.edits import RemoveChild, SetChild, apply_edits
 from grid.directory.metadata import pack_metadata, parse_metadata
@@ -330,3 +331,17 @@ def test_directory_when_packed_and_parsed_then_is_the_same(
     entries = parse_directory(data, mutable=True, write_key=WRITE_KEY)
     assert {name: found.child for name, found in entries.items()} == children
     assert list(entries) == sorted(entries) and pack_directory(entries) == data
+
+
+def test_slots_of_children_without_a_write_cap_are_encrypted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[bytes] = []
+
+    def noted(key: bytes, text: bytes) -> bytes:
+        texts.append(text)
+        return crypt_once(key, text)
+
+    monkeypatch.setattr(pack, "crypt_once", noted)
+    for key in (b"one such key is k", b"and here is a key"):
+        sealed = {pack.seal_write_cap(b"", key) for _ in range(20)}
+        assert [pack.open_write_cap(each, key) for each in sealed] == [b""]
+    assert texts == [b"", b""]

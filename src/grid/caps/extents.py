@@ -5,6 +5,8 @@ Owns the values and their text. `require_usable` decides which numbers a file ca
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from attrs import field, frozen, validators
 
 from grid.caps.values import (
@@ -18,6 +20,14 @@ from grid.caps.values import (
     _CapBase,
 )
 from grid.codec import base32
+
+KEPT_PACKS = 64
+"""Packs whose capabilities are remembered, as values and as text: directories list many slices of few packs."""
+
+
+@lru_cache(KEPT_PACKS)
+def _pack_text(pack: ChkCap) -> str:
+    return pack.fields_text()
 
 
 @frozen(kw_only=True)
@@ -47,7 +57,7 @@ class SliceCap(_CapBase):
 
     def fields_text(self) -> str:
         """What follows the prefix."""
-        return f"{self.pack.fields_text()}:{self.offset}:{self.length}:{base32.encode(self.key)}"
+        return f"{_pack_text(self.pack)}:{self.offset}:{self.length}:{base32.encode(self.key)}"
 
     def read_cap(self) -> SliceCap:
         """The cap itself."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 from attrs import frozen
 
-from grid.caps.extents import Cap, KnownCap, SequenceCap, SliceCap
+from grid.caps.extents import KEPT_PACKS, Cap, KnownCap, SequenceCap, SliceCap
 from grid.caps.values import (
     ChkCap,
     ChkVerifyCap,
@@ -62,6 +63,10 @@ def _build_lit(fields: _Fields) -> LitCap:
 def _build_chk(fields: _Fields) -> ChkCap:
     needed, total, size = map(int, fields[2:])
     return ChkCap(key=_bytes(fields[0]), ueb_hash=_bytes(fields[1]), needed=needed, total=total, size=size)
+
+
+_build_pack = lru_cache(KEPT_PACKS)(_build_chk)
+"""The pack of a slice. Of the slices in a directory, thousands have the same one: they share the value."""
 
 
 def _build_chk_verify(fields: _Fields) -> ChkVerifyCap:
@@ -180,7 +185,7 @@ def _parse_extent(data: bytes, prefix: bytes) -> SliceCap | SequenceCap:
     try:
         if prefix == _SLICE_PREFIX:
             return SliceCap(
-                pack=_build_chk(found[:5]), offset=int(found[5]), length=int(found[6]), key=_bytes(found[7])
+                pack=_build_pack(found[:5]), offset=int(found[5]), length=int(found[6]), key=_bytes(found[7])
             )
         return SequenceCap(
             size=int(found[0]), table=_build_lit(found[6:]) if found[1] is None else _build_chk(found[1:6])

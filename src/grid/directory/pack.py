@@ -7,6 +7,7 @@ name. It never makes the others unreadable. Parsing raises only FormatError. Rep
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from io import BytesIO
 from itertools import islice
@@ -164,6 +165,16 @@ def make_entry(name: str, child: Child, *, mutable: bool, write_key: bytes | Non
 
 def seal_write_cap(write_cap: bytes, write_key: bytes) -> bytes:
     """Encrypt a child's write cap (which may be empty) for holders of the directory's write key."""
+    return _seal(write_cap, write_key) if write_cap else _seal_nothing(write_key)
+
+
+@lru_cache(8)
+def _seal_nothing(write_key: bytes) -> bytes:
+    """The slot of a child without a write cap. Most children are immutable, and all of them in one directory have the same."""
+    return _seal(b"", write_key)
+
+
+def _seal(write_cap: bytes, write_key: bytes) -> bytes:
     salt = tagged_hash(_SALT_TAG, write_cap, SALT_SIZE)
     key = tagged_pair_hash(_KEY_TAG, salt, write_key, 16)
     sealed = crypt_once(key, write_cap)
