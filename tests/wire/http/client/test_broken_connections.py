@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from attrs import define
 from twisted.internet import reactor
 from twisted.internet.address import IPv4Address
@@ -12,6 +13,7 @@ from twisted.internet.error import ConnectionRefusedError
 from twisted.python.failure import Failure
 
 from grid.ports import StorageIndex
+from grid.wire.http.client import link
 from grid.wire.http.client.pool import Pool
 from grid.wire.http.client.server import HttpServer
 from grid.wire.status import ConnectionState
@@ -102,3 +104,22 @@ async def test_connection_that_the_client_closes_makes_it_ask_nothing() -> None:
         client.close()
         await until(lambda: open_count(rig) == 0)
         assert network.attempts == 1
+
+
+async def test_server_that_answers_the_last_check_and_ends_is_asked_again_when_the_pause_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a server that stops in order, and closes its port last."""
+    monkeypatch.setattr(link, "CHECKS_APART_S", 0.2)
+    network = Network()
+    async with running(await make_service()) as rig:
+        client = client_of(rig, network)
+        await client.get_version()
+        rig.offer.close()
+        await until(lambda: network.attempts == 2 and open_count(rig) == 1)
+        await client.get_version()  # The check is over when this has its turn, or else the same connection serves both.
+        network.is_nobody_there = True
+        rig.offer.close()
+        await until(lambda: client.status.state is ConnectionState.WAITING)
+        assert client.status.detail == "connection refused"
+        client.close()

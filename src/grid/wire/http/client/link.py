@@ -118,15 +118,21 @@ class Link:
 
     def _broken(self) -> None:
         session, now = self.current, self._clock.now()
-        if session is None or self._checks.count or now < self._next_check_at:
+        if session is None or self._checks.count:
             return
-        self._next_check_at = now + CHECKS_APART_S
-        self._checks.start(self._check(session))
+        # A server that is about to end may have answered the last check.
+        wait_s = max(0.0, self._next_check_at - now)
+        self._next_check_at = now + wait_s + CHECKS_APART_S
+        self._checks.start(self._check(session, wait_s))
 
-    async def _check(self, session: Session) -> None:
+    async def _check(self, session: Session, wait_s: float) -> None:
         def late() -> PeerTimeoutError:
             return PeerTimeoutError(f"{self._requester.where} did not answer", reason="no answer")
 
+        if wait_s:
+            await self._clock.sleep(wait_s)
+        if self.current is not session:
+            return
         try:
             await with_deadline(self._clock, self.ask_version(session), CONNECT_DEADLINE_S, late)
         except (PeerGoneError, PeerTimeoutError) as error:
