@@ -175,8 +175,8 @@ def test_room_for_files_ends_where_too_few_servers_have_any_and_the_fullest_of_t
         for name, space in zip("abc", (1000, 400, 300), strict=True)
     ]
     assert (
-        "1.70 kB free on their disks: room for about 300 B of files with 1-of-3. Each needs 3 servers, and c will be full first"
+        "1.70 kB free on their disks: room for about 300 B of files with 1-of-3. Each file needs 3 servers, and c will be full first"
         in render_servers(rows, [], 1, 3, 3)
     )
     rows[1] = evolve(rows[1], available_space=0)
-    assert "no room for new files. Each needs room on 3 servers" in render_servers(rows, [], 1, 3, 3)
+    assert "no room for new files. Each file needs room on 3 servers" in render_servers(rows, [], 1, 3, 3)

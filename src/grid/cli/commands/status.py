@@ -209,13 +209,14 @@ def _shorten(text: str) -> str:
 
 def _describe_answer(server: dict[str, Any]) -> list[str]:
     """What is known of a server that answers; a gateway does not report everything."""
+    from grid.cli.terminal.columns import shown_size
     from grid.wire.status import clock_text
 
     known = [server["version"] or "of an unknown version"]
     if server["available_space"] == 0:
         known.append("full or read-only")
     elif server["available_space"] is not None:
-        known.append(f"{server['available_space'] / 1e9:.1f} GB free")
+        known.append(f"{shown_size(server['available_space'])} free")
     if "seconds" in server:
         known.append(f"{server['seconds'] * 1000:.0f} ms")
     known += [server[what] for what in ("transport", "fallback") if server.get(what)]

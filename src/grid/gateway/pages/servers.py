@@ -73,11 +73,9 @@ def space_text(servers: Sequence[ServerView], needed: int, total: int, happy: in
     limit = ""
     if usable.limit is not None:
         full = there[usable.limit]
-        limit = (
-            f". Each needs {counted(happy, 'server')}, and {full.nickname or full.server_id[:11]} will be full first"
-        )
+        limit = f". Each file needs {counted(happy, 'server')}, and {full.nickname or full.server_id[:11]} will be full first"
     elif not usable.size:
-        files, limit = "no room for new files", f". Each needs room on {counted(happy, 'server')}"
+        files, limit = "no room for new files", f". Each file needs room on {counted(happy, 'server')}"
     return f"{size_text(space)} free on their disks: {files}{limit}"
 
 
