@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import asdict
 
-from perf.faults.faults import OPERATIONS, Outcome, judge, plan_cases, table
+from perf.faults.faults import OPERATIONS, Outcome, group_cases, judge, plan_cases, table
 from perf.faults.faulty_grid import FaultyGrid
 from perf.processes.installation import OWN, install_baseline, resolve
 from perf.sampling.environment import capture, expect_own_tree
@@ -48,8 +48,10 @@ def _faults(options: argparse.Namespace) -> int:
         record.write(json.dumps({"faults": 1, "environment": environment}) + "\n")
         for transport in transports:
             with FaultyGrid(Path(work) / transport, transport, installation) as grid:
-                for case in (case for case in cases if case.transport == transport):
-                    outcomes.append(grid.measure(case, options.repetitions))
+                groups = group_cases(case for case in cases if case.transport == transport)
+                for outcome in (outcome for group in groups for outcome in grid.measure(group, options.repetitions)):
+                    case = outcome.case
+                    outcomes.append(outcome)
                     record.write(json.dumps(asdict(outcomes[-1])) + "\n")
                     record.flush()
                     shown = " ".join(f"{seconds:.2f}" for seconds in outcomes[-1].seconds)

@@ -106,6 +106,26 @@ def plan_cases(transports: Iterable[str], *, kinds: bool, cold: bool) -> list[Ca
     return cases
 
 
+def group_cases(cases: Iterable[Case]) -> list[list[Case]]:
+    """The cases that share one occurrence of their fault: neighboring commands, which nothing that runs connects.
+
+    A gateway would know the fault from the case before.
+    """
+    groups: list[list[Case]] = []
+    for case in cases:
+        last = groups[-1][-1] if groups else None
+        if (
+            last is not None
+            and case.cold
+            and last.cold
+            and (last.fault, last.transport) == (case.fault, case.transport)
+        ):
+            groups[-1].append(case)
+        else:
+            groups.append([case])
+    return groups
+
+
 def bound_s(case: Case, healthy_s: float) -> float:
     """Seconds that the case may take. healthy_s: its duration without a fault."""
     name, count = case.operation, case.fault.count

@@ -11,7 +11,7 @@ import os
 import subprocess
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -20,8 +20,8 @@ from typing import Self
 from perf.faults.faults import Case, Fault, Outcome
 from perf.processes.clients import GridGateway
 from perf.processes.installation import OWN, Installation
-from perf.processes.node_directory import Kind, Transport, start_node
-from perf.processes.node_process import child_environment
+from perf.processes.node_directory import Kind, Transport, wait_listening
+from perf.processes.node_process import NodeProcess, child_environment
 from perf.processes.process_grid import ClientSettings, ProcessGrid
 from perf.systems.stalling_node import STALLED_FILE
 
@@ -49,17 +49,13 @@ class FaultyGrid:
             durability="none",
             program=installation.program,
         )
+        self._grid.prepare_storage(self._make_stallable)
         self._installation = installation
         self._transport = transport
         self._count = 0
 
     def __enter__(self) -> Self:
         self._grid.__enter__()
-        for node in self._grid.storage:
-            node.stop()
-            command = self._installation.module("perf.systems.stalling_node", str(node.directory))
-            node.run_with(command, self._installation.tree)
-            start_node(node)
         gateway = self._grid.add_client(ClientSettings(kind="grid", gateway=True))
         assert isinstance(gateway, GridGateway)
         self._address = urllib.parse.urlsplit(gateway.url).netloc
@@ -73,21 +69,28 @@ class FaultyGrid:
                 node.thaw()
         self._grid.__exit__(kind, error, at)
 
-    def measure(self, case: Case, repetitions: int) -> Outcome:
-        """Repeat the operation under the fault. A failed one counts the time until it reported the error."""
-        seconds: list[float] = []
-        errors: list[str] = []
-        operation = self._command(case.operation) if case.cold else self._operation(case.operation)
+    def measure(self, group: Sequence[Case], repetitions: int) -> list[Outcome]:
+        """Repeat the operation of each case under the fault of all. A failed one counts the time until it reported the error."""
+        outcomes: list[Outcome] = []
         self._settle()
-        with self._fault(case.fault):
-            for _ in range(repetitions):
-                prepared = operation()
-                began = time.monotonic()
-                error = prepared()
-                seconds.append(time.monotonic() - began)
-                if error:
-                    errors.append(error)
-        return Outcome(case=case, seconds=seconds, errors=errors)
+        with self._fault(group[0].fault):
+            for case in group:
+                seconds: list[float] = []
+                errors: list[str] = []
+                operation = self._command(case.operation) if case.cold else self._operation(case.operation)
+                for _ in range(repetitions):
+                    prepared = operation()
+                    began = time.monotonic()
+                    error = prepared()
+                    seconds.append(time.monotonic() - began)
+                    if error:
+                        errors.append(error)
+                outcomes.append(Outcome(case=case, seconds=seconds, errors=errors))
+        return outcomes
+
+    def _make_stallable(self, node: NodeProcess) -> None:
+        command = self._installation.module("perf.systems.stalling_node", str(node.directory))
+        node.run_with(command, self._installation.tree)
 
     def _prepare(self) -> None:
         self._directory = self._ask("POST", "/uri?t=mkdir")
@@ -126,11 +129,13 @@ class FaultyGrid:
         finally:
             for node in victims:
                 if fault.kind == "gone":
-                    start_node(node)
+                    node.start()
                 elif fault.kind == "*":
                     node.thaw()
                 else:
                     (node.directory / STALLED_FILE).unlink()
+            for node in victims:
+                wait_listening(node)
 
     def _operation(self, name: str) -> Callable[[], Callable[[], str]]:
         """Return a function that prepares one repetition; its result performs it and returns the error, or ""."""

@@ -9,7 +9,7 @@ The environment variable GRID_TAHOE names the `tahoe` to use.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -96,6 +96,7 @@ class ProcessGrid:
             lease_master=secrets.lease_master if secrets else None,
         )
         self.placement = placement or Placement()
+        self._prepare: Callable[[NodeProcess], None] = lambda _: None
         self._introducer: NodeProcess | None = None
         self._gateways: list[NodeProcess] = []
         self._outside: list[Path] = []
@@ -137,6 +138,10 @@ class ProcessGrid:
         self.introducer_furl = introducer_furl
         self.elsewhere = servers
         self._storage_kinds = []
+
+    def prepare_storage(self, prepare: Callable[[NodeProcess], None]) -> None:
+        """Call this function with each storage node before it starts. Call it before entering the context."""
+        self._prepare = prepare
 
     @property
     def server_count(self) -> int:
@@ -235,6 +240,7 @@ class ProcessGrid:
                 introducer_furl=self.introducer_furl,
             )
             node = make_node(self._directory_of(f"storage{index}", host), settings, host)
+            self._prepare(node)
             node.start()
             self.storage.append(node)
 

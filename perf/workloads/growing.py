@@ -9,7 +9,7 @@ from attrs import evolve
 from perf.campaigns.arrivals import Schedule
 from perf.campaigns.labels import parse_label
 from perf.campaigns.workload import Workload, parse_set
-from perf.faults.faults import WRITES, Fault, plan_cases
+from perf.faults.faults import WRITES, Fault, group_cases, plan_cases
 from perf.faults.faulty_grid import FaultyGrid
 from perf.peers.grids import GridPeer
 from perf.processes.installation import OWN
@@ -88,8 +88,9 @@ def faults(settings: Workload, work: Path, table: Table) -> None:
                 if settings.lost:
                     wanted = [case for case in wanted if case.fault == Fault() or case.fault.count in settings.lost]
                 with FaultyGrid(work / f"faults{run}-{transport}", transport, OWN) as grid:
-                    for case in wanted:
-                        outcome = grid.measure(case, 1)
+                    groups = group_cases(wanted)
+                    for outcome in (outcome for group in groups for outcome in grid.measure(group, 1)):
+                        case = outcome.case
                         hopeless = case.fault.kind == "gone" and case.operation in WRITES
                         operation = f"refusal of {case.operation}" if hopeless else case.operation
                         sample = blank(run, label, operation, {"fault": str(case.fault)}, [])

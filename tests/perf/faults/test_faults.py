@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from perf.faults.faults import KINDS, OPERATIONS, Case, Fault, Outcome, bound_s, judge, plan_cases, table
+from perf.faults.faults import (
+    COMMANDS,
+    KINDS,
+    OPERATIONS,
+    Case,
+    Fault,
+    Outcome,
+    bound_s,
+    group_cases,
+    judge,
+    plan_cases,
+    table,
+)
 
 
 def outcome(operation: str, fault: Fault, *seconds: float, errors: tuple[str, ...] = (), cold: bool = False) -> Outcome:
@@ -22,6 +34,15 @@ def test_plan_when_made_begins_with_the_healthy_cases_of_each_transport_and_stal
         for name, kinds in KINDS.items():
             stalled = {case.fault.kind for case in own if case.operation == name and case.fault.count == 3}
             assert stalled >= {*kinds, "*"}
+
+
+def test_commands_when_grouped_share_their_fault_and_cases_of_a_gateway_do_not() -> None:
+    cases = plan_cases(["http"], kinds=False, cold=True)
+    groups = group_cases(cases)
+    assert [case for group in groups for case in group] == cases
+    shared = [group for group in groups if len(group) > 1]
+    assert [[case.operation for case in group] for group in shared] == [list(COMMANDS)] * 4
+    assert all(case.cold and case.fault == group[0].fault for group in shared for case in group)
 
 
 @pytest.mark.parametrize(
