@@ -8,6 +8,7 @@ import pytest
 
 from grid.limits import HTTP_IDLE_DEADLINE_S
 from grid.wire.http.client import connection as connections
+from grid.wire.http.client import pool as pools
 from grid.wire.http.client.connection import IDLE_S, LONG_IDLE_S, ClientConnection
 from grid.wire.http.client.pool import CONNECTIONS_PER_SERVER, FRESH_S, LONG_FRESH_S, Address
 from tests.wire.http.rig import Rig, make_service, running
@@ -81,3 +82,15 @@ async def test_server_of_ours_is_known_to_be_patient_and_probed_when_idle(monkey
         handle = connection.transport.transport.socket
         assert handle.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         assert handle.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == IDLE_S
+
+
+async def test_connection_when_many_are_idle_is_kept_for_the_shorter_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[float] = []
+    monkeypatch.setattr(connections, "shortest_round_trip_s", lambda _: 0.1)
+    monkeypatch.setattr(pools, "MOST_LONG_IDLE", 2)
+    monkeypatch.setattr(ClientConnection, "keep_idle", lambda _, seconds: kept.append(seconds))
+    async with running(await make_service()) as rig:
+        rig.pool.note_patience(address(rig))
+        for connection in [(await acquire(rig, fresh=True))[0] for _ in range(3)]:
+            release(rig, connection)
+    assert kept == [LONG_IDLE_S, LONG_IDLE_S, IDLE_S]

@@ -35,6 +35,9 @@ we close it ourselves after 45. A new connection would cost two more round trips
 LONG_FRESH_S = LONG_IDLE_S - IDLE_S + FRESH_S
 """The same where idle connections are kept for LONG_IDLE_S: a server of ours waits for 300 s."""
 
+MOST_LONG_IDLE = 200
+"""Idle connections kept for LONG_IDLE_S, over all servers: a process may have 1,024 descriptors by default."""
+
 
 @frozen
 class Address:
@@ -120,7 +123,8 @@ class Pool:
         destination.busy.discard(connection)
         if connection.is_reusable and not connection.is_lost:
             destination.idle.append(connection)
-            connection.keep_idle(destination.idle_s)
+            is_crowded = sum(len(each.idle) for each in self._destinations.values()) > MOST_LONG_IDLE
+            connection.keep_idle(IDLE_S if is_crowded else destination.idle_s)
         _wake_one(destination)
 
     def note_patience(self, address: Address) -> None:
