@@ -87,13 +87,14 @@ async def put(source: Source, grid: Grid, *, key: bytes | None = None, keeps: Ke
         return PutResult(cap=LitCap(data=data), pushed=0, found=0, sharemap={}, happiness=0)
     encoding = grid.encoding
     geometry = Geometry.of_file(source.size, encoding.k, encoding.n, encoding.max_segment_size)
-    if key is None and grid.convergence is None:
+    is_new = key is None and grid.convergence is None
+    if is_new:
         key = grid.runtime.entropy.random_bytes(16)
     allowed = permitted(grid)
     trusted = _trusted(allowed, geometry.n, grid)
     size = whole_share_size(geometry)
     if size is not None and place_whole(trusted, geometry.n, size):
-        return await _put_small(source, geometry, key, trusted, allowed, grid)
+        return await _put_small(source, geometry, key, trusted, allowed, grid, is_new=is_new)
     return await _put_large(source, geometry, key, allowed, grid, keeps=keeps)
 
 
@@ -104,19 +105,23 @@ async def _put_small(
     trusted: Sequence[StorageServer],
     allowed: Sequence[StorageServer],
     grid: Grid,
+    *,
+    is_new: bool,
 ) -> PutResult:
-    """Send whole shares to each trusted server, one message each. If that is not enough, continue as for a large file."""
+    """Send whole shares to each trusted server, one message each. If that is not enough, continue as for a large file.
+
+    is_new: the key has just been drawn, so nobody has the file.
+    """
     whole = await _read_whole(source, geometry, key, grid)
     ordered = permute(trusted, whole.storage_index, grid.preferred)
     placed = place_whole(ordered, whole.cap.total, whole.share_size)
     if placed is None:
         return await _put_large(source, geometry, whole.key, allowed, grid)
-    sizes = {server_id: len(shares) * whole.share_size for server_id, shares in placed.items()}
-    may_waste = whole.share_size >= ASK_FIRST_SIZE and not all(
-        server.asks_for_room(sizes[server.identity.server_id])
-        for server in ordered
-        if server.identity.server_id in sizes
+    receivers = [(server, placed.get(server.identity.server_id, ())) for server in ordered]
+    sent_in_vain = any(
+        not server.asks_for_room(len(shares) * whole.share_size) for server, shares in receivers if shares
     )
+    may_waste = not is_new and whole.share_size >= ASK_FIRST_SIZE and sent_in_vain
     plan = StorePlan(
         {server_id: {share: whole.shares[share] for share in shares} for server_id, shares in placed.items()},
         n=whole.cap.total,

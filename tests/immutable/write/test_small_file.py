@@ -62,11 +62,26 @@ def test_put_when_shares_are_large_asks_before_it_sends_them() -> None:
     complete(grid, result, noise(1_000_000))
 
 
-def test_put_when_servers_ask_for_room_anyway_asks_no_other_question() -> None:
-    grid = known_grid(by_steps=True)
+@pytest.mark.parametrize("count", [10, 25])
+def test_put_when_servers_ask_for_room_anyway_asks_no_other_question(count: int) -> None:
+    grid = known_grid(count, by_steps=True)
     result = grid.put(noise(1_000_000))
     assert calls(grid) == {"store_shares": 10}
     complete(grid, result, noise(1_000_000))
+
+
+def test_put_when_one_server_does_not_ask_for_room_asks_before_it_sends_shares() -> None:
+    grid = known_grid(by_steps=True)
+    grid.script(4, known=True)
+    grid.put(noise(1_000_000))
+    assert calls(grid) == {"find_shares": ASK_FIRST_COUNT, "store_shares": 10}
+
+
+def test_put_when_the_key_is_random_does_not_ask_for_the_file() -> None:
+    grid = known_grid()
+    result = grid.put(noise(1_000_000), convergence=None)
+    assert calls(grid) == {"store_shares": 10}
+    assert grid.get(result.cap) == noise(1_000_000)
 
 
 @pytest.mark.parametrize("by_steps", [False, True])
