@@ -1,7 +1,6 @@
 """The ports: what the engines need from a server, a disk, a clock, a processor and a source of entropy.
 
-Protocols, and the frozen values that they exchange; no behavior, no policy, no I/O. Every implementation of
-a port passes that port's contract suite in tests/contract.
+Protocols and the frozen values they exchange; no behavior. Every implementation passes its port's suite in tests/contract.
 """
 
 from __future__ import annotations
@@ -213,7 +212,7 @@ class StorageServer(Protocol):
         """Its last known version, if it can be expected to answer at once; None if it must be asked."""
 
     def asks_for_room(self, size: int) -> bool:
-        """Whether store_shares now asks for room before it sends so many bytes, and sends none if the server holds the file."""
+        """Whether store_shares now asks for room before it sends that many bytes, and sends none if the server holds the file."""
 
     async def get_version(self) -> ServerVersion:
         """Its current version, obtained anew at each call."""

@@ -66,7 +66,7 @@ def usable_space(servers: Sequence[tuple[str, int | None]], happy: int) -> Usabl
     parts = sorted(
         ((first[disk] / sharers[disk], index) for disk, (index, _, _) in zip(disks, known, strict=True)), reverse=True
     )
-    wanted = happy - (len(servers) - len(known))  # So many of those that say it have to have room.
+    wanted = happy - (len(servers) - len(known))  # This many of the servers that report space need room.
     free = sum(first.values())
     if wanted <= 0:
         return Usable(size=free)

@@ -105,7 +105,7 @@ class SessionServer(ABC, Generic[S]):
         return None if session is None or self._stores.is_doubtful else session.version
 
     def asks_for_room(self, size: int) -> bool:
-        """Whether store_shares asks for room before it sends so many bytes: if a server needs that, or if it is quicker."""
+        """Whether store_shares asks for room before it sends that many bytes: if a server needs that, or if it is quicker."""
         session = self._session_link.current
         return session is not None and (not session.version.batched_stores or self._is_quicker_in_steps(session, size))
 

@@ -124,7 +124,7 @@ class FallbackServer:
         return None if server is None or self._preference.doubt else server.known_version
 
     def asks_for_room(self, size: int) -> bool:
-        """Whether store_shares asks for room before it sends so many bytes, over the transport in use."""
+        """Whether store_shares asks for room before it sends that many bytes, over the transport in use."""
         server = self._servers.get(self._preference.chosen)
         return server is not None and server.asks_for_room(size)
 
