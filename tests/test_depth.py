@@ -125,5 +125,7 @@ def test_costly_test_is_collected_in_a_deep_run_only_and_names_one_that_is_not(t
     few, all = (collected(tmp_path, NIGHTLY, expression) for expression in ("not deep", ""))
     assert [few.count(name) for name in ("::test_costly", "::test_cheap")] == [0, 1]
     assert [all.count(name) for name in ("::test_costly", "::test_cheap")] == [3, 1]
-    for cheap in ("def test_another", "@pytest.mark.deep\ndef test_cheap"):
-        assert "is not in make test" in collected(tmp_path, NIGHTLY.replace("def test_cheap", cheap), "not deep")
+    missing = NIGHTLY.replace("def test_cheap", "def test_another")
+    assert "is not in make test" in collected(tmp_path, missing, "not deep")
+    both = NIGHTLY.replace("def test_cheap", '@pytest.mark.nightly("test_rows.py::test_costly")\ndef test_cheap')
+    assert "is not in make test" in collected(tmp_path, both, "not deep")

@@ -58,7 +58,7 @@ COMMANDS = [
         ("work:none", "work:none"),
         ("work:dir/none", "work:dir/none"),
         ("work:none/below", "work:none"),
-        ("nobody:x", "Unknown alias 'nobody': `grid create-alias nobody` makes"),
+        ("nobody:x", "Unknown alias 'nobody': `grid create-alias nobody` creates"),
         ("none", "none"),
         ("work", "work"),
     ],

@@ -104,7 +104,7 @@ def test_tour_without_time_says_what_it_did_not_begin(tmp_path: Path, capsys: py
 
 
 def test_interrupted_tour_keeps_what_it_measured_and_continues(tmp_path: Path) -> None:
-    tour, folder = written(tmp_path, COPIES.format(runs=400)), tmp_path / "found"
+    tour, folder = written(tmp_path, COPIES.format(runs=1000)), tmp_path / "found"
     command = [sys.executable, "-m", "perf", "tour", tour, "--output", str(folder)]
     began = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     record = folder / "size-count.jsonl"
