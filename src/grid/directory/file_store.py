@@ -113,9 +113,9 @@ class NewDirectory:
 class FileStore:
     """The files and directories of a grid.
 
-    mutable_format: of new mutable files and directories. room: for directories being unpacked, of the whole
-    process. parsed: directories kept, of the whole process. permit: called before anything is read, checked or changed, however its capability was found; what it raises
-    is raised by the method that was called.
+    mutable_format: of new mutable files and directories. room: for directories being unpacked, and parsed: those that are
+    kept, both of the whole process. permit: called before anything is read, checked or changed, however its capability was
+    found; what it raises is raised by the method that was called.
     """
 
     grid: Grid

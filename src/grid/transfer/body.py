@@ -1,7 +1,7 @@
 """The contents of one file in transit, as one stream or as ranges fetched in parallel; counted, throttled and hashed.
 
-Memory: a piece for a stream; `streams` ranges of held_size_of where they are delivered in order. A body never ends early in silence:
-it yields exactly the bytes that the source announced, or raises SourceChangedError.
+Memory: a piece for a stream; `streams` ranges of held_size_of where they are delivered in order. A body never ends early
+in silence: it yields exactly the bytes that the source announced, or raises SourceChangedError.
 """
 
 from __future__ import annotations

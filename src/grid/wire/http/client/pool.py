@@ -123,8 +123,10 @@ class Pool:
         destination.busy.discard(connection)
         if connection.is_reusable and not connection.is_lost:
             destination.idle.append(connection)
-            is_crowded = sum(len(each.idle) for each in self._destinations.values()) > MOST_LONG_IDLE
-            connection.keep_idle(IDLE_S if is_crowded else destination.idle_s)
+            seconds = destination.idle_s
+            if seconds > IDLE_S and sum(len(each.idle) for each in self._destinations.values()) > MOST_LONG_IDLE:
+                seconds = IDLE_S
+            connection.keep_idle(seconds)
         _wake_one(destination)
 
     def note_patience(self, address: Address) -> None:

@@ -5,9 +5,8 @@ All maps are closed and all numbers bounded. Byte strings are views of the messa
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from email.utils import formatdate, parsedate_to_datetime
 
 from grid.errors import FormatError
 from grid.limits import MAX_SHARES, MAX_VERSION_TEXT
@@ -39,11 +38,7 @@ DATE_HEADER = b"Date"
 """Header of the answer to a version request: the server's clock. 1.20 sends it with all its answers."""
 
 _CBOR_SIZE_LIMIT = 2**64 - 1
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
-_DATE = re.compile(
-    rb"(?:%b), (\d\d) (%b) (\d{4}) (\d\d):(\d\d):(\d\d) GMT" % ("|".join(_DAYS).encode(), b"|".join(_MONTHS))
-)
+_DATE_SIZE = 29
 
 
 def pack_version(version: ServerVersion) -> bytes:
@@ -80,22 +75,19 @@ def parse_version(body: Buffer, offers: Collection[bytes] = ()) -> ServerVersion
 
 def pack_date(unix_time: float) -> bytes:
     """A time as the value of a Date header. [RFC 9110 5.6.7]"""
-    moment = datetime.fromtimestamp(unix_time, UTC)
-    month = _MONTHS[moment.month - 1].decode("ascii")
-    return f"{_DAYS[moment.weekday()]}, {moment:%d} {month} {moment:%Y %H:%M:%S} GMT".encode("ascii")
+    return formatdate(unix_time, usegmt=True).encode("ascii")
 
 
 def parse_date(values: Sequence[bytes]) -> float | None:
     """The Unix time of a Date header, in whole seconds; None if there is not exactly one, or no such time."""
-    match = _DATE.fullmatch(values[0]) if len(values) == 1 else None
-    if match is None:
+    if len(values) != 1 or len(values[0]) != _DATE_SIZE:
         return None
-    day, month, *rest = match.groups()
-    year, hour, minute, second = map(int, rest)
     try:
-        return datetime(year, _MONTHS.index(month) + 1, int(day), hour, minute, second, tzinfo=UTC).timestamp()
-    except ValueError:
+        found = parsedate_to_datetime(values[0].decode("ascii")).timestamp()
+    except (ValueError, TypeError, OverflowError):
         return None
+    # The library also takes older forms, and guesses at what is missing.
+    return found if pack_date(found) == values[0] else None
 
 
 def pack_allocation(already: Collection[int], allocated: Collection[int]) -> bytes:
