@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -161,13 +162,17 @@ def test_status_when_servers_are_full_counts_those_with_room() -> None:
 def test_status_says_whose_clock_is_off() -> None:
     server = {"id": "v0-" + "a" * 52, "nickname": "s", "reachable": True, "version": "x", "available_space": None}
 
-    def lines(*ahead: int) -> list[str]:
+    encoding = {"encoding": {"needed": 1, "happy": 1, "total": 1}}
+
+    def lines(*ahead: int, about: Mapping[str, object] = encoding) -> list[str]:
         servers = [{**server, "clock_ahead": each} for each in ahead] + [server]
-        return describe_status({"node": "/n", "introducers": [], "servers": servers})[2:]
+        found = describe_status({"node": "/n", "introducers": [], "servers": servers, **about})
+        return found[2 if not about else 3 :]
 
     one = lines(0, 320, -7200)
     assert one[0].endswith(" x") and one[1].endswith("x, clock 5 min ahead") and one[2].endswith("x, clock 2 h behind")
     assert lines(330, 340)[0] == "  every clock but this machine's agrees: correct it"
+    assert lines(330, 340, about={})[0] == "  every clock but the gateway's agrees: correct it"
     assert len(lines(330)) == 2 and len(lines(330, 900)) == 3, "one alone proves nothing, nor do two that disagree"
 
 

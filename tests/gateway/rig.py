@@ -189,9 +189,10 @@ async def running_gateway(
     disk_bytes: int = 2**28,
     encoding: Encoding | None = None,
     convergence: bytes | None = b"convergence",
+    views: Sequence[ServerView] = (),
     **settings: Any,
 ) -> AsyncIterator[Rig]:
-    """A gateway with its own handlers and additional ones, over in-memory servers."""
+    """A gateway with its own handlers and additional ones, over in-memory servers. views: servers that its pages show."""
     from twisted.internet import reactor
 
     pool = ThreadCpuPool(reactor, 2)
@@ -207,7 +208,7 @@ async def running_gateway(
     store = FileStore(grid=grid_of(servers, runtime, leases=leases, encoding=encoding, convergence=convergence))
     gateway = Gateway(
         store=store,
-        client=Nobody(),
+        client=Nobody(views),
         settings=evolve(
             GatewaySettings(
                 spools=SpoolFolder(tmp_path),

@@ -203,6 +203,9 @@ def test_status_through_a_gateway_shows_the_same_servers(ways: Ways, way: str) -
     for found in (direct, through):
         assert all(server["reachable"] for server in found["servers"])
     assert [server["id"] for server in through["servers"]] == [server["id"] for server in direct["servers"]]
+    for server in through["servers"]:
+        assert ("transport" in server) == (way == "ours"), "1.20 reports neither transports nor clocks"
+        assert ("clock_ahead" in server) == (server.get("transport") == "http")
 
 
 @pytest.mark.parametrize("way", THROUGH)

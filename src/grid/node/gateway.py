@@ -117,6 +117,7 @@ class LiveClient:
             transport=status.transport,
             latency_s=self._latency_s.get(identity.server_id),
             host=status.host,
+            clock_ahead_s=status.clock_ahead_s,
         )
 
     def _look(self) -> None:

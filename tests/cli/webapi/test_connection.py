@@ -1,6 +1,8 @@
-"""None"""
+"""What `grid status --gateway` makes of a gateway's answer."""
 
 from __future__ import annotations
+
+from typing import cast
 
 import pytest
 
@@ -27,6 +29,25 @@ def test_state_of_either_gateway_says_who_is_connected() -> None:
         {"id": "v0-b", "nickname": "b", "reachable": True, "version": "x/1", "available_space": 7},
         {"id": "v0-c", "nickname": "c", "reachable": True, "version": "y", "available_space": None},
     ]
+
+
+def test_state_of_a_gateway_that_knows_more_says_how_far_servers_are_and_what_their_clocks_show() -> None:
+    server = {"nodeid": "v0-a", "nickname": "a", "connection_status": "Connected to tcp:h:1 via http", "version": "x"}
+
+    def known(**more: object) -> dict[str, object]:
+        [found] = cast(
+            "list[dict[str, object]]",
+            parse_state({"introducers": {"statuses": []}, "servers": [{**server, **more}]})["servers"],
+        )
+        return {name: value for name, value in found.items() if name in ("seconds", "transport", "clock_ahead")}
+
+    assert known(round_trip=0.0123, transport="http", clock_ahead=-320) == {
+        "seconds": 0.0123,
+        "transport": "http",
+        "clock_ahead": -320,
+    }
+    assert known() == known(round_trip=-1.0, transport=7, clock_ahead=True) == {}
+    assert known(round_trip=float("nan"), clock_ahead=10**400) == known(round_trip=1e300, clock_ahead=0.5) == {}
 
 
 @pytest.mark.parametrize("data", [None, [], {}, {"introducers": {"statuses": []}, "servers": [1]}])

@@ -7,7 +7,10 @@ import json
 import re
 from pathlib import Path
 
+from attrs import evolve
+
 from grid.gateway.pages.assets import asset_path
+from grid.gateway.shared.node_view import ServerView
 from tests.gateway.rig import running_gateway
 
 HEADERS = {"x-frame-options": "DENY", "referrer-policy": "no-referrer"}
@@ -92,3 +95,26 @@ async def test_the_state_of_the_node_comes_as_json_and_no_other_form(tmp_path: P
     assert json.loads(found.body) == {"introducers": {"statuses": []}, "servers": []}
     assert wrong.status == 400
     assert b"No server is known yet" in servers.body
+
+
+async def test_the_state_of_servers_as_json_has_clocks_round_trips_and_transports_that_are_known(
+    tmp_path: Path,
+) -> None:
+    near = ServerView(
+        server_id="v0-a",
+        nickname="a",
+        is_connected=True,
+        status="Connected to tcp:h:1 via http",
+        transport="http",
+        latency_s=0.01234,
+        clock_ahead_s=-319.6,
+    )
+    gone = evolve(near, is_connected=False, status="no answer")
+    plain = ServerView(server_id="v0-b", nickname="b", is_connected=True, status="Connected to tcp:h:2 via tcp")
+    async with running_gateway(tmp_path, views=[near, gone, plain]) as rig:
+        servers = json.loads((await rig.ask("GET", "/?t=json")).body)["servers"]
+    more = [
+        {name: server[name] for name in ("transport", "round_trip", "clock_ahead") if name in server}
+        for server in servers
+    ]
+    assert more == [{"transport": "http", "round_trip": 0.0123, "clock_ahead": -320}, {}, {}]

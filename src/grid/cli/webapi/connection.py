@@ -17,6 +17,9 @@ from grid.ports import Observer, Runtime, Sink, ignore_events
 
 _CONNECTED = "connected"
 
+_MOST_S = 2**40
+"""No round trip and no clock is off by more seconds."""
+
 _NAMED = re.compile(r" via \S+ \(([^()]+)\)$")
 
 
@@ -100,7 +103,21 @@ def _server(server: object) -> dict[str, object]:
         "reachable": True,
         "version": _text(server.get("version")),
         "available_space": space if isinstance(space, int) and not isinstance(space, bool) else None,
+        **_known(server),
     }
+
+
+def _known(server: dict[str, object]) -> dict[str, object]:
+    """What Grid's gateway adds if it knows it, and 1.20's never: round trip, transport, and the server's clock."""
+    found: dict[str, object] = {}
+    round_trip, ahead_s = server.get("round_trip"), server.get("clock_ahead")
+    if isinstance(round_trip, float) and 0 <= round_trip < _MOST_S:
+        found["seconds"] = round(round_trip, 4)
+    if transport := _text(server.get("transport")):
+        found["transport"] = transport
+    if isinstance(ahead_s, int) and not isinstance(ahead_s, bool) and abs(ahead_s) < _MOST_S:
+        found["clock_ahead"] = ahead_s
+    return found
 
 
 def _text(value: object) -> str:

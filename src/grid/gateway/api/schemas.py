@@ -178,7 +178,10 @@ SCHEMAS: Mapping[str, Schema] = {
                         "available_space": _or_null(_COUNT),
                         "version": _or_null(_STRING),
                         "last_received_data": _or_null(_NUMBER),
-                    }
+                    },
+                    transport=_STRING,
+                    round_trip=_NUMBER,
+                    clock_ahead={"type": "integer"},
                 )
             ),
         }

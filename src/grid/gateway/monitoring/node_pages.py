@@ -131,6 +131,11 @@ def describe_node(gateway: Services) -> dict[str, object]:
 
 
 def _describe_server(server: ServerView) -> dict[str, object]:
+    known = {
+        "transport": server.transport or None,
+        "round_trip": None if server.latency_s is None else round(server.latency_s, 4),
+        "clock_ahead": None if server.clock_ahead_s is None else round(server.clock_ahead_s),
+    }
     return {
         "nodeid": server.server_id,
         "nickname": server.nickname,
@@ -138,4 +143,6 @@ def _describe_server(server: ServerView) -> dict[str, object]:
         "available_space": server.available_space,
         "version": server.version,
         "last_received_data": server.last_received_at,
+        # 1.20 has none of these.
+        **{name: value for name, value in known.items() if server.is_connected and value is not None},
     }

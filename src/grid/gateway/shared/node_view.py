@@ -13,7 +13,10 @@ from attrs import frozen
 
 @frozen(kw_only=True)
 class ServerView:
-    """A storage server. status: one line. available_space: bytes. host: its announced host, "" if none."""
+    """A storage server. status: one line. available_space: bytes. host: its announced host, "" if none.
+
+    clock_ahead_s: by how much its clock is certainly ahead of this machine's, negative if behind; None if unknown.
+    """
 
     server_id: str
     nickname: str
@@ -25,6 +28,7 @@ class ServerView:
     transport: str = ""
     latency_s: float | None = None
     host: str = ""
+    clock_ahead_s: float | None = None
 
 
 class ClientView(Protocol):
