@@ -21,8 +21,8 @@ class Rig:
         self.fetches: list[Deferred[None]] = []
         self.reader = PackReader(self._read)
 
-    async def _read(self, cap: ChkCap, sink: Sink, offset: int, length: int) -> None:
-        del cap, offset
+    async def _read(self, cap: ChkCap, sink: Sink, offset: int, length: int, segment_size: int) -> None:
+        del cap, offset, segment_size
         arrival: Deferred[None] = Deferred()
         self.fetches.append(arrival)
         await arrival

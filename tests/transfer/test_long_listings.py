@@ -181,7 +181,7 @@ class _PackedSession(_Session):
     async def read_around(self, cap: SliceCap) -> tuple[int, bytes | memoryview]:
         return await self._reader.read_around(cap)
 
-    async def _read_chk(self, cap: ChkCap, sink: Sink, offset: int, length: int) -> None:
+    async def _read_chk(self, cap: ChkCap, sink: Sink, offset: int, length: int, segment_size: int) -> None:
         await sink.write(bytes(length))
 
     async def list(self) -> Mapping[str, Child]:
@@ -195,7 +195,7 @@ async def test_pack_whose_files_are_read_as_listed_is_read_once_in_few_requests(
     assert sorted(listed) == sorted(caps)
     asked: list[int] = []
 
-    async def read_chk(cap: ChkCap, sink: Sink, offset: int, length: int) -> None:
+    async def read_chk(cap: ChkCap, sink: Sink, offset: int, length: int, segment_size: int) -> None:
         asked.append(length)
         await sink.write(bytes(length))
 

@@ -163,7 +163,7 @@ def _sort(
 async def _with_parts(store: Store, visited: Visited) -> Visited:
     """Add what a sequence is stored in, if its table can be read."""
 
-    async def read_chk(cap: ChkCap, sink: Sink, offset: int, length: int) -> int:
+    async def read_chk(cap: ChkCap, sink: Sink, offset: int, length: int, _: int) -> int:
         return await store.read(cap, sink, offset, length)
 
     assert isinstance(visited.target, SequenceCap)

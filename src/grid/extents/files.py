@@ -7,6 +7,7 @@ from collections import OrderedDict
 from attrs import field, frozen
 
 from grid.caps import ChkCap, ChkVerifyCap, ExtentCap, LitCap, SequenceCap, SliceCap, require_usable
+from grid.engine.batches import DEFAULT_MAX_SEGMENT_SIZE
 from grid.engine.grid import Grid
 from grid.errors import GridError
 from grid.extents.reader import ExtentReader, Permit
@@ -40,12 +41,23 @@ class OpenChkFiles:
         self._permit = permit
         self._files: OrderedDict[ChkCap, _Open] = OrderedDict()
 
-    async def read(self, cap: ChkCap, sink: Sink, offset: int, length: int, observer: Observer | None = None) -> None:
-        """Like ImmutableFile.read, but a reused open file that fails before it delivered anything is opened again once."""
+    async def read(
+        self,
+        cap: ChkCap,
+        sink: Sink,
+        offset: int,
+        length: int,
+        segment_size: int = DEFAULT_MAX_SEGMENT_SIZE,
+        observer: Observer | None = None,
+    ) -> None:
+        """Like ImmutableFile.read, but a reused open file that fails before it delivered anything is opened again once.
+
+        segment_size: the likely one.
+        """
         if self._permit is not None:
             self._permit(cap)
         observer = observer or self.observer
-        kept, is_new = self._open(cap)
+        kept, is_new = self._open(cap, segment_size)
         counting = CountingSink(sink)
         try:
             await kept.file.read(counting, offset, length, observer)
@@ -57,9 +69,9 @@ class OpenChkFiles:
         except BaseException:
             self._forget(cap, kept)
             raise
-        await self._open(cap)[0].file.read(sink, offset, length, observer)
+        await self._open(cap, segment_size)[0].file.read(sink, offset, length, observer)
 
-    def _open(self, cap: ChkCap) -> tuple[_Open, bool]:
+    def _open(self, cap: ChkCap, segment_size: int) -> tuple[_Open, bool]:
         """The open file, and whether it was opened just now."""
         ids = frozenset(server.identity.server_id for server in self._grid.servers)
         now = self._grid.runtime.clock.now()
@@ -67,7 +79,7 @@ class OpenChkFiles:
         if kept is not None and kept.servers == ids and now - kept.opened_at < KEPT_S:
             self._files.move_to_end(cap)
             return kept, False
-        kept = _Open(ImmutableFile(cap, self._grid), ids, now)
+        kept = _Open(ImmutableFile(cap, self._grid, segment_size), ids, now)
         self._files[cap] = kept
         self._files.move_to_end(cap)
         if len(self._files) > KEPT_OPEN:

@@ -16,10 +16,11 @@ from twisted.internet.defer import Deferred
 
 from grid.caps import ChkCap
 from grid.errors import GridError
+from grid.extents.pack_writer import SEGMENT_SIZE
 from grid.ports import Buffer, Sink
 
-ReadChk = Callable[[ChkCap, Sink, int, int], Awaitable[object]]
-"""Writes a range of a CHK file to a sink, all of it proven: cap, sink, offset, length."""
+ReadChk = Callable[[ChkCap, Sink, int, int, int], Awaitable[object]]
+"""Writes a range of a CHK file to a sink, all of it proven: cap, sink, offset, length, likely size of its segments."""
 
 SHORTEST_RUN = 64 * 2**10
 LONGEST_RUN = 4 * 2**20
@@ -126,7 +127,7 @@ class PackReader:
         self._packs.setdefault(pack, []).append(run)
         sink = BoundedSink(run.stop - run.start)
         try:
-            await self._read_chk(pack, sink, run.start, run.stop - run.start)
+            await self._read_chk(pack, sink, run.start, run.stop - run.start, SEGMENT_SIZE)
             if len(sink.data) != run.stop - run.start:
                 raise GridError("a pack is shorter than expected")
         except BaseException as problem:

@@ -14,6 +14,7 @@ from attrs import define, field
 from twisted.internet.defer import Deferred
 
 from grid.caps import ChkCap, ExtentCap, LitCap, SequenceCap, SliceCap, require_usable
+from grid.engine.batches import DEFAULT_MAX_SEGMENT_SIZE
 from grid.errors import FormatError, GridError, IntegrityError
 from grid.extents.ciphers import decrypt_slice
 from grid.extents.pack_reader import LONGEST_RUN, BoundedSink, PackReader, ReadChk
@@ -113,7 +114,7 @@ class ExtentReader:
         elif isinstance(cap, SliceCap):
             await self._read_slice(cap, sink, part.offset, stop)
         else:
-            await self._read_chk(cap, sink, part.offset, part.length)
+            await self._read_chk(cap, sink, part.offset, part.length, DEFAULT_MAX_SEGMENT_SIZE)
         if len(sink.data) != part.length:
             raise GridError("a part of a sequence is shorter than its table says")
 
@@ -124,7 +125,7 @@ async def read_table(cap: SequenceCap, read_chk: ReadChk) -> Table:
     data = cap.table.data if isinstance(cap.table, LitCap) else b""
     if isinstance(cap.table, ChkCap):
         sink = BoundedSink(cap.table.size)
-        await read_chk(cap.table, sink, 0, cap.table.size)
+        await read_chk(cap.table, sink, 0, cap.table.size, DEFAULT_MAX_SEGMENT_SIZE)
         data = bytes(sink.data)
     try:
         return parse_table(data, cap.size)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from grid.caps import ChkCap, ChkVerifyCap, LitCap, StorageIndex, require_usable
 from grid.drive import drive
+from grid.engine.batches import DEFAULT_MAX_SEGMENT_SIZE
 from grid.engine.grid import Grid
 from grid.immutable.perform import Performer
 from grid.immutable.read.get_plan import GetPlan, GetResult
@@ -23,7 +24,10 @@ class ImmutableFile:
     With a verify cap, reads return the ciphertext. CapError if no file can have the capability's numbers.
     """
 
-    def __init__(self, cap: ChkCap | ChkVerifyCap | LitCap, grid: Grid) -> None:
+    def __init__(
+        self, cap: ChkCap | ChkVerifyCap | LitCap, grid: Grid, segment_size: int = DEFAULT_MAX_SEGMENT_SIZE
+    ) -> None:
+        """segment_size: the likely one, of which the capability says nothing. A wrong one costs round trips, and bytes."""
         self._cap = cap
         self._grid = grid
         self._servers: list[StorageServer] = []
@@ -32,7 +36,7 @@ class ImmutableFile:
         if not isinstance(cap, LitCap):
             if cap.size > 0:
                 require_usable(cap)
-                self._guess = guess(cap.size, cap.needed, cap.total)
+                self._guess = guess(cap.size, cap.needed, cap.total, segment_size)
             self._servers = permute(grid.servers, cap.storage_index)
             self._verifier = FileVerifier(cap.ueb_hash, cap.size, cap.needed, cap.total)
 

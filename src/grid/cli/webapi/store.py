@@ -71,7 +71,7 @@ class GatewayStore:
 
     @_extents.default
     def _make_extents(self) -> ExtentReader:
-        async def read_chk(cap: ChkCap, sink: Sink, offset: int, length: int) -> int:
+        async def read_chk(cap: ChkCap, sink: Sink, offset: int, length: int, _: int) -> int:
             return await read_file(self.client, cap, sink, offset, length, self.observer)
 
         return ExtentReader(read_chk)

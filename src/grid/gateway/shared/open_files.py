@@ -14,6 +14,7 @@ from collections.abc import Callable
 from attrs import field, frozen
 
 from grid.caps import ChkCap, ExtentCap, KnownCap, SequenceCap, SliceCap
+from grid.engine.batches import DEFAULT_MAX_SEGMENT_SIZE
 from grid.engine.grid import Grid
 from grid.errors import GridError
 from grid.extents.reader import ExtentReader
@@ -140,17 +141,25 @@ class OpenFiles:
         """The parts of a sequence; raises the errors of a read."""
         return await self._extents.table(cap)
 
-    async def _read_chk(self, cap: ChkCap, sink: Sink, offset: int, length: int) -> int:
+    async def _read_chk(self, cap: ChkCap, sink: Sink, offset: int, length: int, segment_size: int) -> int:
         self._permit(cap)
-        return await self._read_chunk(cap, sink, offset, length, self._grid.observer)
+        return await self._read_chunk(cap, sink, offset, length, self._grid.observer, segment_size)
 
     def _room(self) -> int:
         """Bytes that the next chunk of one read may have."""
         left = max(0, TOGETHER_SIZE - self._ahead)
         return left if self._reading == 1 else left // SHARE
 
-    async def _read_chunk(self, cap: ChkCap, sink: Sink, start: int, length: int, observer: Observer) -> int:
-        kept, is_new = self._open(cap)
+    async def _read_chunk(
+        self,
+        cap: ChkCap,
+        sink: Sink,
+        start: int,
+        length: int,
+        observer: Observer,
+        segment_size: int = DEFAULT_MAX_SEGMENT_SIZE,
+    ) -> int:
+        kept, is_new = self._open(cap, segment_size)
         counting = CountingSink(sink)
         try:
             return (await kept.file.read(counting, start, length, observer)).size
@@ -161,10 +170,10 @@ class OpenFiles:
         except BaseException:
             self._forget(cap, kept)
             raise
-        kept, _ = self._open(cap)
+        kept, _ = self._open(cap, segment_size)
         return (await kept.file.read(sink, start, length, observer)).size
 
-    def _open(self, cap: ChkCap) -> tuple[_Open, bool]:
+    def _open(self, cap: ChkCap, segment_size: int) -> tuple[_Open, bool]:
         """The open file, and whether it is newly opened."""
         ids = frozenset(server.identity.server_id for server in self._grid.servers)
         now = self._grid.runtime.clock.now()
@@ -174,7 +183,7 @@ class OpenFiles:
             self.found_open += 1
             return kept, False
         self.opened += 1
-        kept = _Open(ImmutableFile(cap, self._grid), ids, now)
+        kept = _Open(ImmutableFile(cap, self._grid, segment_size), ids, now)
         if cap.size >= KEPT_SIZE:
             self._files[cap] = kept
             self._files.move_to_end(cap)
