@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
+ENTRANCE = "/home?t=enter"
+"""The page on which `grid web PATH` begins."""
+
 
 def test_file_dropped_on_the_first_page_gets_a_capability_that_is_copied(visitor: Visitor, tmp_path: Path) -> None:
     dropped = tmp_path / "a <b> c.txt"
@@ -110,20 +113,43 @@ def test_browser_that_opens_a_path_with_a_token_is_known_there_and_led_to_no_oth
 ) -> None:
     directory, page = visitor.make_directory({"a b.txt": b"the contents"}), visitor.page
     for then in ("//example.net/uri/", "https://example.net/uri/", "/servers"):
-        visitor.go(f"/#own={hand_over(served.folder, time.time())}&then={quote(then, safe='')}")
+        visitor.go(f"{ENTRANCE}#own={hand_over(served.folder, time.time())}&then={quote(then, safe='')}")
         page.locator("#own #aliases").wait_for()
         assert page.evaluate("location.href") == f"{served.address}/"
     page.context.clear_cookies()
 
     token = hand_over(served.folder, time.time())
     for _ in range(2):  # A token that was used already does not keep anybody from the page.
-        visitor.go(f"/#own={token}&then={quote(directory, safe='')}")
+        visitor.go(f"{ENTRANCE}#own={token}&then={quote(directory, safe='')}")
         page.wait_for_url(served.address + directory)
     page.locator("#listing").get_by_role("link", name="a b.txt", exact=True).wait_for()
     assert [each["httpOnly"] for each in page.context.cookies()] == [True]
     page.go_back()
     assert token not in page.url
     visitor.complaints.clear()  # The browser says that the used token was refused.
+
+
+def test_page_between_grid_web_and_a_path_says_nothing_unless_the_gateway_is_slow(
+    visitor: Visitor, served: Served
+) -> None:
+    directory, page = visitor.make_directory({"a b.txt": b"the contents"}), visitor.page
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/home", hold)
+    pages: list[str] = []
+    page.on("framenavigated", lambda frame: pages.append(frame.url.partition("#")[0].removeprefix(served.address)))
+
+    visitor.go(f"{ENTRANCE}#own={hand_over(served.folder, time.time())}&then={quote(directory, safe='')}")
+    late = page.locator("#main .late")
+    assert late.evaluate("each => getComputedStyle(each).animationDelay") == "1s"
+    late.wait_for(state="visible")
+    assert page.locator("#main").inner_text() == "Opening… Home" and page.evaluate("location.hash") == ""
+    held.pop().continue_()
+    page.locator("#listing").get_by_role("link", name="a b.txt", exact=True).wait_for()
+    assert set(pages) == {ENTRANCE, directory}, "the home page is never shown"
 
 
 def test_page_made_for_a_visitor_is_loaded_again_once_when_the_browser_becomes_known(

@@ -10,8 +10,11 @@ import stat
 import time
 import webbrowser
 from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from urllib.parse import parse_qs, unquote
 
 import pytest
@@ -25,12 +28,38 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return MemoryCommand(tmp_path / "client", monkeypatch, capsys)
 
 
+class Pages(BaseHTTPRequestHandler):
+    """The one page of a gateway that the command itself asks for."""
+
+    def do_HEAD(self) -> None:
+        self.send_response(200 if self.path == "/home?t=enter" else 404)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+class PagesOfTahoe(Pages):
+    """None of ours."""
+
+    def do_HEAD(self) -> None:
+        self.send_error(404)
+
+
+@contextmanager
+def pages_of(command: MemoryCommand, handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """The URL of a gateway that runs in the client directory."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/"
+        (command.path / "node.url").write_text(url + "\n")
+        yield url
+        server.shutdown()
+
+
 @pytest.fixture
 def listening(command: MemoryCommand) -> Iterator[str]:
-    """The URL of something that accepts connections, as a gateway leaves it."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
-        (command.path / "node.url").write_text(url + "\n")
+    with pages_of(command, Pages) as url:
         yield url
 
 
@@ -91,8 +120,15 @@ def test_path_is_opened_by_a_file_that_only_its_owner_reads(
     assert plain == f"{listening}{path[1:]}", "browsers without scripts come first, and go there without the token"
     address, fields = own.split("#")
     (token,), (then,) = parse_qs(fields, strict_parsing=True).values()
-    assert address == listening and then == path
+    assert address == f"{listening}home?t=enter" and then == path
     assert ClientFiles(command.path / "private").handed_over(time.time()) == sha256(token.encode()).digest()
+
+
+def test_path_at_a_gateway_of_tahoe_is_opened_without_a_token(command: MemoryCommand, opened: list[str]) -> None:
+    with pages_of(command, PagesOfTahoe) as url:
+        command.succeed("web", "work:a")
+    (target,) = targets(Path(unquote(opened[0].removeprefix("file://"))))
+    assert target.startswith(f"{url}uri/URI%3ADIR2%3A") and not (command.path / "private" / HANDED_OVER).exists()
 
 
 def test_address_is_printed_where_it_is_asked_for(command: MemoryCommand, listening: str, opened: list[str]) -> None:

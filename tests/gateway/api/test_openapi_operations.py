@@ -160,7 +160,10 @@ QUESTIONS: Mapping[str, Mapping[str, Mapping[str, Question]]] = {
     "/storage-plugins/{name}": shown(status=404, place="x"),
     "/static/{path}": shown(place="hello.txt"),
     "/servers": shown(),
-    "/home": {**shown(status=403), "POST": {"enter": Question(403), "leave": Question()}},
+    "/home": {
+        **{method: {"": Question(403), "enter": Question()} for method in ("GET", "HEAD")},
+        "POST": {"enter": Question(403), "leave": Question()},
+    },
     "/assets/{version}/{name}": shown(place="any/grid.css"),
 }
 

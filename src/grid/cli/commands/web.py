@@ -26,6 +26,9 @@ _PLAIN = '<noscript><meta http-equiv="refresh" content="0;url={url}"></noscript>
 
 _NAME = "open-in-browser.html"
 
+_ENTRANCE = "home?t=enter"
+"""The page that takes a token and goes on to a path. [spec webapi 10]"""
+
 
 @click.command(epilog=examples("grid web", "grid web work:photos", "grid web --guest"))
 @click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
@@ -59,6 +62,8 @@ def web(ctx: click.Context, *, path: str, is_printed: bool, is_guest: bool, as_j
     is_opened = False
     if not is_printed and not as_json:
         is_own = run.gateway in (None, "node") and home.address.is_loopback and not is_guest
+        if is_own and remote is not None:
+            is_own = _has_entrance(home)
         target = _own_url(home, "" if remote is None else url) if is_own else url
         is_opened = _open(target if target == home.address.base else _write_page(home, target, url))
     if as_json:
@@ -87,17 +92,45 @@ def _page_url(home: GatewayHome, remote: RemotePath) -> str:
 
 
 def _own_url(home: GatewayHome, then: str) -> str:
-    """The address of the first page with a token that makes one browser known to the gateway.
+    """The address of the first page, or of the one before `then`, with a token that makes one browser known to the gateway.
 
-    then: the address to which the first page goes on, "" to stay. The token does not go there itself: a stored page could read it.
+    then: the address to go on to, "" for the first page. The token does not go there itself: a stored page could read it.
     """
     import time
     from urllib.parse import quote
 
     from grid.node.own_files import hand_over
 
-    path = f"&then={quote(then[len(home.address.base) - 1 :], safe='')}" if then else ""
-    return f"{home.address.base}#own={hand_over(home.private, time.time())}{path}"
+    token = hand_over(home.private, time.time())
+    if not then:
+        return f"{home.address.base}#own={token}"
+    path = quote(then[len(home.address.base) - 1 :], safe="")
+    return f"{home.address.base}{_ENTRANCE}#own={token}&then={path}"
+
+
+def _has_entrance(home: GatewayHome) -> bool:
+    """Whether the gateway has the page on which a token is handed over before a path. That of Tahoe-LAFS does not."""
+    import ssl
+    from http import HTTPStatus
+    from http.client import HTTPConnection, HTTPException, HTTPSConnection
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(home.address.base)
+    host = parts.hostname or ""
+    if home.address.is_secure:
+        # Nothing secret is sent, and the browser checks the certificate.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        asked: HTTPConnection = HTTPSConnection(host, parts.port, timeout=CONNECT_S, context=context)
+    else:
+        asked = HTTPConnection(host, parts.port, timeout=CONNECT_S)
+    try:
+        asked.request("HEAD", f"{parts.path}{_ENTRANCE}")
+        return asked.getresponse().status == HTTPStatus.OK
+    except (OSError, HTTPException):
+        return False
+    finally:
+        asked.close()
 
 
 def _require_listening(home: GatewayHome) -> None:

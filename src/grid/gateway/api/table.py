@@ -368,7 +368,16 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _shown("/storage-plugins/{name}", "A storage plugin's resource", shown("No such plugin", statuses="404")),
     _shown("/static/{path}", "The operator's own files", shown("A file", ANYTHING, statuses="200 404"), tag="pages"),
     _shown("/servers", "The storage servers", shown("The page", HTML), tag="pages"),
-    _shown("/home", "The client's own part of the home page", shown("The part, as a page", HTML), tag="pages"),
+    Endpoint(
+        path="/home",
+        methods=("GET", "HEAD"),
+        summary="The client's own part of the home page",
+        tag="pages",
+        actions=(
+            Action("", "The part, as a page", (HTML,)),
+            Action("enter", "The page that takes the token of `grid web` from its address, and goes on", (HTML,)),
+        ),
+    ),
     Endpoint(
         path="/home",
         methods=("POST",),

@@ -1,7 +1,7 @@
 // The part of the first page for a browser that `grid web` opened: its directories and recent uploads.
 //
 // The address that `grid web` opens ends with a token, which works once: it is exchanged for a cookie and a key, and removed from
-// the address. Behind it may follow the page of this gateway to go on to. The key stays in this browser, apart from what other ports of this machine store.
+// the address. On the page between, the page of this gateway to go on to follows it. The key stays in this browser, apart from what other ports of this machine store.
 import { watchCopies } from "./copy.js";
 import { announce } from "./dom.js";
 
@@ -12,7 +12,7 @@ export async function showOwn() {
   if (!place) return;
   const given = new URLSearchParams(location.hash.slice(1));
   const isNew = given.has("own") && (await enter(given.get("own")));
-  if (given.has("own") && given.get("then")?.startsWith("/uri/")) return location.replace(given.get("then"));
+  if (place.hasAttribute("data-entrance")) return location.replace(given.get("then")?.startsWith("/uri/") ? given.get("then") : "/");
   const key = stored();
   if (!key) return;
   const answer = await fetch("/home", { headers: { "X-Grid-Home": key }, referrerPolicy: "no-referrer" }).catch(() => null);

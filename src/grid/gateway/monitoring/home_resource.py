@@ -8,7 +8,7 @@ from grid.gateway.faults import BadRequest, Forbidden
 from grid.gateway.http.answers import Answer, AnyAnswer, modern_json, page
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.http.routing import Handler, allow
-from grid.gateway.pages.home import render_own
+from grid.gateway.pages.home import render_entrance, render_own
 from grid.gateway.shared.home import cookie_name, is_local
 from grid.gateway.shared.services import Services
 
@@ -23,6 +23,8 @@ def routes(gateway: Services) -> Mapping[str, Handler]:
         if not is_local(exchange.peer, exchange.headers):
             raise Forbidden("this page is only for browsers on the gateway's machine", shape="page")
         if exchange.method != "POST":
+            if exchange.arguments.t == "enter":
+                return page(render_entrance(is_visit=exchange.is_visit), headers=tuple(_NO_STORE.items()))
             return await _show(exchange, gateway)
         await exchange.form()
         match exchange.arguments.t:

@@ -56,6 +56,15 @@ def render_visitors_home() -> str:
     return document("Grid", heading, words, own, tag("div", _open(), class_="columns"), is_visit=True)
 
 
+def render_entrance(*, is_visit: bool) -> str:
+    """Render the page that takes the token of `grid web PATH` and goes on to the path. is_visit: see `document`.
+
+    It says something only if that takes long, so the pages that follow do not flicker.
+    """
+    words = tag("p", "Opening… ", tag("a", "Home", href="/"), class_="late")
+    return document("Grid", tag("div", words, data_own=True, data_entrance=True), is_visit=is_visit)
+
+
 def _health(servers: Sequence[ServerView], happy: int, needed: int, total: int) -> Markup:
     """One sentence: who is connected, and how much can be stored."""
     link = tag("a", connected_text(servers), href="/servers")
