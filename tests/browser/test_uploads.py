@@ -284,7 +284,7 @@ def test_storing_is_shown_after_sending(visitor: Visitor, served: Served, tmp_pa
 
     seen = page.wait_for_function(
         "() => (t => t.includes('20.0 MB of 20.0 MB sent, ') && t.includes('Storing') && t)"
-        "(document.querySelector('.queue .sum').innerText)"
+        "(document.querySelector('.queue .sum')?.innerText ?? '')"
     )
     assert "stored" in seen.json_value()
     visitor.picture("storing")
