@@ -37,12 +37,16 @@ class Overdue(Protocol):
 class HedgeBudget:
     """What one read may spend on late answers. wasted_bytes: bytes that came twice."""
 
-    def __init__(self, block_bytes: int) -> None:
-        """block_bytes: bytes that the read needs from all shares together."""
-        self._left = HEDGE_SHARE * block_bytes
-        self._left_overtaken = min(OVERTAKEN_BYTES, block_bytes)
+    def __init__(self, block_bytes: int = 0) -> None:
+        """block_bytes: bytes of blocks that the read needs from all shares together, if that is known already."""
         self._informed = False
         self.wasted_bytes = 0
+        self.cover(block_bytes)
+
+    def cover(self, block_bytes: int) -> None:
+        """Set the budget of a read that needs this many bytes of blocks, which are whole segments even if it wants one byte."""
+        self._left = HEDGE_SHARE * block_bytes
+        self._left_overtaken = min(OVERTAKEN_BYTES, block_bytes)
 
     def learn(self) -> None:
         """Note that some server has sent blocks, so the read knows what speed to expect."""

@@ -316,6 +316,24 @@ def test_get_when_one_server_is_slow_prefers_the_others() -> None:
     assert grid.now < 40
 
 
+def test_range_when_a_fast_server_slows_down_asks_another_for_its_block() -> None:
+    data = noise(8_000_000)
+    for place in range(3):
+        grid = ScriptedGrid()
+        file = grid.open(grid.store(data).cap)
+        for index in range(10):
+            grid.script(index, rate=100e6, delay_s=0.01)
+        for offset in (0, 2**21):
+            grid.read(file, offset, 1)
+        used = [index for index in range(10) if "read_shares" in grid.servers[index].calls]
+        assert len(used) == 3
+        grid.script(used[place], delay_s=1.5)
+        start = grid.now
+        assert grid.read(file, 2**22, 1)[0] == data[2**22 : 2**22 + 1]
+        assert grid.servers[used[place]].calls == ["read_shares"]
+        assert grid.now - start < 0.5
+
+
 def _each_reason(grid: ScriptedGrid, check: Callable[[str], bool]) -> bool:
     return all(check(reason) for server in grid.servers for _, reason in server.advisories)
 

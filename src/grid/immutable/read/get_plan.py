@@ -55,7 +55,7 @@ class GetPlan(PlanBase):
         self._batches: BatchQueue[Batch] = BatchQueue()
         self._feed = BatchFeed(self._range, k, self._batches)
         self._reads = BlockReads()
-        self._hedge = HedgeBudget(length)
+        self._hedge = HedgeBudget()
         self._read_from: set[HeldShare] = set()
 
     def _is_done(self) -> bool:
@@ -87,7 +87,7 @@ class GetPlan(PlanBase):
                 self._fail_read(hopeless, timed_out(hopeless))
         requests: list[Request] = [*self._finder.examine(now)]
         if self._verifier.geometry is not None:
-            self._feed.fill(self._verifier.geometry, now)
+            self._feed.fill(self._verifier.geometry, self._hedge, now)
             requests += self._fetch_all(now)
             for batch in self._batches.fetching():
                 requests += self._open(batch, now)

@@ -12,6 +12,7 @@ from attrs import define, field
 from grid.engine.batches import PART_BYTES, BatchQueue, SegmentBatch, TextRange, full_read_bytes, split_range
 from grid.engine.choosing import Offer, choose
 from grid.engine.flow_window import NEVER, FlowWindow, Mark
+from grid.engine.hedging import HedgeBudget
 from grid.engine.lateness import PendingRead
 from grid.immutable.read.held_share import HeldShare, Peer
 from grid.immutable.share.geometry import Geometry
@@ -110,11 +111,12 @@ class BatchFeed:
         self._window = FlowWindow(k)
         self._cutter: BatchCutter | None = None
 
-    def fill(self, geometry: Geometry, now: float) -> None:
-        """Queue the batches that may be requested now."""
+    def fill(self, geometry: Geometry, hedge: HedgeBudget, now: float) -> None:
+        """Queue the batches that may be requested now. The first time, set the budget to what the whole read needs."""
         if self._cutter is None:
             first, stop = geometry.segment_range(self._wanted.offset, self._wanted.size)
             self._cutter = BatchCutter(geometry, first, stop)
+            hedge.cover(geometry.k * run_sizes(geometry, first, stop - first)[0])
         in_flight = self._queue.text_bytes
         while self._cutter.may_cut(self._queue.head):
             if self._queue and in_flight >= self._window.window_bytes:

@@ -92,7 +92,7 @@ class ReadPlan(PlanBase):
         self._cutter = BatchCutter(self._geometry, offset, length)
         self._batches: BatchQueue[Batch] = BatchQueue()
         self._fetches: dict[ReadSlot, tuple[Batch, list[Fetch], PendingRead[ServerLoad]]] = {}
-        self._hedge = HedgeBudget(length)
+        self._hedge = HedgeBudget(self._cutter.block_bytes)
         self._failures = ReadFailures()
 
     def _is_done(self) -> bool:

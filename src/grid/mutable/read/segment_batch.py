@@ -58,6 +58,12 @@ class BatchCutter:
         self._full_bytes = full_read_bytes(geometry.k)
 
     @property
+    def block_bytes(self) -> int:
+        """Bytes of the blocks that are still to be cut, from all shares that the read needs together."""
+        share_bytes, _ = self._geometry.run_sizes(self._next, self._stop - self._next)
+        return self._geometry.k * share_bytes
+
+    @property
     def at_end(self) -> bool:
         """Whether all segments are cut."""
         return self._next >= self._stop
