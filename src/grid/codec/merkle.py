@@ -26,6 +26,9 @@ _NODE_TAIL = b","
 _WIDE_ROW = 8 * HASH_SIZE
 """Rows of at least this size are worth a call of the C library."""
 
+_SHORT_PADDING = 1 << 9
+"""Most padding leaves to keep in one piece: the trees of all shares of a file end with the same ones, in each of its reads."""
+
 MAX_COMPUTED_PADDING = 1 << 16
 """Most padding leaves to hash in place of one absent node: some 0.1 s of work, and more than any chunk has."""
 
@@ -117,8 +120,17 @@ def _count_leaves(leaves: Buffer) -> int:
 
 
 def _pad_row(leaves: Buffer, first_leaf: int, chunk_leaves: int) -> bytes:
-    start = first_leaf + len(leaves) // HASH_SIZE
-    return b"".join((leaves, *(empty_leaf(index) for index in range(start, first_leaf + chunk_leaves))))
+    start, stop = first_leaf + len(leaves) // HASH_SIZE, first_leaf + chunk_leaves
+    padding = _short_padding(start, stop) if stop - start <= _SHORT_PADDING else _pad(start, stop)
+    return b"".join((leaves, padding))
+
+
+def _pad(start: int, stop: int) -> bytes:
+    """The padding leaves from start up to stop."""
+    return b"".join(map(empty_leaf, range(start, stop)))
+
+
+_short_padding = lru_cache(maxsize=64)(_pad)
 
 
 def _rows(row: bytes) -> list[bytes]:

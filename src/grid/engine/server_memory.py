@@ -120,6 +120,8 @@ class ServerMemory:
 
     def trusted_first(self, server_ids: Iterable[ServerId], kinds: Iterable[Kind]) -> list[ServerId]:
         """The servers in the given order, but with those in doubt for one of these kinds last."""
+        if not any(record.doubts for record in self._records.values()):
+            return list(server_ids)
         kinds = tuple(kinds)
         return sorted(server_ids, key=lambda server_id: self.is_doubtful_for_any(server_id, kinds))
 

@@ -11,8 +11,8 @@ import math
 from collections import deque
 from typing import Any
 
-from foolscap.banana import b1282int, int2b128
-from foolscap.broker import Broker, PBRootUnslicer
+from foolscap.banana import b1282int
+from foolscap.broker import PBRootUnslicer
 from foolscap.eventual import eventually
 from foolscap.tokens import STRING, BananaError
 from twisted.internet.defer import Deferred
@@ -27,13 +27,13 @@ from grid.wire.connections.sockets import acknowledged_size, set_wake_mark
 from grid.wire.foolscap.call_load import CallLoad
 from grid.wire.foolscap.outgoing import HeldAnswer, HeldRoom, serving
 from grid.wire.foolscap.receive_buffer import ReceiveBuffer
+from grid.wire.foolscap.tokens import TokenBroker
 
 log = Logger()
 
 _PREFIX_SIZE = 65
 _FEED_SIZE = 2**14
 """Bytes to parse before counting the calls in them."""
-_LONG_STRING = 4096
 _COLLECTED_SIZE = 2**20
 """A string of at least this many bytes is collected separately."""
 _RECORD_ROOM = 2**15
@@ -64,7 +64,7 @@ class _RootUnslicer(PBRootUnslicer):
 
 
 @implementer(IPushProducer)
-class BoundedBroker(Broker):
+class BoundedBroker(TokenBroker):
     """One connection: no message exceeds MAX_WIRE_MESSAGE bytes, and not much more than MAX_UNSENT bytes wait to be sent."""
 
     unslicerClass = _RootUnslicer  # noqa: N815 - the name is Foolscap's
@@ -192,13 +192,7 @@ class BoundedBroker(Broker):
 
     def sendToken(self, token: Any) -> None:
         """Send a token. If too much waits then, stop reading until it is sent."""
-        if isinstance(token, bytes) and len(token) > _LONG_STRING:
-            # What Foolscap sends for such a string, without the search for a megabyte in a table of abbreviations.
-            int2b128(len(token), self.transport.write)
-            self.transport.write(STRING)
-            self.transport.write(token)
-        else:
-            super().sendToken(token)
+        super().sendToken(token)
         if self._is_clogged and isinstance(token, bytes):
             self._unsent_size += len(token)
             if self._unsent_size > MAX_UNSENT and not self._is_full:
