@@ -122,10 +122,13 @@ class PendingRead(Generic[L]):
     @property
     def late_at(self) -> float:
         """When the answer becomes late, as far as is known now."""
+        return self._late_at(self.overtaken_at)
+
+    def _late_at(self, overtaken_at: float) -> float:
         if self.is_doubtful:
             return self.sent_at + SHORT_PATIENCE_S
         late_at = self.sent_at + max(LATE_FLOOR_S, LATE_FACTOR * self.load.latency.time_of(self.queued))
-        return min(late_at, self.overtaken_at)
+        return min(late_at, overtaken_at)
 
     @property
     def overtaken_at(self) -> float:
@@ -167,16 +170,20 @@ class PendingRead(Generic[L]):
     @property
     def wake_at(self) -> float:
         """When to check again."""
-        times = [] if self.late else [self.late_at]
-        times += [] if self.overtaken else [self.overtaken_at]
-        times += [] if self.silent else [self.silent_at]
-        at = min(times, default=self.hopeless_at)
+        at = float("inf")
+        if not (self.late and self.overtaken):
+            overtaken_at = self.overtaken_at
+            at = at if self.late else self._late_at(overtaken_at)
+            at = at if self.overtaken else min(at, overtaken_at)
+        if not self.silent:
+            at = min(at, self.silent_at)
         return self.hopeless_at if at == float("inf") else at
 
     def check(self, now: float) -> bool:
         """Update `late`, `overtaken` and `silent`. Returns whether waiting is hopeless."""
-        self.late = now >= self.late_at
-        self.overtaken = now >= self.overtaken_at
+        overtaken_at = self.overtaken_at
+        self.late = now >= self._late_at(overtaken_at)
+        self.overtaken = now >= overtaken_at
         self.silent = now >= self.silent_at
         self.load.is_slow = self.load.is_slow or self.late
         return now >= self.hopeless_at

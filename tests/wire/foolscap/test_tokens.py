@@ -29,7 +29,7 @@ class Pieces:
         self.pieces.append(piece)
 
 
-def talker(kind: type[Any], abbreviations: dict[bytes, int] | None = None) -> Any:
+def talker(kind: Any, abbreviations: dict[bytes, int] | None = None) -> Any:
     banana = kind.__new__(kind)
     banana.transport = Pieces()
     banana.openCount = 0

@@ -78,6 +78,9 @@ class PeerQueue:
     def spread_rate(self) -> None:
         """Give servers that have not sent blocks yet the average speed of the others."""
         known = [peer.latency.byte_s for peer in self._peers if peer.latency.rate_known]
+        if not known:
+            return
+        average = sum(known) / len(known)
         for peer in self._peers:
-            if known and not peer.latency.rate_known:
-                peer.latency.byte_s = sum(known) / len(known)
+            if not peer.latency.rate_known:
+                peer.latency.byte_s = average

@@ -54,11 +54,16 @@ class Link:
         self._clock_ahead_s: float | None = None
         connector = Connector(transport="http", connect=self._connect, address=_address)
         self._keeper: SessionKeeper[Session] = SessionKeeper(connector, clock, requester.where, CONNECT_DEADLINE_S)
+        self._plain_status = self._shown_status = self._keeper.status
 
     @property
     def status(self) -> ConnectionStatus:
         """The state of the connection, and the server's clock when it was last asked for its version."""
-        return evolve(self._keeper.status, clock_ahead_s=self._clock_ahead_s)
+        status = self._keeper.status
+        if status is not self._plain_status or self._shown_status.clock_ahead_s != self._clock_ahead_s:
+            self._plain_status = status
+            self._shown_status = evolve(status, clock_ahead_s=self._clock_ahead_s)
+        return self._shown_status
 
     @property
     def current(self) -> Session | None:

@@ -19,7 +19,8 @@ async def find_shares(requester: Requester, access: Access, index: StorageIndex,
     size = sum(length for _, length in ranges)
     count = requester.pool.part_count(access.address, Direction.DOWN, size)
     # No share number is known yet, so the parts of one unnamed share stand for those of each share.
-    parts = [next(iter(part.values())) for part in split_wants({ShareNumber(0): ranges}, count) if part]
+    split = split_wants({ShareNumber(0): ranges}, count) if count > 1 else []
+    parts = [next(iter(part.values())) for part in split if part]
     if len(parts) < 2:
         found = await batched_requests.find_shares(requester, access, index, ranges)
     else:
