@@ -65,6 +65,15 @@ MAX_FURL_LENGTH = 4096
 MAX_LOCATION_HINTS = 64
 """Location hints in one FURL; each costs a connection attempt."""
 
+MAX_INVITATION_SIZE = 16 * 1024
+"""Bytes in one message between inviter and joiner: a FURL of any length and a nickname."""
+
+MAX_MAILBOX_BYTES = 2**20
+"""Bytes that a server of magic-wormhole may send while two sides meet; it needs about 3 kB, and 10 B a minute of waiting."""
+
+MAX_NICKNAME_LENGTH = 200
+"""Characters of a node's name in an invitation; every list of servers shows it."""
+
 MAX_SLOT_WRITE = 256 * 2**20
 """Bytes in one write to a mutable share: a 1.20 client sends a whole SDMF share at once."""
 
