@@ -11,8 +11,17 @@ from pathlib import Path
 import pytest
 
 from grid.errors import ConfigError
-from grid.node.create import Listening, NewClient, NewStorage, create_client, create_introducer, create_storage
+from grid.node.create import (
+    Listening,
+    NewClient,
+    NewStorage,
+    check_new,
+    create_client,
+    create_introducer,
+    create_storage,
+)
 from grid.node.directory import NodeKind, open_directory
+from grid.node.introducers import read_introducers
 
 FURL = "pb://l2rdxsw4e5nqqud4h4cj7uuaz2s6is2e@tcp:127.0.0.1:39411/ln3ddyjdlt3cxe5uujeubs3ho2cl4jht"
 LISTENING = Listening(port="tcp:4000:interface=127.0.0.1", location="tcp:127.0.0.1:4000")
@@ -103,3 +112,38 @@ def test_new_node_has_its_settings_where_programs_for_1_20_look_for_them(tmp_pat
     parser.read(tmp_path / "c" / "tahoe.cfg")
     assert parser["client"]["shares.happy"] == "3"
     assert "durability" not in (tmp_path / "s" / "tahoe.cfg").read_text()
+
+
+@pytest.mark.parametrize("hint", ["tcp:[2001:db8::1]:9", "tcp:grid.example.org:9,tor:abc.onion:9", "*:9"])
+@pytest.mark.parametrize("name", ["introducer", "ends:", "#{}&*!|>'\"%@`"])
+def test_introducer_with_odd_characters_is_read_as_it_was_written(hint: str, name: str, tmp_path: Path) -> None:
+    furl = f"pb://l2rdxsw4e5nqqud4h4cj7uuaz2s6is2e@{hint}/{name}"
+    create_client(tmp_path / "c", NewClient(introducer_furl=furl))
+    assert [each.to_string() for each in read_introducers(open_directory(tmp_path / "c")).values()] == [furl]
+
+
+def test_check_of_a_new_node_leaves_nothing_behind(tmp_path: Path) -> None:
+    check_new(tmp_path / "new", NewClient())
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "empty").mkdir()
+    check_new(tmp_path / "empty", NewStorage(listening=LISTENING))
+    assert (tmp_path / "empty").exists()
+    with pytest.raises(ConfigError, match="reserved_space"):
+        check_new(tmp_path / "new", NewStorage(listening=LISTENING, reserved_space="lots"))
+    with pytest.raises(ConfigError, match="not empty"):
+        check_new(tmp_path, NewClient())
+
+
+def test_numbers_of_an_invitation_may_have_happy_below_needed(tmp_path: Path) -> None:
+    create_client(tmp_path / "c", NewClient(needed=3, happy=1, total=4, is_invited=True))
+    assert open_directory(tmp_path / "c").settings.client.happy == 1
+    with pytest.raises(ConfigError, match="must not be larger"):
+        create_client(tmp_path / "d", NewClient(needed=3, happy=1, total=4))
+    with pytest.raises(ConfigError, match="must not be larger"):
+        create_client(tmp_path / "d", NewClient(needed=3, happy=5, total=4, is_invited=True))
+
+
+def test_storage_node_keeps_the_numbers_that_it_is_given(tmp_path: Path) -> None:
+    create_storage(tmp_path / "s", NewStorage(listening=LISTENING, encoding=(2, 3, 4)))
+    client = open_directory(tmp_path / "s").settings.client
+    assert (client.needed, client.happy, client.total) == (2, 3, 4)

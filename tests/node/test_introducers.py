@@ -8,7 +8,7 @@ import pytest
 
 from grid.errors import ConfigError, FormatError
 from grid.node.directory import open_directory
-from grid.node.introducers import parse_introducers, read_introducers
+from grid.node.introducers import introducer_of_grid, parse_introducers, read_introducers
 
 FURL = "pb://l2rdxsw4e5nqqud4h4cj7uuaz2s6is2e@tcp:127.0.0.1:39411/ln3ddyjdlt3cxe5uujeubs3ho2cl4jht"
 
@@ -65,3 +65,26 @@ def test_entry_that_cannot_be_used_is_an_error_that_hides_the_furl(tmp_path: Pat
     with pytest.raises(ConfigError, match=r"introducers\.yaml") as caught:
         read_introducers(open_directory(_node(tmp_path, yaml)))
     assert "secretsecret" not in str(caught.value)
+
+
+def test_introducer_of_the_grid_is_the_first_one_or_the_node_itself(tmp_path: Path) -> None:
+    other = FURL.replace("39411", "39412")
+    yaml = f"introducers:\n  b:\n    furl: {other}\n  a:\n    furl: {FURL}\n"
+    directory = _node(tmp_path, yaml)
+    own = directory / "private" / "introducer.furl"
+    own.write_text(f"{FURL}\n")
+    assert introducer_of_grid(open_directory(directory)).to_string() == other
+    (directory / "private" / "introducers.yaml").unlink()
+    assert introducer_of_grid(open_directory(directory)).to_string() == FURL
+    own.write_text("pb://damaged\n")
+    with pytest.raises(ConfigError, match=r"introducer\.furl: not a FURL"):
+        introducer_of_grid(open_directory(directory))
+
+
+def test_grid_of_a_node_without_any_introducer_is_unknown(tmp_path: Path) -> None:
+    directory = _node(tmp_path, None)
+    with pytest.raises(ConfigError, match="knows no introducer"):
+        introducer_of_grid(open_directory(directory))
+    (directory / "grid-introducer.tac").touch()
+    with pytest.raises(ConfigError, match="start this introducer first"):
+        introducer_of_grid(open_directory(directory))

@@ -7,9 +7,10 @@ that name. Keys and secrets are made when the node first starts. An existing nod
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 from attrs import field, frozen
@@ -19,6 +20,8 @@ from grid.limits import MAX_SHARES
 from grid.node.config import parse_config
 from grid.node.files import PUBLIC_MODE, expand_home, make_private_directory, write_atomically
 from grid.wire.locators import parse_furl
+
+_PLAIN = re.compile(r"pb://[a-z2-7]{32}@[A-Za-z0-9.,:-]*/[A-Za-z0-9_-]+", re.ASCII)
 
 _HEADER = """\
 # Configuration of a Grid node, read when it starts. The keys are those of Tahoe-LAFS 1.20.
@@ -36,18 +39,23 @@ class Listening:
 
 @frozen(kw_only=True)
 class NewClient:
-    """The settings of a new client directory. introducer_furl: empty for none yet."""
+    """The settings of a new client directory. introducer_furl: empty for none yet. is_invited: the numbers are those of the
+    grid, and happy may be less than needed, as in 1.20.
+    """
 
     nickname: str = ""
     introducer_furl: str = field(default="", repr=False)
     needed: int = 3
     happy: int = 7
     total: int = 10
+    is_invited: bool = False
 
 
 @frozen(kw_only=True)
 class NewStorage:
-    """The settings of a new storage node. reserved_space and directory: as written in the file."""
+    """The settings of a new storage node. reserved_space and directory: as written in the file. encoding: needed, happy and
+    total, which the nodes that it invites get; None for the defaults.
+    """
 
     listening: Listening
     nickname: str = ""
@@ -55,6 +63,7 @@ class NewStorage:
     reserved_space: str = "1G"
     directory: str = ""
     durability: str = "full"
+    encoding: tuple[int, int, int] | None = None
 
 
 def create_introducer(path: Path, listening: Listening, nickname: str = "") -> None:
@@ -64,30 +73,54 @@ def create_introducer(path: Path, listening: Listening, nickname: str = "") -> N
 
 def create_storage(path: Path, new: NewStorage) -> None:
     """Create a storage node's directory; ConfigError if the path is in use or a value is invalid."""
+    _create(path, "client", _storage_lines(new), new.introducer_furl)
+
+
+def create_client(path: Path, new: NewClient) -> None:
+    """Create a client's directory; ConfigError if the path is in use or a value is invalid."""
+    _create(path, "client", _client_lines(new), new.introducer_furl)
+
+
+def check_new(path: Path, new: NewClient | NewStorage) -> None:
+    """Raise ConfigError if that could not be created there now; leaves nothing behind."""
+    path = expand_home(path).absolute()
+    lines = _client_lines(new) if isinstance(new, NewClient) else _storage_lines(new)
+    parse_config("\n".join(lines), str(path / "grid.cfg"))
+    if _claim(path):
+        path.rmdir()
+
+
+def _storage_lines(new: NewStorage) -> list[str]:
     lines = [*_node_section(new.nickname, new.listening), "", "[storage]", "enabled = true"]
     lines.append(f"reserved_space = {_escape(new.reserved_space)}")
     if new.durability != "full":
         lines.append(f"durability = {_escape(new.durability)}")  # 1.20 does not run a node whose file has unknown keys.
     if new.directory:
         lines.append(f"storage_dir = {_escape(new.directory)}")
-    _create(path, "client", lines, new.introducer_furl)
+    return [*lines, *(_share_lines(*new.encoding) if new.encoding is not None else ())]
 
 
-def create_client(path: Path, new: NewClient) -> None:
-    """Create a client's directory; ConfigError if the path is in use or a value is invalid."""
-    _require_order({"needed": new.needed, "happy": new.happy, "total": new.total})
+def _client_lines(new: NewClient) -> list[str]:
+    require_share_counts(new.needed, new.happy, new.total, is_invited=new.is_invited)
     lines = _node_section(new.nickname, Listening(port="disabled", location="disabled"))
-    lines += ["", "[client]", f"shares.needed = {new.needed}", f"shares.happy = {new.happy}"]
-    lines += [f"shares.total = {new.total}", "", "[storage]", "enabled = false"]
-    _create(path, "client", lines, new.introducer_furl)
+    return [*lines, *_share_lines(new.needed, new.happy, new.total), "", "[storage]", "enabled = false"]
 
 
-def _require_order(numbers: Mapping[str, int]) -> None:
-    """Raise ConfigError, which names two of the numbers, unless 1 <= needed <= happy <= total <= MAX_SHARES."""
+def _share_lines(needed: int, happy: int, total: int) -> list[str]:
+    numbers = (f"shares.needed = {needed}", f"shares.happy = {happy}", f"shares.total = {total}")
+    return ["", "[client]", *numbers]
+
+
+def require_share_counts(needed: int, happy: int, total: int, *, is_invited: bool = False) -> None:
+    """Raise ConfigError, which names two of the numbers, unless 1 <= needed <= happy <= total <= MAX_SHARES.
+
+    is_invited: happy may be less than needed.
+    """
+    numbers = {"needed": needed, "happy": happy, "total": total}
     if numbers["needed"] < 1:
         raise ConfigError(f"needed ({numbers['needed']}) must be at least 1")
     for smaller, larger in (("needed", "total"), ("happy", "total"), ("needed", "happy")):
-        if numbers[smaller] > numbers[larger]:
+        if numbers[smaller] > numbers[larger] and not (is_invited and larger == "happy"):
             raise ConfigError(f"{smaller} ({numbers[smaller]}) must not be larger than {larger} ({numbers[larger]})")
     if numbers["total"] > MAX_SHARES:
         raise ConfigError(f"total ({numbers['total']}) must not be larger than {MAX_SHARES}")
@@ -120,24 +153,39 @@ def _create(path: Path, kind: str, lines: list[str], introducer_furl: str) -> No
                 f"the introducer cannot be used: {problem}; a running introducer has its own in private/introducer.furl"
             ) from None
     try:
-        is_new = not path.exists()
-        make_private_directory(path)
-        if os.listdir(path):
-            raise ConfigError(f"{path} is not empty: name a new directory, or an empty one")
+        is_new = _claim(path)
         try:
             _fill(path, kind, text, introducer_furl)
         except OSError:
             _take_back(path, is_new)
             raise
     except OSError as problem:
-        raise ConfigError(f"{path}: cannot be created: {problem.strerror}") from None
+        raise _not_created(path, problem) from None
+
+
+def _claim(path: Path) -> bool:
+    """Make sure that there is an empty directory, private to its user; return whether it is new. ConfigError."""
+    try:
+        is_new = not path.exists()
+        make_private_directory(path)
+        if os.listdir(path):
+            raise ConfigError(f"{path} is not empty: name a new directory, or an empty one")
+    except OSError as problem:
+        raise _not_created(path, problem) from None
+    return is_new
+
+
+def _not_created(path: Path, problem: OSError) -> ConfigError:
+    return ConfigError(f"{path}: cannot be created: {problem.strerror}")
 
 
 def _fill(path: Path, kind: str, text: str, introducer_furl: str) -> None:
     """Write a new node's files into an empty directory."""
     (path / "private").mkdir(mode=0o700)
     if introducer_furl:
-        entry = f"introducers:\n  default:\n    furl: {introducer_furl}\n"
+        # In quotes unless YAML takes it for plain text: only the characters of a FURL's beginning are checked by then.
+        written = introducer_furl if _PLAIN.fullmatch(introducer_furl) else json.dumps(introducer_furl)
+        entry = f"introducers:\n  default:\n    furl: {written}\n"
         write_atomically(path / "private" / "introducers.yaml", entry.encode())
     marker = b"# The name of this file says what kind of node this is.\n"
     write_atomically(path / f"grid-{kind}.tac", marker, PUBLIC_MODE)

@@ -7,10 +7,14 @@ from collections.abc import Mapping
 
 from grid.discovery.yaml_files import parse_yaml, read_limited
 from grid.errors import ConfigError, FormatError
-from grid.node.directory import NodeDirectory
+from grid.node.directory import NodeDirectory, NodeKind
+from grid.node.files import read_text
 from grid.wire.locators import Furl, parse_furl
 
 FILE_NAME = "introducers.yaml"
+OWN_FILE_NAME = "introducer.furl"
+"""Where an introducer keeps its own address."""
+
 LEGACY_PETNAME = "default"
 
 _USUAL = re.compile(
@@ -40,6 +44,28 @@ def read_introducers(directory: NodeDirectory) -> dict[str, Furl]:
         return {LEGACY_PETNAME: parse_furl(legacy), **introducers}
     except FormatError as problem:
         raise ConfigError(f"{where}: {problem}") from None
+
+
+def introducer_of_grid(directory: NodeDirectory) -> Furl:
+    """The introducer that other nodes of this node's grid should use: its first one, or its own; ConfigError if it has none.
+    [spec cli 4.4]
+    """
+    for found in read_introducers(directory).values():
+        return found
+    file = directory.private / OWN_FILE_NAME
+    own = (read_text(file) or "").strip()
+    if own:
+        try:
+            return parse_furl(own)
+        except FormatError as problem:
+            raise ConfigError(f"{file}: {problem}") from None
+    if directory.kind is NodeKind.INTRODUCER:
+        raise ConfigError(
+            f"{directory.path} has no address yet: start this introducer first, with `grid run {directory.path}`"
+        )
+    raise ConfigError(
+        f"{directory.path} knows no introducer, so it can invite nobody: {directory.private / FILE_NAME} names none"
+    )
 
 
 def parse_introducers(data: bytes) -> dict[str, Furl]:
