@@ -41,6 +41,10 @@ class AuthorityError(CapError):
     """The capability is valid but lacks the authority that the operation needs."""
 
 
+class WrongCodeError(AuthorityError):
+    """A code of an invitation is wrong. One attempt ends the code, right or wrong."""
+
+
 class NotWriteableError(AuthorityError):
     """A directory cannot be changed with this capability: it only reads, or the directory is immutable."""
 
@@ -197,6 +201,10 @@ class LinkChangedError(DirectoryError):
 
 class ChildOfWrongTypeError(DirectoryError):
     """The child is a file where a directory is needed, or the other way around."""
+
+
+class NoInvitationError(GridError):
+    """Nobody is at the other end of an invitation's code: it was used, it ended, or nobody came."""
 
 
 class DataTooLargeError(GridError):

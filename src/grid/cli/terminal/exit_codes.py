@@ -12,6 +12,7 @@ from grid.errors import (
     FormatError,
     GridError,
     IntegrityError,
+    NoInvitationError,
     NoServersError,
     NoSpaceError,
     NoSuchChildError,
@@ -65,7 +66,7 @@ def _of_grid_error(error: GridError) -> ExitCode:
             return ExitCode.NO_AUTHORITY
         case CapError():
             return ExitCode.USAGE
-        case NoSuchChildError():
+        case NoSuchChildError() | NoInvitationError():
             return ExitCode.NOT_FOUND
         case NoSpaceError():
             return ExitCode.NO_SPACE
