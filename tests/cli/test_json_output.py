@@ -120,6 +120,7 @@ ON_PROCESSES = {
     "web",
     "alias export",
     "alias import",
+    "invite",
 }
 
 
@@ -181,6 +182,7 @@ WRONG = {
     "create client": ["--introducer", "furl", "tree"],
     "create storage": ["--introducer", "none", "d"],
     "create introducer": ["--port", "x", "d"],
+    "invite": ["--wormhole-server", "x", "laptop"],
     "cp": ["work:none", "x"],
     "mkdir": ["work:a/b"],
     "transfer": ["none", "also-none"],

@@ -9,14 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from attrs import evolve
+from click.core import ParameterSource
 
 from grid.cli.arguments.completion import complete_file
+from grid.cli.commands.invite import check_code, join, server_option
 from grid.cli.terminal.invocation import examples, json_option
+from grid.cli.terminal.quoting import plain
+from grid.plural import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from grid.node.create import Listening
+    from grid.discovery.invitation import Invitation
+    from grid.node.create import Listening, NewClient, NewStorage
 
 _DIRECTORY = click.argument("directory", metavar="DIR", type=click.Path(file_okay=False))
 _NICKNAME = click.option("--nickname", default="", help="The name that others see.")
@@ -32,8 +38,12 @@ _HOSTNAME = click.option(
     help="Announce this host name, and listen on a free port; instead of --port and --location.",
 )
 _INTRODUCER = click.option(
-    "--introducer", metavar="FURL", required=True, shell_complete=complete_file,
+    "--introducer", metavar="FURL", shell_complete=complete_file,
     help="The introducer's address, a FURL, or the name of a file that holds it, such as private/introducer.furl.",
+)  # fmt: skip
+_JOIN = click.option(
+    "--join", "code", metavar="CODE",
+    help="The code that `grid invite` or `tahoe invite` shows on another node of the grid; instead of --introducer.",
 )  # fmt: skip
 
 
@@ -71,12 +81,14 @@ def introducer(
     short_help="Create a storage node, which holds shares.",
     epilog=examples(
         "grid create storage --introducer introducer.furl --hostname attic.example.org ~/storage",
-        "grid create storage --introducer introducer.furl --storage-dir /srv/shares --reserved-space 50G ~/storage",
+        "grid create storage --join 7-guitarist-revenge --storage-dir /srv/shares --reserved-space 50G ~/storage",
         "grid run ~/storage",
     ),
 )
 @_DIRECTORY
 @_INTRODUCER
+@_JOIN
+@server_option
 @_NICKNAME
 @_PORT
 @_LOCATION
@@ -90,7 +102,8 @@ def introducer(
 def storage(
     *,
     directory: str,
-    introducer: str,
+    introducer: str | None,
+    code: str | None,
     nickname: str,
     port: str | None,
     location: str | None,
@@ -105,13 +118,23 @@ def storage(
     new = NewStorage(
         listening=_listening(port, location, hostname),
         nickname=nickname or hostname or "",
-        introducer_furl=read_furl(introducer),
         reserved_space=reserved_space,
         directory=storage_dir,
     )
+    invitation = _invitation(Path(directory), new, introducer, code)
+    if invitation is not None:
+        invitation = evolve(invitation, nickname=nickname or invitation.nickname or hostname or "")
+        new = evolve(
+            new,
+            nickname=invitation.nickname,
+            introducer_furl=invitation.introducer.to_string(),
+            encoding=(invitation.needed, invitation.happy, invitation.total),
+        )
+    else:
+        new = evolve(new, introducer_furl=read_furl(introducer or ""))
     create_storage(Path(directory), new)
     words = f"Storage node created in {directory}; `grid run {directory}` starts it."
-    _report("storage", directory, words, as_json=as_json)
+    _report("storage", directory, words, invitation, as_json=as_json)
     _warn_of_small_disk(storage_dir or directory, reserved_space, as_json=as_json)
     return 0
 
@@ -121,11 +144,13 @@ def storage(
     epilog=examples(
         "grid create client --introducer introducer.furl ~/.grid",
         "grid create client --introducer introducer.furl --needed 2 --happy 3 --total 4 ~/.grid",
-        "grid create client --introducer introducer.furl --nickname laptop ~/.grid",
+        "grid create client --join 7-guitarist-revenge ~/.grid",
     ),
 )
 @_DIRECTORY
 @_INTRODUCER
+@_JOIN
+@server_option
 @_NICKNAME
 @click.option("--needed", metavar="K", default=3, show_default=True, help="How many shares are needed to read a file.")
 @click.option(
@@ -134,20 +159,78 @@ def storage(
 @click.option("--total", metavar="N", default=10, show_default=True, help="How many shares a new file has.")
 @json_option()
 def client(
-    *, directory: str, introducer: str, nickname: str, needed: int, happy: int, total: int, as_json: bool
+    *,
+    directory: str,
+    introducer: str | None,
+    code: str | None,
+    nickname: str,
+    needed: int,
+    happy: int,
+    total: int,
+    as_json: bool,
 ) -> int:
-    """Create a client directory, which commands use to read and store files."""
+    """Create a client directory, which commands use to read and store files.
+
+    With --join, the nickname and the three numbers come with the invitation, unless you give them.
+    """
     from grid.mutable.write.staging import encoding_notice
     from grid.node.create import NewClient, create_client
 
-    new = NewClient(nickname=nickname, introducer_furl=read_furl(introducer), needed=needed, happy=happy, total=total)
+    given = [name for name in ("needed", "happy", "total") if _was_typed(name)]
+    if code is not None and len(given) not in (0, 3):
+        raise click.UsageError("with --join, give all of --needed, --happy and --total, or none of them")
+    new = NewClient(nickname=nickname, needed=needed, happy=happy, total=total)
+    invitation = _invitation(Path(directory), new, introducer, code)
+    if invitation is not None:
+        if given:
+            invitation = evolve(invitation, needed=new.needed, happy=new.happy, total=new.total)
+        invitation = evolve(invitation, nickname=nickname or invitation.nickname)
+        new = NewClient(
+            nickname=invitation.nickname,
+            introducer_furl=invitation.introducer.to_string(),
+            needed=invitation.needed,
+            happy=invitation.happy,
+            total=invitation.total,
+            is_invited=True,
+        )
+    else:
+        new = evolve(new, introducer_furl=read_furl(introducer or ""))
     create_client(Path(directory), new)
     words = f"Client created in {directory}; use it as `grid -d {directory} put FILE`."
-    _report("client", directory, words, as_json=as_json)
-    notice = encoding_notice(needed, total)
+    _report("client", directory, words, invitation, as_json=as_json)
+    notice = encoding_notice(new.needed, new.total)
     if notice is not None:
         _warn(f"Note: {notice}.", as_json=as_json)
     return 0
+
+
+def _invitation(
+    directory: Path, new: NewClient | NewStorage, introducer: str | None, code: str | None
+) -> Invitation | None:
+    """The invitation behind the code; None if an introducer is given instead.
+
+    The code works once. Everything that could fail later is checked before it is used.
+    """
+    if introducer is not None and code is not None:
+        raise click.UsageError("--introducer and --join contradict each other")
+    if code is None:
+        if introducer is None:
+            raise click.UsageError(
+                "which grid? Give --join CODE, from `grid invite` on another node, or --introducer FURL"
+            )
+        if _was_typed("server"):
+            raise click.UsageError("--wormhole-server is for --join")
+        return None
+    from grid.node.create import check_new
+
+    check_code(code)
+    check_new(directory, new)
+    return join(code)
+
+
+def _was_typed(name: str) -> bool:
+    """Whether the option is on the command line, not only in the environment."""
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def _warn_of_small_disk(shares: str, reserved_space: str, *, as_json: bool) -> None:
@@ -171,9 +254,14 @@ def _warn(line: str, *, as_json: bool) -> None:
     click.echo(json.dumps({"event": "warning", "message": line}) if as_json else line, err=True)
 
 
-def _report(kind: str, directory: str, words: str, *, as_json: bool) -> int:
-    where = str(Path(directory).absolute())
-    click.echo(json.dumps({"event": "create", "kind": kind, "directory": where}) if as_json else words)
+def _report(kind: str, directory: str, words: str, invitation: Invitation | None = None, *, as_json: bool) -> int:
+    where: dict[str, object] = {"event": "create", "kind": kind, "directory": str(Path(directory).absolute())}
+    if invitation is not None:
+        numbers = {"needed": invitation.needed, "happy": invitation.happy, "total": invitation.total}
+        where["invitation"] = {"nickname": invitation.nickname, "encoding": numbers}
+        words = f"{words}\nInvited as {plain(invitation.nickname)}; files get {counted(invitation.total, 'share')}, any {invitation.needed}"
+        words = f"{words} of which restore one."
+    click.echo(json.dumps(where) if as_json else words)
     return 0
 
 

@@ -80,6 +80,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "status": CommandEntry("status:status", "Show which introducers and servers can be reached."),
         "init": CommandEntry("init:init", "Create a client and a first directory, step by step."),
         "create": CommandEntry("create:create", "Create a client, a storage node or an introducer."),
+        "invite": CommandEntry("invite:invite", "Invite a new node to the grid, by a one-time code."),
         "config": CommandEntry("config:config", "Show and change the settings of a node."),
         "run": CommandEntry("run:run", "Run a node in the foreground."),
         "gateway": CommandEntry("run:gateway", "Serve the grid over HTTP, with pages for a browser."),
@@ -115,6 +116,7 @@ _OTHER_NAMES = {
     "create-node": ("create storage",),
     "create-client": ("create client",),
     "webopen": ("web",),
+    "join": ("create client --join CODE", "create storage --join CODE"),
 }
 """Commands of Tahoe-LAFS or other programs, and their names here."""
 
