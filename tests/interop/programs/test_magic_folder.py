@@ -22,6 +22,7 @@ from perf.processes.clients import COMMAND_S, run_command
 from perf.processes.node_process import child_environment, free_ports, wait_until
 from perf.processes.process_grid import ClientSettings, ProcessGrid
 from tests.interop.programs.conftest import program
+from tests.support.mailbox import mailbox_server
 from tests.support.warm_programs import warm_script
 
 pytestmark = pytest.mark.interop
@@ -165,41 +166,30 @@ def participants(grid: ProcessGrid, tmp_path_factory: pytest.TempPathFactory) ->
     theirs = grid.start_client(ClientSettings(kind="tahoe", needed=1, happy=1, total=2))
     for client in (ours, theirs):
         grid.wait_connected(client)
-    mailbox_port, *ports = free_ports(4)
-    mailbox = Daemon(
-        [
-            str(Path(program("magic-folder")).with_name("twist")),
-            "wormhole-mailbox",
-            f"--port=tcp:{mailbox_port}:interface=127.0.0.1",
-        ],
-        root / "mailbox.log",
-    )
-    started = [mailbox]
+    started: list[Daemon] = []
     found = []
-    try:
-        mailbox.start()
-        for name, client, port in zip(("alice", "bob", "carol"), (ours, ours, theirs), ports, strict=True):
-            found.append(make_participant(root, name, client.directory, port, mailbox_port))
-            started.append(found[-1].daemon)
-        for one in found:
-            wait_until(lambda one=one: "Magic Folder setup" in one.log(), f"{one.name}'s daemon")  # type: ignore[misc]
-            one.run("set-config", "--enable", "invites")
-        gather(found)
-        yield found
-    finally:
-        for daemon in reversed(started):
-            daemon.stop()
+    with mailbox_server(root) as mailbox:
+        try:
+            for name, client, port in zip(("alice", "bob", "carol"), (ours, ours, theirs), free_ports(3), strict=True):
+                found.append(make_participant(root, name, client.directory, port, mailbox))
+                started.append(found[-1].daemon)
+            for one in found:
+                wait_until(lambda one=one: "Magic Folder setup" in one.log(), f"{one.name}'s daemon")  # type: ignore[misc]
+                one.run("set-config", "--enable", "invites")
+            gather(found)
+            yield found
+        finally:
+            for daemon in reversed(started):
+                daemon.stop()
 
 
-def make_participant(root: Path, name: str, node: Path, port: int, mailbox_port: int) -> Participant:
+def make_participant(root: Path, name: str, node: Path, port: int, mailbox: str) -> Participant:
     """A daemon that was started, and its folder, which it does not know yet."""
     configuration, folder = root / f"{name}.config", root / name
     folder.mkdir()
     options = ["--config", str(configuration)]
     endpoints = ["-l", f"tcp:{port}:interface=127.0.0.1", "-c", f"tcp:127.0.0.1:{port}"]
-    run_command(
-        [warm_magic_folder(), *options, "init", *endpoints, "-n", str(node), "-m", f"ws://127.0.0.1:{mailbox_port}/v1"]
-    )
+    run_command([warm_magic_folder(), *options, "init", *endpoints, "-n", str(node), "-m", mailbox])
     daemon = Daemon([program("magic-folder"), *options, "run"], root / f"{name}.log")
     daemon.start()
     return Participant(name, daemon, configuration, folder, port)
