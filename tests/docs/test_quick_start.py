@@ -17,17 +17,20 @@ from perf.network.contract import Host
 from perf.network.line import Access
 from perf.network.spokes import Bridged, Spokes
 from tests.perf.network.conftest import expect
+from tests.support.mailbox import mailbox_server
 
 pytestmark = pytest.mark.documents
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "three-machines.md"
 NEEDS = ("root", "ip", "nsenter", "setpriv")
 DEADLINE_S = 60
+TITLES = ("In ten lines", "In ten lines, with a copied FURL")
+CODE = re.compile(r"(?<=--join )\S+")
 
 
-def lines() -> list[tuple[str, str]]:
+def lines(title: str) -> list[tuple[str, str]]:
     """The machine and the command of each line."""
-    block = re.search(r"^## In ten lines$.*?^```text\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+    block = re.search(rf"^## {title}$.*?^```text\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
     assert block is not None
     return [(name, command) for name, _, command in (line.partition("$ ") for line in block[1].splitlines())]
 
@@ -35,7 +38,7 @@ def lines() -> list[tuple[str, str]]:
 class Machines:
     """Three hosts with a home directory each. Names of machines in a command become their addresses."""
 
-    def __init__(self, hosts: dict[str, Host], root: Path) -> None:
+    def __init__(self, hosts: dict[str, Host], root: Path, mailbox: str) -> None:
         self._hosts, self._root = hosts, root
         programs = root / "programs"
         programs.mkdir()
@@ -44,7 +47,9 @@ class Machines:
         copy = programs / "scp"
         copy.write_text(f'#!/bin/sh\nexec cp "$1" "{root}/${{2%:}}/"\n')
         copy.chmod(copy.stat().st_mode | stat.S_IXUSR)
-        self._path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("GRID_", "PYTHON"))}
+        path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
+        self._environment = {**kept, "PATH": path, "GRID_WORMHOLE_SERVER": mailbox}
 
     def home(self, name: str) -> Path:
         """The home directory of a machine."""
@@ -54,11 +59,10 @@ class Machines:
         """Run a line at a machine until the shell shows its prompt again."""
         for machine, host in self._hosts.items():
             command = command.replace(f"--hostname {machine}", f"--hostname {host.address}")
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("GRID_", "PYTHON"))}
         return subprocess.run(
             self._hosts[name].command(["bash", "-c", command]),
             cwd=self.home(name),
-            env={**kept, "HOME": str(self.home(name)), "PATH": self._path},
+            env={**self._environment, "HOME": str(self.home(name))},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -74,6 +78,19 @@ class Machines:
             time.sleep(0.5)
         return done.stdout
 
+    def invite(self, name: str, command: str) -> tuple[str, subprocess.Popen[str]]:
+        """Type a line that shows a code and waits: the code, and what waits."""
+        waiting = subprocess.Popen(
+            self._hosts[name].command(command.split()),
+            cwd=self.home(name),
+            env={**self._environment, "HOME": str(self.home(name))},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert waiting.stdout is not None
+        return waiting.stdout.readline().strip().rpartition(": ")[2], waiting
+
 
 @pytest.fixture
 def machines(tmp_path: Path) -> Iterator[Machines]:
@@ -81,18 +98,31 @@ def machines(tmp_path: Path) -> Iterator[Machines]:
     with Bridged("quick", Spokes(servers=2, client=Access(), server=Access()), rate_s=0) as network:
         placement = network.placement
         hosts = dict(zip(("one", "two", "three"), (placement.client, *placement.servers), strict=True))
-        yield Machines(hosts, tmp_path)
+        with mailbox_server(tmp_path, host=placement.client) as mailbox:
+            yield Machines(hosts, tmp_path, mailbox)
 
 
-def test_quick_start_has_ten_lines() -> None:
-    assert len(lines()) == 10
+@pytest.mark.parametrize("title", TITLES)
+def test_quick_start_has_ten_lines(title: str) -> None:
+    assert len(lines(title)) == 10
 
 
-def test_quick_start_when_typed_at_three_machines_keeps_a_photo_that_any_two_bring_back(machines: Machines) -> None:
+@pytest.mark.parametrize("title", TITLES)
+def test_quick_start_when_typed_at_three_machines_keeps_a_photo_that_any_two_bring_back(
+    machines: Machines, title: str
+) -> None:
     photo = os.urandom(300_000)
     (machines.home("one") / "photo.jpg").write_bytes(photo)
-    for name, command in lines():
-        machines.insist(name, command)
+    code, waiting = "", None
+    for name, command in lines(title):
+        if " invite " in command:
+            code, waiting = machines.invite(name, command)
+            continue
+        machines.insist(name, CODE.sub(code, command))
+        if waiting is not None:
+            said, _ = waiting.communicate(timeout=DEADLINE_S)
+            assert waiting.returncode == 0 and "has the settings of this grid" in said
+            waiting = None
     assert (machines.home("one") / "copy.jpg").read_bytes() == photo
     shown = machines.insist("one", "grid check work:photo.jpg")
     assert "good-shares: 3 (encoding is 2-of-3)" in shown
