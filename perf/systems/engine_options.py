@@ -55,8 +55,8 @@ def _unhedge(_: str) -> None:
     def never(*_: object, **__: object) -> bool:
         return False
 
-    _expect(hedging.HedgeBudget, "permits")
-    hedging.HedgeBudget.permits = never  # type: ignore[method-assign]
+    _expect(hedging.HedgeBudget, "spend_on")
+    hedging.HedgeBudget.spend_on = never  # type: ignore[method-assign]
 
 
 def _limit_window(value: str) -> None:

@@ -79,9 +79,9 @@ def test_watch_when_ended_twice_frees_its_bytes_once() -> None:
 def test_budget_when_answers_are_late_permits_a_small_share_of_the_read() -> None:
     budget = HedgeBudget(100 * BIG)
     watch = make_load().sent(BIG, 0.0)
-    assert not budget.permits([watch], BIG, head=True)
+    assert not budget.spend_on([watch], BIG, head=True)
     watch.check(1.0)
-    permitted = sum(budget.permits([watch], BIG, head=True) for _ in range(50))
+    permitted = sum(budget.spend_on([watch], BIG, head=True) for _ in range(50))
     assert permitted == HEDGE_SHARE * 100
 
 
@@ -90,13 +90,13 @@ def test_budget_when_spent_permits_only_blocking_batches_and_known_silence() -> 
     watch = make_load().sent(BIG, 0.0)
     watch.check(1.0)
     assert watch.late and not watch.silent
-    assert not budget.permits([watch], BIG, head=True)
+    assert not budget.spend_on([watch], BIG, head=True)
     watch.check(10.0)
     assert watch.silent
-    assert budget.permits([watch], BIG, head=True)
-    assert not budget.permits([watch], BIG, head=False)
+    assert budget.spend_on([watch], BIG, head=True)
+    assert not budget.spend_on([watch], BIG, head=False)
     budget.learn()
-    assert budget.permits([watch], BIG, head=False)
+    assert budget.spend_on([watch], BIG, head=False)
 
 
 def make_loads(count: int) -> list[ServerLoad]:
@@ -158,11 +158,11 @@ def test_budget_when_an_answer_is_overtaken_permits_a_few_mebibytes_beyond_the_s
     quick.sent(BIG, 0.0).answered(0.01)
     watch.check(watch.overtaken_at)
     assert watch.overtaken and not watch.silent
-    assert [budget.permits([watch], BIG, head=False) for _ in range(3)] == [True, True, False]
+    assert [budget.spend_on([watch], BIG, head=False) for _ in range(3)] == [True, True, False]
     large = HedgeBudget(100 * OVERTAKEN_BYTES)
     size = OVERTAKEN_BYTES // 2
-    assert sum(large.permits([watch], size, head=False) for _ in range(100)) == HEDGE_SHARE * 200 + 2
+    assert sum(large.spend_on([watch], size, head=False) for _ in range(100)) == HEDGE_SHARE * 200 + 2
 
 
 def test_budget_when_nothing_is_watched_permits_nothing() -> None:
-    assert not HedgeBudget(BIG).permits([], 1, head=True)
+    assert not HedgeBudget(BIG).spend_on([], 1, head=True)

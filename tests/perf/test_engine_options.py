@@ -29,7 +29,7 @@ class Late:
     late = silent = True
 budget = HedgeBudget(10**9)
 budget.learn()
-print(json.dumps({"numbers": found, "hedges": budget.permits([Late()], 1, head=True)}))
+print(json.dumps({"numbers": found, "hedges": budget.spend_on([Late()], 1, head=True)}))
 """
 
 

@@ -20,7 +20,8 @@ LEAST_BATCHES = 3
 WINDOW_BYTES has room for only two."""
 
 WINDOW_BYTES = 32 * 2**20
-"""Most bytes of text in flight: requested, being opened, or not yet taken by the consumer."""
+"""While this many bytes of text are in flight (requested, being opened, or not yet taken by the consumer), no further batch is
+requested."""
 
 GAIN = 2.0
 """Factor on bandwidth times delay: one window travels while the other is consumed."""

@@ -1,7 +1,7 @@
 """When a read may request more than it needs: the budget for hedges. Pure.
 
-A read may hedge late answers within a small share of its bytes, and overtaken ones within a few MiB. Beyond that, it
-hedges only silent servers: a read must not wait for a silent server, but a network on which everything is slow must
+A read may hedge late answers within a small share of its bytes, and overtaken ones within a few MiB more. Beyond that,
+it hedges only silent servers: a read must not wait for a silent server, but a network on which everything is slow must
 not carry everything twice.
 """
 
@@ -27,7 +27,7 @@ class Overdue(Protocol):
 
     @property
     def overtaken(self) -> bool:
-        """Whether other servers have answered much sooner."""
+        """Whether servers have answered since it was sent, and much faster."""
 
     @property
     def silent(self) -> bool:
@@ -52,11 +52,12 @@ class HedgeBudget:
         """Note that some server has sent blocks, so the read knows what speed to expect."""
         self._informed = True
 
-    def permits(self, watches: Iterable[Overdue], size: int, *, head: bool) -> bool:
+    def spend_on(self, watches: Iterable[Overdue], size: int, *, head: bool) -> bool:
         """Whether the read may request these `size` bytes, for which these watches wait, from another share as well.
 
-        head: nothing can be delivered before they come. Until some server has sent a block, the network itself may be
-        silent; until then only a request that holds up everything is worth hedging.
+        True spends the bytes. head: nothing can be delivered before they come. Once both allowances are spent, a silent
+        server is hedged only if its bytes are at the head, or if some server has sent blocks already: before that, the
+        network itself may be silent.
         """
         watches = list(watches)
         if not any(watch.late for watch in watches):

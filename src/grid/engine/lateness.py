@@ -1,8 +1,9 @@
 """When an answer is late, when its server is silent, and when waiting is hopeless: one rule for reads, one for writes. Pure.
 
-A read compares a server with its own past, because it can read another share instead. A write compares it with the other
-servers of the same write, because the share was meant for that server. The plan decides what to do about a late answer.
-For the reason behind each number, see docs/decisions/0200-one-rule-of-lateness.md.
+A read compares a server with its own past, and sooner with what all servers of the file do meanwhile: it can read another
+share instead. A write compares it with the other servers of the same write, because the share was meant for that server.
+The plan decides what to do about a late answer. For the reason behind each number, see
+docs/decisions/0200-one-rule-of-lateness.md and 0342-overtaken-answers.md.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ LATE_FACTOR = 4.0
 
 OVERTAKEN_FLOOR_S = 0.15
 OVERTAKEN_FACTOR = 4.0
-"""An answer is overtaken when other servers answered after it was requested, and it takes this many times as long as the
-slowest of them and as expected: then the server is slow, not the machine or the network."""
+"""An answer is overtaken when any server of the file has answered something since it was requested, and it takes this many
+times as long as the slowest recent answers and as expected: then the server is slow, not the machine or the network."""
 
 SILENCE_FLOOR_S = 1.5
 COMPARED_SILENCE_FLOOR_S = 0.85
 SILENCE_FACTOR = 8.0
 """A server is silent if it has sent nothing at all for this long although an answer is due. It counts as silent sooner if its own
-speed is known, or the rate of another server, because then the line is not what is slow."""
+speed is known, or the rate of any server of the file, because then the line is not what is slow."""
 
 HOPELESS_S = 20.0
 HOPELESS_FACTOR = 20.0
@@ -43,7 +44,7 @@ patience helps."""
 
 RETRY_S = 4.0
 RETRY_RATE = 100e3
-"""The same if the operation looks for shares again after a failed read, and other servers have answered meanwhile."""
+"""The same if the operation looks for shares again after a failed read, and any server has answered meanwhile."""
 
 DOUBTFUL_S = 0.9
 """How long work that can do without a server waits for it if the server was silent lately."""
@@ -51,7 +52,7 @@ DOUBTFUL_S = 0.9
 
 @define(kw_only=True)
 class Answers:
-    """What the answers from all servers of one file show.
+    """What the answers from all servers of one file show, those of the server that is judged included.
 
     heard_at: when any of them last answered. slowest_s: how long the slowest recent answers took; slowest_byte_s: the same per
     byte of large answers, 0 before the first. rate_known: whether the rate of any is known. is_retried: whether the
@@ -132,7 +133,7 @@ class PendingRead(Generic[L]):
 
     @property
     def overtaken_at(self) -> float:
-        """When the answer becomes overtaken; inf while no other server has answered since it was requested.
+        """When the answer becomes overtaken; inf while no server has answered anything since it was requested.
 
         A large answer is compared only with large ones: on a slow network, small ones arrive first.
         """

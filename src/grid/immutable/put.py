@@ -1,7 +1,8 @@
 """Puts an immutable file: the driver of the store, select and put plans. [spec immutable 2, 3, 11]
 
 It owns only the order of the steps: key, placement, pushing. A failed put leaves nothing behind on
-reachable servers, except whole shares of a small file, which the next put of that file counts.
+reachable servers, except whole shares of a small file, which the next put of that file counts, and what `keeps` wants to
+resume.
 
 Cost: round trips: version and share lists, allocation, and writes whose last one also closes. A small file that nobody holds
 takes one round trip and one message per server, once the servers are known. CPU: a convergent key takes

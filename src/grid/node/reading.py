@@ -42,10 +42,10 @@ async def read_file(
     if remembered:
         try:
             file = open_immutable(cap, client.grid_to_read(remembered, observer))
-            return await _unless_overtaken(client, remembered, counting, file.read(counting, offset, length))
+            return await _unless_others_found(client, remembered, counting, file.read(counting, offset, length))
         except GridError as error:
             problem = error
-        except _OvertakenError:
+        except _OthersFoundError:
             pass
     servers = await client.servers()
     if problem is not None and not _has_others(servers, remembered):
@@ -58,30 +58,30 @@ async def read_file(
     )
 
 
-class _OvertakenError(Exception):
+class _OthersFoundError(Exception):
     """Other servers were found before any remembered one delivered anything."""
 
 
-async def _unless_overtaken(
+async def _unless_others_found(
     client: Client, remembered: list[StorageServer], sink: CountingSink, reading: Coroutine[Any, Any, GetResult]
 ) -> GetResult:
     task = Deferred.fromCoroutine(reading)
-    overtaken: list[bool] = []
+    others_found: list[bool] = []
 
-    async def overtake() -> None:
+    async def look_for_others() -> None:
         await client.runtime.clock.sleep(IMPATIENCE_S)
         if _has_others(await client.servers(), remembered) and not sink.written:
-            overtaken.append(True)
+            others_found.append(True)
             task.cancel()
 
     # The introducers' errors do not matter while the read makes progress.
     tasks = Tasks()
-    tasks.start(overtake())
+    tasks.start(look_for_others())
     try:
         return await task
     except CancelledError:
-        if overtaken:
-            raise _OvertakenError from None
+        if others_found:
+            raise _OthersFoundError from None
         raise
     finally:
         tasks.cancel()

@@ -5,7 +5,8 @@ costs a request to another share; a silent server costs a hedge but never fails 
 
 Cost: round trips: one to find and prove the shares (one more if the layout was guessed wrong), then one
 message per server and batch, several batches in flight. Network: k blocks per segment; a spare share is read only when
-an answer is late. Memory: at most WINDOW_BYTES of blocks or text. CPU: one pool call per batch.
+an answer is late. Memory: blocks or text of as many batches as the flow window (flow_window.py) permits, and of one more
+at most. CPU: one pool call per batch.
 """
 
 from __future__ import annotations
@@ -183,17 +184,17 @@ class GetPlan(PlanBase):
         return True
 
     def _decide_hedges(self, batch: Batch) -> set[ShareNumber]:
-        """Share numbers whose blocks have come or are worth waiting for. Late ones are marked for a second request."""
+        """Share numbers whose blocks have come or are worth waiting for. Marks others as replaceable, as the budget allows."""
         head = batch is self._batches.head
-        for number in batch.blocks.keys() - batch.doubled:
+        for number in batch.blocks.keys() - batch.replaceable:
             watch = self._rows.late_watch(number, batch.chunk)
-            if watch is not None and self._hedge.permits([watch], batch.share_bytes, head=head):
-                batch.doubled.add(number)
+            if watch is not None and self._hedge.spend_on([watch], batch.share_bytes, head=head):
+                batch.replaceable.add(number)
         for fetch in batch.fetches.values():
-            if not fetch.doubled:
-                fetch.doubled = self._hedge.permits(fetch.watches.values(), batch.share_bytes, head=head)
-        come = {n for n in batch.blocks if n not in batch.doubled or self._rows.proven(n, batch.chunk)}
-        return come | {share.number for share, fetch in batch.fetches.items() if not fetch.doubled}
+            if not fetch.replaceable:
+                fetch.replaceable = self._hedge.spend_on(fetch.watches.values(), batch.share_bytes, head=head)
+        come = {n for n in batch.blocks if n not in batch.replaceable or self._rows.proven(n, batch.chunk)}
+        return come | {share.number for share, fetch in batch.fetches.items() if not fetch.replaceable}
 
     def _plan_blocks(self, batch: Batch, share: HeldShare) -> list[Part]:
         assert share.layout is not None and self._verifier.geometry is not None

@@ -24,13 +24,16 @@ from grid.ports import Buffer, Range, ShareNumber
 
 @define(kw_only=True, eq=False)
 class BlockFetch:
-    """The blocks of one share in one batch, requested as one or more ranges. doubled: another share is read instead."""
+    """The blocks of one share in one batch, requested as one or more ranges.
+
+    replaceable: they are late enough that the batch takes another share instead, if there is one; those that come count still.
+    """
 
     share: HeldShare
     ranges: list[Range]
     watches: dict[ReadShares, PendingRead[Peer]] = field(factory=dict)
     parts: dict[int, Buffer] = field(factory=dict)
-    doubled: bool = False
+    replaceable: bool = False
 
     def joined(self) -> Buffer | None:
         """All the blocks in one buffer, once every range has come."""
@@ -45,13 +48,13 @@ class BlockFetch:
 class Batch(SegmentBatch):
     """A batch whose segments are all in one chunk of the hash trees.
 
-    blocks: share number to (its source, its bytes). doubled: share numbers of blocks whose hashes are too late.
-    deficit: how many shares it lacked that no known server has, at the last check.
+    blocks: share number to (its source, its bytes). replaceable: share numbers of blocks whose hashes are late enough that
+    the batch takes another share as well. deficit: how many shares it lacked that no known server has, at the last check.
     """
 
     blocks: dict[ShareNumber, tuple[HeldShare, Buffer]] = field(factory=dict, repr=False)
     fetches: dict[HeldShare, BlockFetch] = field(factory=dict, repr=False)
-    doubled: set[ShareNumber] = field(factory=set)
+    replaceable: set[ShareNumber] = field(factory=set)
     asked: Mark = NEVER
     deficit: int = 0
 

@@ -6,7 +6,8 @@ guessed head and tail of every share it holds, so that a share is usually ready 
 [spec immutable 12, 14; placement 7]
 
 Cost: one message per server, and one more only if the guess was wrong. The first round asks k servers if
-their answers may bring all that the read needs, otherwise k + 1; at most MAX_OUTSTANDING requests at a time.
+their answers may bring all that the read needs, otherwise k + 1. At most MAX_OUTSTANDING answers that are not late are
+outstanding, and at most MAX_LATE late ones beside them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The kernel of a read: one call turns k proven shares of some segments into plaintext.
 
-Pure, and safe on pool threads. It checks blocks against proven leaves, decodes them, checks the ciphertext against
-the proven crypttext tree, and decrypts it. Nothing unproven comes out. [spec immutable 12]
+Pure, and safe on pool threads. It decodes the blocks, hashes them and the decoded ciphertext together, and compares the
+hashes with the proven leaves: first those of the blocks, then those of the ciphertext. Only then it decrypts. Nothing
+unproven comes out. [spec immutable 12]
 
 Cost of a run: CPU: 2 hashed bytes per byte of plaintext, erasure decoding of missing primary blocks, and one AES pass;
 one C call for all decoding and one for all hashes, plus a microsecond per block. Memory: the plaintext
@@ -47,7 +48,7 @@ class SegmentRun:
     crypttext_leaves: bytes = field(repr=False)
 
     def open(self) -> OpenedRun:
-        """Check, decode and decrypt it; see open_run."""
+        """Decode, check and decrypt it; see open_run."""
         return open_run(self)
 
 

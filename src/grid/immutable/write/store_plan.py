@@ -1,8 +1,9 @@
 """The plan that stores whole shares of a small file with one message to each server.
 
-Synchronous and pure; drive.py runs it. It handles only the simple case: nobody holds a share of the file, and every
-server takes the shares it is sent. It leaves everything else to the full plans (select_plan.py,
-put_plan.py), which then find what was stored here. A server stores only if it held no share of the file before.
+Synchronous and pure; drive.py runs it. It handles the simple case: every share ends up on some server, stored now or
+held before, and enough servers hold one of their own. A server stores what it is sent only if it held no share of the
+file before; otherwise it names those it holds, and they count. Everything else is left to the full plans
+(select_plan.py, put_plan.py), which then find what was stored here.
 [spec placement 4, 5]
 
 Cost: round trips: one; two if the shares are too large to send in vain, or if servers ask for room first. CPU: negligible.

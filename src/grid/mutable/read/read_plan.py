@@ -167,13 +167,13 @@ class ReadPlan(PlanBase):
                 self._lose(request, timed_out(request))
                 continue
             watch.check(now)
-            waiting = [fetch for fetch in fetches if not fetch.doubled]
+            waiting = [fetch for fetch in fetches if not fetch.replaceable]
             if batch.state is not BatchState.FETCHING or not waiting:
                 continue
             head = batch is self._batches.head
-            if self._hedge.permits([watch], batch.share_bytes * len(waiting), head=head):
+            if self._hedge.spend_on([watch], batch.share_bytes * len(waiting), head=head):
                 for fetch in waiting:
-                    fetch.doubled = True
+                    fetch.replaceable = True
                     if fetch.hashes is not None:
                         fetch.share.overdue.add(fetch.hashes)
                 self._batches.unsettle()
@@ -189,7 +189,7 @@ class ReadPlan(PlanBase):
         """Request the shares that a batch still lacks."""
         k = self._geometry.k
         secured = {number for number, (share, _) in batch.runs.items() if not share.is_overdue(batch)}
-        secured |= {fetch.share.number for fetch in batch.fetches if fetch.share.usable and not fetch.doubled}
+        secured |= {fetch.share.number for fetch in batch.fetches if fetch.share.usable and not fetch.replaceable}
         chosen = self._choose(batch, secured, k - len(secured))
         batch.settled = len(secured) + len(chosen) >= k
         by_message: dict[tuple[ServerId, tuple[Range, ...]], list[Fetch]] = {}

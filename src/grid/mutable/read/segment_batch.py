@@ -22,14 +22,15 @@ FIRST_BYTES = 512 * 2**10
 class Fetch:
     """A share's run on its way, or a part of it. hashes: the chunk whose hashes come with it.
 
-    doubled: another share may come instead. parts: those that have come, by offset, of all fetches of the run.
+    replaceable: it is late enough that the batch takes another share instead, if there is one. parts: those that have come,
+    by offset, of all fetches of the run.
     """
 
     share: HeldShare
     hashes: int | None
     parts: dict[int, Buffer]
     part_count: int = 1
-    doubled: bool = False
+    replaceable: bool = False
 
     def take(self, offset: int, data: Buffer) -> Buffer | None:
         """Add a part. Returns the whole run once its last part has come."""
