@@ -17,7 +17,7 @@ from grid.ports import Observer, ServerId, Sink
 from grid.sinks import CountingSink
 
 KEPT_OPEN = 8
-"""CHK files that stay open, so that the next range costs only its blocks. Each remembers at most the first megabyte of its blocks."""
+"""CHK files that stay open, so that the next range costs only its blocks. Each remembers the blocks of at most two segments."""
 
 KEPT_S = 60.0
 """After this many seconds a file is reopened, because servers that were away may be back."""

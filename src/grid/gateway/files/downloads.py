@@ -66,7 +66,9 @@ async def get_info(exchange: Exchange, child: Child, name: str, siblings: Mappin
 
 
 WHOLE_SIZE = 2**20
-"""Read the first bytes of a mutable file before the answer begins, which saves asking for its size separately."""
+"""If the requested part of a mutable file is no longer than this, all of it is read before the answer begins, which saves
+asking for the size separately. Of a longer part nothing is read before that but the size.
+"""
 
 
 async def get_file(exchange: Exchange, child: Child, *, name: str = "", by_path: bool) -> AnyAnswer:

@@ -96,7 +96,9 @@ async def _post(exchange: Exchange, make_directory: Handler) -> AnyAnswer:
 
 
 async def named(exchange: Exchange) -> AnyAnswer:
-    """Handle `/file/$FILE/...` and `/named/$FILE/...`: a file by its capability, with the type of the last segment."""
+    """Handle `/file/$FILE/...` and `/named/$FILE/...`: a file by its capability. The last segment is its name, which decides
+    the type, unless `?filename=` gives another.
+    """
     segments = exchange.segments[1:]
     if not segments:
         raise NotFound("a capability is missing after this path")

@@ -3,7 +3,7 @@
 Owns how many stay open, when what was learned of a file is forgotten, and how far a read runs ahead of its client. A
 player that seeks in a film requests one range after another, and browsers request several at once.
 
-Cost: memory: KEPT_FILES times what one read has learned of its file, which may be the first megabyte of its blocks.
+Cost: memory: KEPT_FILES times what one read has learned of its file, which may include the blocks of two segments.
 """
 
 from __future__ import annotations

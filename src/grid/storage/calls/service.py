@@ -1,6 +1,7 @@
 """A storage server in this process: implements the port StorageServer over a store of shares.
 
-Owns which calls may overlap: calls that change the shares of a storage index run alone, reads run together. Every call
+Owns which calls may overlap: calls that change finished shares of a storage index run alone. Reads run together, and so
+do writes to unfinished shares and the renames that finish them. Every call
 is one call on the pool, whatever number of shares and ranges it has. It trusts no argument. If a caller
 stops waiting, its call still runs to the end, so that nothing is left half done. [spec storage-server 6-9]
 """

@@ -2,7 +2,8 @@
 
 Only one thread may use it at a time; the owner ensures that. Nothing is visible until `finish` has moved the file to its place.
 If a crash comes first, the next start removes everything. [spec storage-server 3, 8.2]
-Cost of a write: one system call, or three if the file is not kept open; the bytes are not copied.
+Cost of a write: one system call; if the file is not kept open, three, and a sync if the store is durable. The bytes are
+not copied.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Finished share files of one storage index: opening, reading, and planning changes of their leases. Blocking.
 
-A file in a share's directory that is not a share of the right kind is skipped and logged; it affects nothing else.
-`AnswerSize` counts what one answer will hold, share by share, and reserves room for each share before it is read.
+Reads skip a share of the other kind; they also skip a file that is no share or cannot be read, and log it (`skipping`).
+A write that names such a file fails. `AnswerSize` counts what one answer will hold, share by share, and reserves room
+for each share before it is read.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Writes mutable shares: the next state is complete before it replaces the last. Also syncs their names. Blocking.
+"""Writes mutable shares, so that a crash or a full disk leaves either the old state or the new one. Blocking.
 
-A share is rewritten into a new file that is then renamed, so that a crash or a full disk leaves either the old state or
-the new one. If a small part of a large share changes, that would cost too much; then the share is changed in place, with an
-undo log (docs/decisions/0015). A share that grows piece by piece gets spare room after its data, and writes into that
-room need no log (docs/decisions/0080). [spec storage-server 4.2-4.4, 9.1]
+A share of up to 1 MiB, or one that changes in large part, is written into a new file, which then replaces the old one
+(`write_draft`). If a small part of a larger share changes, that would cost too much: the share is then overwritten in
+place, under an undo log of the old bytes (`plan_in_place`, docs/decisions/0015). A share that grows piece by piece gets
+spare room after its data, and writes into that room need no log (docs/decisions/0080). Also syncs the names of
+shares. [spec storage-server 4.2-4.4, 9.1]
 Cost: the share is read and written once. In place: the changed bytes are read once and written twice, the added ones
 are written once.
 """

@@ -1,8 +1,8 @@
 """All shares of one server on one disk: finished and unfinished, immutable and mutable. Blocking.
 
-Runs on pool threads. It has no locks: calls that change the shares of one storage index must not overlap with any
-other call on the same index, except writes to unfinished shares. It has no index either: a share exists if its
-file does. If a call adds or removes names, the caller must sync their directories before the change is
+Runs on pool threads. It has no locks: a call that changes finished shares of a storage index must not overlap with any
+other call on that index, except writes to unfinished shares. `finish` may overlap with reads, because it only renames. It
+has no index either: a share exists if its file does. If a call adds or removes names, the caller must sync their directories before the change is
 acknowledged; everything else is synced here. [spec storage-server 2]
 """
 

@@ -1,9 +1,9 @@
 """Changes in place that neither a crash nor a full disk can leave half done.
 
 Before a change that is not atomic, the old bytes of every range it touches are written to
-an undo log, one file per storage index. The log is removed when the change is complete. If it still exists at the
-next start, or if the change fails, the old state is restored. So leases are never lost, and bytes of leases
-never become share data. 1.20 deletes the log at its start, as it deletes everything in that directory.
+an undo log, one file per storage index. When the change is complete, the log's magic is overwritten, which makes it
+invalid, and the file is removed. If a valid log exists at the next start, or if the change fails, the old state is restored. So leases are
+never lost, and bytes of leases never become share data. 1.20 deletes the log at its start, as it deletes everything in that directory.
 Cost of a change: one sync of a directory, two of the log, one of each file; none with durability `none`.
 """
 
@@ -179,7 +179,9 @@ class UndoLog:
         self._remove_log(path)
 
     def _is_whole(self, handle: Handle, size: int) -> bool:
-        """Whether the log was complete before the crash. If not, nothing had been changed yet."""
+        """Whether the log holds a change that may be half done. If it is cut short, nothing had been changed yet; if its
+        magic is gone, the change was complete.
+        """
         if size < len(_MAGIC) or self._disk.read(handle, 0, len(_MAGIC)) != _MAGIC:
             return False
         digest = sha256()
