@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from grid.errors import ConfigError
 from grid.node.config import parse_config, read_sections
-from grid.node.known_keys import known_names, unknown_keys
+from grid.node.known_keys import known_names, sections_with, unknown_keys
 
 if TYPE_CHECKING:
     from configupdater import ConfigUpdater
@@ -19,18 +19,26 @@ MAX_VALUE = 4096
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Split `section.key`; ConfigError, with a suggestion, if there is no such key."""
+    """Split `section.key`, or find the section of a key that only one section has; ConfigError, with a suggestion."""
     section, dot, key = name.partition(".")
     for known in ("storageclient.plugins.", "storageserver.plugins."):
         if name.startswith(known):
             plugin, dot, key = name.removeprefix(known).partition(".")
             section = known + plugin
     key = key.lower()
-    if not dot or not key or unknown_keys(section, [key]) != []:
-        close = get_close_matches(name, known_names(), n=1, cutoff=0.5)
-        meant = f"did you mean {close[0]}?" if close else "`grid config list --all` shows them"
-        raise ConfigError(f"there is no key {name!r}; {meant}")
-    return section, key
+    if dot and key and unknown_keys(section, [key]) == []:
+        return section, key
+    key = name.lower()
+    sections = sections_with(key)
+    if len(sections) == 1:
+        return sections[0], key
+    if sections:
+        raise ConfigError(
+            f"several sections have a key {key}: write {' or '.join(f'{each}.{key}' for each in sections)}"
+        )
+    close = get_close_matches(name, known_names(), n=1, cutoff=0.5)
+    meant = f"did you mean {close[0]}?" if close else "`grid config list --all` shows them"
+    raise ConfigError(f"there is no key {name!r}; {meant}")
 
 
 def values_in(text: str, file_name: str) -> dict[str, str]:

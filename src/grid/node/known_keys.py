@@ -61,6 +61,11 @@ def unknown_keys(section: str, keys: Collection[str]) -> list[str] | None:
     return None
 
 
+def sections_with(key: str) -> list[str]:
+    """The sections that have this key, sorted."""
+    return sorted(section for section, keys in _KNOWN.items() if key in keys)
+
+
 def known_names() -> list[str]:
     """Every known key as `section.key`, sorted, except those that users name freely."""
     return sorted(f"{section}.{key}" for section, keys in _KNOWN.items() for key in keys)

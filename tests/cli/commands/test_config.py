@@ -38,6 +38,19 @@ def test_setting_that_the_node_could_not_use_changes_nothing(command: MemoryComm
     assert (command.path / "tahoe.cfg").read_text() == before
 
 
+def test_section_may_be_left_out_of_a_key_that_only_one_has(command: MemoryCommand) -> None:
+    assert command.succeed("config", "set", "web.allowed_hosts", "a.example") == "node.web.allowed_hosts = a.example"
+    assert command.succeed("config", "get", "Web.allowed_hosts") == "a.example"
+    assert command.succeed("config", "set", "nickname", "me") == "node.nickname = me"
+    assert command.succeed("config", "unset", "web.allowed_hosts") == "node.web.allowed_hosts is no longer set"
+    before = (command.path / "tahoe.cfg").read_text()
+    assert "client.plaintext_reads or storage.plaintext_reads" in command.fail(
+        1, "config", "set", "plaintext_reads", "yes"
+    )
+    assert "did you mean node.web.port?" in command.fail(1, "config", "set", "web.prt", "1")
+    assert (command.path / "tahoe.cfg").read_text() == before
+
+
 def test_settings_in_json(command: MemoryCommand) -> None:
     done = json.loads(command.succeed("config", "set", "--json", "node.nickname", "me"))
     assert done == {

@@ -12,12 +12,15 @@ from grid.cli.terminal.invocation import examples, invocation, json_option
 if TYPE_CHECKING:
     from pathlib import Path
 
-_KEY = click.argument("key", metavar="SECTION.KEY")
+_KEY = click.argument("key", metavar="[SECTION.]KEY")
 
 
 @click.group()
 def config() -> None:
-    """Show and change the settings of the node directory that -d names."""
+    """Show and change the settings of the node directory that -d names.
+
+    You may leave out the section of a key that only one section has: `web.port` is node.web.port.
+    """
 
 
 @config.command(
@@ -60,7 +63,7 @@ def list_command(ctx: click.Context, *, show_all: bool, as_json: bool) -> int:
 @json_option()
 @click.pass_context
 def get_command(ctx: click.Context, *, key: str, as_json: bool) -> int:
-    """Print the value of SECTION.KEY. If it is not set, its default applies, and the exit status is 4."""
+    """Print the value of a key. If it is not set, its default applies, and the exit code is 4."""
     from grid.cli.terminal.quoting import plain
     from grid.errors import NoSuchChildError
     from grid.node.config_edit import split_name, values_in
@@ -88,7 +91,7 @@ def get_command(ctx: click.Context, *, key: str, as_json: bool) -> int:
 @json_option()
 @click.pass_context
 def set_command(ctx: click.Context, *, key: str, value: str, as_json: bool) -> int:
-    """Set SECTION.KEY to VALUE. Everything else in the file stays as it is, comments included.
+    """Set a key to VALUE. Everything else in the file stays as it is, comments included.
 
     A value that the node could not use is refused. Restart a running node to make it use the new value.
     """
@@ -108,7 +111,7 @@ def set_command(ctx: click.Context, *, key: str, value: str, as_json: bool) -> i
 @json_option()
 @click.pass_context
 def unset_command(ctx: click.Context, *, key: str, as_json: bool) -> int:
-    """Remove SECTION.KEY from the configuration file, so that its default applies."""
+    """Remove a key from the configuration file, so that its default applies."""
     return _store(ctx, key, None, as_json=as_json)
 
 
