@@ -33,7 +33,7 @@ TIMELINES_DRAWN = 6
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Return the exit status: 0 if everything requested succeeded, 1 otherwise, 2 for wrong usage."""
+    """Return the exit code: 0 if everything requested succeeded, 1 otherwise, 2 for wrong usage."""
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:

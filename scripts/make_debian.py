@@ -17,7 +17,7 @@ SYSTEM = ":/usr/sbin:/sbin"
 
 
 def main(arguments: list[str]) -> int:
-    """Exit status 0 if the programs are installed in the end, or are optional."""
+    """Exit code 0 if the programs are installed in the end, or are optional."""
     is_optional = arguments[:1] == ["--optional"]
     wanted = [argument.partition("=") for argument in arguments[is_optional:]]
     if not wanted or any(program.startswith("-") for program, _, _ in wanted):

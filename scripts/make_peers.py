@@ -60,7 +60,7 @@ Found = dict[str, str]
 
 
 def main(arguments: list[str]) -> int:
-    """Exit status 0 unless the arguments are wrong: the index lists what is missing."""
+    """Exit code 0 unless the arguments are wrong: the index lists what is missing."""
     steps = installers()
     if unknown := [name for name in arguments if name not in steps]:
         print(f"no peer {unknown[0]!r}: there are {', '.join(steps)}", file=sys.stderr)

@@ -27,7 +27,7 @@ DEBIAN_PROGRAMS = {"curl": "curl", "wget": "wget", "aria2c": "aria2", "ab": "apa
 
 
 def main(arguments: list[str]) -> int:
-    """Exit status 0 unless the arguments are wrong: FOLDER/missing.json lists what is missing."""
+    """Exit code 0 unless the arguments are wrong: FOLDER/missing.json lists what is missing."""
     if len(arguments) != 1:
         print(__doc__, file=sys.stderr)
         return 2

@@ -21,7 +21,7 @@ EXPECTED = f"tahoe-lafs/{VERSION}"
 
 
 def main(arguments: list[str]) -> int:
-    """Exit status 0 if FOLDER/bin/tahoe runs in the end."""
+    """Exit code 0 if FOLDER/bin/tahoe runs in the end."""
     if len(arguments) != 1:
         print(__doc__, file=sys.stderr)
         return 2

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Run a command that needs the network, three times at most; its last exit status is this script's.
+# Run a command that needs the network, three times at most; its last exit code is this script's.
 status=1
 for attempt in 1 2 3; do
     "$@" && exit 0

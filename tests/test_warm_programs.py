@@ -29,7 +29,7 @@ def warm() -> list[str]:
 
 
 def run(command: Sequence[str], folder: Path) -> tuple[int, str, str]:
-    """Its exit status and output, except for line numbers in tracebacks."""
+    """Its exit code and output, except for line numbers in tracebacks."""
     done = subprocess.run(
         command,
         input="given \u00fc".encode(),

@@ -128,7 +128,7 @@ class NodeActor:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def stop(self) -> int:
-        """Stop the process, remove its directory, and return the exit status."""
+        """Stop the process, remove its directory, and return the exit code."""
         if self.running():
             self._process.send_signal(signal.SIGTERM)
         try:

@@ -45,7 +45,7 @@ class CommandError(Exception):
 
 
 def run_command(command: list[str], data: bytes | None = None, expected: Collection[int] = (0,)) -> bytes:
-    """The command's stdout; CommandError if its exit status is not expected."""
+    """The command's stdout; CommandError if its exit code is not expected."""
     done = subprocess.run(
         command, input=data, capture_output=True, timeout=COMMAND_S, env=child_environment(), check=False
     )
@@ -239,7 +239,7 @@ class GridClient:
         self.run("repair", cap)
 
     def run(self, *arguments: str, data: bytes | None = None, expected: Collection[int] = (0,)) -> bytes:
-        """The stdout of `grid -d DIRECTORY ARGUMENTS`; CommandError if its exit status is not expected."""
+        """The stdout of `grid -d DIRECTORY ARGUMENTS`; CommandError if its exit code is not expected."""
         return run_command(self.command(*arguments), data, expected)
 
     def command(self, *arguments: str) -> list[str]:

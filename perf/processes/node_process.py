@@ -93,10 +93,10 @@ class Process(Protocol):
         """Its process id."""
 
     def poll(self) -> int | None:
-        """Its exit status if it has ended, else None."""
+        """Its exit code if it has ended, else None."""
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit status; subprocess.TimeoutExpired if it does not end in time."""
+        """Its exit code; subprocess.TimeoutExpired if it does not end in time."""
 
 
 def spawn(command: Sequence[str], log: BinaryIO, environment: Mapping[str, str], folder: Path | None) -> Process:
@@ -206,7 +206,7 @@ class NodeProcess:
         self._signal(signal.SIGCONT)
 
     def wait(self, timeout_s: float = STOP_S) -> int:
-        """Its exit status (negative: a signal); kills it if it does not end in time."""
+        """Its exit code (negative: a signal); kills it if it does not end in time."""
         if self._process is None:
             return 0
         try:
@@ -216,7 +216,7 @@ class NodeProcess:
             return self._reap()
 
     def stop(self) -> int:
-        """Ask it to end, and return its exit status."""
+        """Ask it to end, and return its exit code."""
         self.terminate()
         return self.wait()
 

@@ -57,7 +57,7 @@ def _pause() -> Deferred[None]:
 
 
 def run(directory: str) -> int:
-    """Run the node; return its exit status."""
+    """Run the node; return its exit code."""
     names = Path(directory) / STALLED_FILE
     for kind in SERVER_KINDS:
         stall(StorageService, kind, names)

@@ -58,7 +58,7 @@ def examples(text: str) -> Iterator[Example]:
 
 
 def run(found: list[Example], home: Path, environment: Mapping[str, str]) -> list[tuple[str, int]]:
-    """What each prints, errors included, and its exit status."""
+    """What each prints, errors included, and its exit code."""
     script = ["exec 2>&1", "trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT"]
     for example in found:
         script += ["{", example.command, "}", f"printf '{_MARK}%d{_MARK}' $?"]

@@ -1,4 +1,4 @@
-"""Every command directly and through a gateway, Tahoe-LAFS 1.20's and Grid's: the same lines, the same exit status."""
+"""Every command directly and through a gateway, Tahoe-LAFS 1.20's and Grid's: the same lines, the same exit code."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The command line of `tahoe` 1.20 at our gateway and at a 1.20 gateway: the same results.
 
 Both sides run the same commands, one after the other, on trees of their own on the same grid; what they print, their exit
-statuses and the files that come back are compared when all is done.
+codes and the files that come back are compared when all is done.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def write_program(path: Path, *lines: str) -> None:
 
 
 def install(tree: Path, *arguments: str, **variables: str) -> tuple[int, list[str]]:
-    """The exit status, and the calls of uv and Python. No uv of this machine is found."""
+    """The exit code, and the calls of uv and Python. No uv of this machine is found."""
     tools = tree / "tools"
     tools.mkdir()
     for name in ("sh", "dirname", "sleep"):

@@ -45,7 +45,7 @@ class Child:
     _status: int | None = None
 
     def poll(self) -> int | None:
-        """Its exit status if it has ended."""
+        """Its exit code if it has ended."""
         if self._status is None:
             ended, status = os.waitpid(self.pid, os.WNOHANG)
             if ended:
@@ -53,7 +53,7 @@ class Child:
         return self._status
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit status; subprocess.TimeoutExpired if it does not end in time."""
+        """Its exit code; subprocess.TimeoutExpired if it does not end in time."""
         if (status := self.poll()) is not None:
             return status
         watched = os.pidfd_open(self.pid)

@@ -43,6 +43,7 @@ PHRASES = {
     r"mend(?:s|ed|ing)?": "fix, repair",
     r"answered nonsense": "sent an invalid answer",
     r"on a defect": "because of a bug",
+    r"exit (?-i:status)(?:es)?": "exit code",  # In capitals, it is a section of man pages.
 }
 """What reads as translated, in comments, strings, docstrings and documents: what is written instead."""
 

@@ -41,7 +41,7 @@ class Terminal:
         os.write(self.master, line.encode())
 
     def end(self) -> int:
-        """The exit status, once the process has ended and everything is read."""
+        """The exit code, once the process has ended and everything is read."""
         while self._read():
             pass
         os.close(self.master)

@@ -95,7 +95,7 @@ def export_command(ctx: click.Context, *, file: str, sheet: bool, passphrase_fil
 def import_command(ctx: click.Context, *, file: str, passphrase_file: str | None, as_json: bool) -> int:
     """Add the aliases in FILE, which `grid alias export` wrote, to this client directory. FILE may be a recovery sheet.
 
-    Existing aliases stay as they are. If one of them has the same name but leads elsewhere, the exit status is 1.
+    Existing aliases stay as they are. If one of them has the same name but leads elsewhere, the exit code is 1.
     """
     from grid.cli.arguments.aliases import add_alias, read_aliases
     from grid.cli.arguments.recovery import MAX_FILE, decrypt, parse_recovery

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from grid.directory.store import Health, RepairResult, Store
 
     Act = Callable[[Store, KnownCap], Awaitable[tuple[ExitCode, str]]]
-    """Processes an object; returns the exit status and the text to print."""
+    """Processes an object; returns the exit code and the text to print."""
 
 
 MAX_ABSENT = 10
@@ -60,7 +60,7 @@ def check(
 ) -> int:
     """Check the health of each CAP or PATH; by default, of the directory with the alias `tahoe`.
 
-    The exit status is 0 if every share is there (with --repair: afterwards), 1 if some are missing, and 4 if the file
+    The exit code is 0 if every share is there (with --repair: afterwards), 1 if some are missing, and 4 if the file
     can no longer be read.
     """
     from grid.cli.commands.deep_check import CheckOptions, check_deeply
@@ -99,7 +99,7 @@ def repair(ctx: click.Context, *, arguments: tuple[str, ...], cap_file: str | No
     """Verify every share of a file or directory, and recreate those that are missing or damaged.
 
     For an immutable file, a verify capability is enough; for a mutable file, you need its write capability. The exit
-    status is 0 if every share is good afterwards.
+    code is 0 if every share is good afterwards.
     """
 
     async def repair_one(store: Store, cap: KnownCap) -> tuple[ExitCode, str]:
@@ -112,7 +112,7 @@ def repair(ctx: click.Context, *, arguments: tuple[str, ...], cap_file: str | No
 
 
 def health_code(result: Health) -> ExitCode:
-    """The exit status for this health."""
+    """The exit code for this health."""
     if result.healthy:
         return ExitCode.OK
     return ExitCode.OTHER if result.recoverable else ExitCode.NOT_FOUND
@@ -201,7 +201,7 @@ def _texts(arguments: tuple[str, ...], cap_file: str | None) -> tuple[str, ...]:
 
 
 def _for_each(ctx: click.Context, texts: Sequence[str], as_json: bool, act: Act) -> int:
-    """Process each object, up to the first whose exit status is not 0."""
+    """Process each object, up to the first whose exit code is not 0."""
     from grid.caps import LitCap, has_cap_prefix
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.tree import known, open_tree, open_tree_directory, parse_paths

@@ -62,7 +62,7 @@ def deep_check(
 ) -> int:
     """Check the health of everything below each PATH.
 
-    The exit status is 0 if everything is healthy (with --repair: afterwards), 4 if something can no longer be read, and
+    The exit code is 0 if everything is healthy (with --repair: afterwards), 4 if something can no longer be read, and
     1 otherwise.
     """
     options = CheckOptions(verify=verify, repair=repair, add_lease=add_lease, raw=raw, verbose=verbose)
@@ -70,7 +70,7 @@ def deep_check(
 
 
 def check_deeply(ctx: click.Context, paths: tuple[str, ...], options: CheckOptions) -> int:
-    """Check below each path in turn, up to the first whose exit status is not 0."""
+    """Check below each path in turn, up to the first whose exit code is not 0."""
     from grid.cli.arguments.tree import open_tree_directory, parse_paths, run_in_tree
     from grid.cli.terminal.survey_progress import SurveyDisplay
 

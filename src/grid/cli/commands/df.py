@@ -25,7 +25,7 @@ def df(ctx: click.Context, *, in_bytes: bool, as_json: bool) -> int:
     With 3-of-10 encoding, files take 3.3 times their size. Servers on one host that report the same free space are
     assumed to share a disk, which counts once in the total. A file needs `happy` different servers. If some are much
     fuller than the rest, new files cannot use all the free space, and a line below the table names the server that
-    sets the limit. The exit status is 5 if no server answers.
+    sets the limit. The exit code is 5 if no server answers.
     """
     from grid.cli.connection import open_client_directory, run_with_client
 

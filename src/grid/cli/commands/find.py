@@ -43,7 +43,7 @@ def find(ctx: click.Context, *, path: str, pattern: str | None, letter: str | No
     """Print the paths of everything below PATH, or only of what matches every option you give.
 
     A directory linked in several places is listed in each, but its contents only in the first. Directories that
-    cannot be read are named on stderr, and the exit status is 1.
+    cannot be read are named on stderr, and the exit code is 1.
     """
     from grid.cli.transfer.names import make_exclusion
 
@@ -144,7 +144,7 @@ def walk_path(
     prints_paths: bool = False,
     depth: int | None = None,
 ) -> int:
-    """Run the operation on everything below the path; return exit status 1 if directories could not be read.
+    """Run the operation on everything below the path; return exit code 1 if directories could not be read.
 
     prints_paths: the operation prints to the terminal, so no bar is shown. depth: of the directories read, None for
     all.

@@ -43,7 +43,7 @@ def tree(ctx: click.Context, *, path: str, depth: int | None, only_directories: 
     """Draw everything below PATH as a tree: in each directory, first its files, then its directories.
 
     A directory linked in several places is drawn in each, but its contents only in the first. Directories that
-    cannot be read are named on stderr, and the exit status is 1.
+    cannot be read are named on stderr, and the exit code is 1.
     """
     drawing = _Drawing(as_json, only_directories, depth, _pieces())
 

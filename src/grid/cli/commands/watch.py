@@ -107,7 +107,7 @@ def watch(ctx: click.Context, /, *, folder: str, once: bool, status: bool, as_js
 
 
 def _conclude_watch(report: _Report, *, as_json: bool) -> int:
-    """The exit status of a watch that was ended: an error if something is left to store although it was tried."""
+    """The exit code of a watch that was ended: an error if something is left to store although it was tried."""
     if not report.missing:
         return ExitCode.OK
     tell_problem(

@@ -1,4 +1,4 @@
-"""Maps each outcome to an exit status. Documented in docs/exit-codes.md. Pure."""
+"""Maps each outcome to an exit code. Documented in docs/exit-codes.md. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from grid.errors import (
 
 
 class ExitCode(IntEnum):
-    """The exit statuses of `grid` commands."""
+    """The exit codes of `grid` commands."""
 
     OK = 0
     OTHER = 1
@@ -40,7 +40,7 @@ class ExitCode(IntEnum):
 
 
 def exit_code(error: BaseException) -> ExitCode:
-    """The exit status for this error."""
+    """The exit code for this error."""
     match error:
         case KeyboardInterrupt() | CancelledError():
             return ExitCode.INTERRUPTED

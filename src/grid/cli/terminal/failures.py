@@ -43,7 +43,7 @@ _KINDS: tuple[tuple[type[BaseException], str], ...] = (
     (NotHappyError, "too-few-servers"),
     (click.UsageError, "usage"),
 )
-"""Names for errors, the first match counts. Other errors differ only in their exit status."""
+"""Names for errors, the first match counts. Other errors differ only in their exit code."""
 
 _BY_CODE = {
     ExitCode.USAGE: "usage",
@@ -102,7 +102,7 @@ def describe_failure(
 def tell_failure(
     error: BaseException, *, as_json: bool, has_happy_option: bool = False, about: str | None = None
 ) -> ExitCode:
-    """Print the error to stderr and return its exit status.
+    """Print the error to stderr and return its exit code.
 
     has_happy_option: the command takes --happy. about: the path that the command concerns, if the error names none.
     """
@@ -174,9 +174,7 @@ def describe(error: BaseException, *, has_happy_option: bool = False) -> str:
     match error:
         case KeyboardInterrupt() | CancelledError():
             return "interrupted"
-        case (
-            NoSuchChildError() | NoInvitationError()
-        ):  # They share their exit status with missing shares, but not the remedy.
+        case NoSuchChildError() | NoInvitationError():  # They share their exit code with missing shares, but not the remedy.
             return one_line(str(error))
         case NotHappyError():
             return _describe_unhappy(error, has_happy_option)

@@ -84,7 +84,7 @@ def _limit(cpu_s: int) -> None:
 
 
 def main() -> None:
-    """Render stdin to stdout; exit status 3 if the HTML is too long."""
+    """Render stdin to stdout; exit code 3 if the HTML is too long."""
     _limit(int(sys.argv[1]))
     stdin: Any = sys.stdin.buffer
     html = render_markdown(stdin.read().decode("utf-8", "replace")).encode("utf-8")
