@@ -17,7 +17,7 @@ from click_man.core import generate_man_page
 
 from grid.cli.main import cli
 from grid.cli.terminal.exit_codes import ExitCode
-from grid.cli.terminal.invocation import DEFAULT_DIRECTORY, SECTIONS
+from grid.cli.terminal.invocation import COMMANDS, DEFAULT_DIRECTORY, SECTIONS
 from grid.version import __version__
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -32,7 +32,7 @@ FILES = {
 
 
 def main(arguments: list[str]) -> int:
-    """Exit status 0 if the pages are written, or current."""
+    """Exit code 0 if the pages are written, or current."""
     if arguments not in ([], ["--check"]):
         print(__doc__, file=sys.stderr)
         return 2
@@ -74,24 +74,47 @@ def pages_of(command: click.Command, context: click.Context) -> dict[str, str]:
 def page_of(command: click.Command, context: click.Context) -> str:
     """One page in man's format."""
     whole = inspect.cleandoc(command.help or "")
-    command.short_help = " ".join(whole.split("\n\n")[0].split()).rstrip(".")
+    command.short_help = _phrase(command, context)
     command.help = "\n\n".join(text for text in (whole, command.epilog) if text)
     text = generate_man_page(context, version=f"Grid {__version__}", date=" ")
     # click-man puts a hyphen only before the last word of a page's name.
     path = context.command_path
     text = text.replace(f"See \\fB{path}-", f"See \\fB{path.replace(' ', '-')}-")
     command.help = whole
-    lines = [*(_safe(line) for line in text.splitlines()), *_exit_status(), *_files(), *_see_also(context)]
+    lines = [*(_safe(line) for line in text.splitlines()), *_exit_codes(context), *_files(), *_see_also(context)]
     return "\n".join(lines) + "\n"
 
 
-def _exit_status() -> list[str]:
-    """The section on exit statuses, from the first two columns of docs/exit-codes.md."""
+def _phrase(command: click.Command, context: click.Context) -> str:
+    """What the command does, as a phrase that apropos lists: its line in the list of commands."""
+    words = context.command_path.split(" ")
+    entry = COMMANDS.get(words[1]) if len(words) == 2 else None
+    text = (
+        entry.help if entry is not None else command.short_help or inspect.cleandoc(command.help or "").split("\n\n")[0]
+    )
+    text = " ".join(text.split()).partition(". ")[0].rstrip(".")
+    return text[:1].lower() + text[1:]
+
+
+def _exit_codes(context: click.Context) -> list[str]:
+    """The section that man pages call EXIT STATUS, from the first two columns of docs/exit-codes.md.
+
+    The page of a command leaves out what a code means only for another command.
+    """
     rows = re.findall(
         r"^\| (\d+) \| ([^|]+) \|", (DOCS / "exit-codes.md").read_text().partition("\n## ")[0], re.MULTILINE
     )
     assert [int(code) for code, _ in rows] == [code.value for code in ExitCode], "docs/exit-codes.md lacks a code"
-    return [".SH EXIT STATUS", *_terms(rows)]
+    kept = [
+        (code, "; ".join(part for part in meaning.split("; ") if _concerns(part, context))) for code, meaning in rows
+    ]
+    return [".SH EXIT STATUS", *_terms(kept)]
+
+
+def _concerns(meaning: str, context: click.Context) -> bool:
+    """Whether a meaning that may begin with "for `backup`" concerns this command; `grid` has all of them."""
+    named = re.match(r"for `([\w-]+)`", meaning)
+    return named is None or context.command_path in ("grid", f"grid {named[1]}")
 
 
 def _files() -> list[str]:
@@ -108,7 +131,7 @@ def _see_also(context: click.Context) -> list[str]:
         group = next((list(entries) for entries in SECTIONS.values() if path[1] in entries), [])
         names = ["-".join(path[:-1]), *(f"grid-{name}" for name in group if path != ["grid", name])]
     shown = [f"\\fB{name.replace('-', chr(92) + '-')}\\fP(1)" for name in dict.fromkeys(names)]
-    where = "The documentation of Grid, from docs/README.md on, explains what the commands do together."
+    where = "The source tree of Grid contains its documentation: begin with docs/README.md."
     return [".SH SEE ALSO", *([", ".join(shown), ".PP"] if shown else []), where]
 
 

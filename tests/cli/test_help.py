@@ -30,7 +30,7 @@ def inside(name: str, command: click.Command) -> list[tuple[str, click.Command]]
 
 
 def test_help_lists_the_commands_in_four_groups() -> None:
-    assert list(SECTIONS) == ["Files", "Directories", "Keeping", "Nodes"]
+    assert list(SECTIONS) == ["Files", "Directories", "Backup and maintenance", "Nodes"]
     assert isinstance(cli, LazyGroup)
 
 

@@ -18,3 +18,15 @@ def test_page_ends_with_exit_statuses_files_and_pages_that_exist(page: Path) -> 
     pages = {each.stem for each in PAGES}
     assert {name.replace("\\-", "-") for name in named} <= pages - {page.stem}
     assert named or page.stem == "grid"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_name_of_a_page_is_followed_by_one_short_phrase(page: Path) -> None:
+    name, phrase = page.read_text().partition(".SH NAME\n")[2].splitlines()[0].split(" \\- ", 1)
+    assert name.replace("\\-", "-") == page.stem
+    assert phrase[0].islower() and ". " not in phrase and len(phrase) < 100
+
+
+def test_meaning_of_an_exit_code_for_one_command_is_on_its_page_alone() -> None:
+    naming = {page.stem for page in PAGES if "incomplete snapshot" in page.read_text().partition(".SH EXIT STATUS")[2]}
+    assert naming == {"grid", "grid-backup"}

@@ -1,4 +1,4 @@
-"""The `grid` command: runs a subcommand, and turns any error into one line and an exit status."""
+"""The `grid` command: runs a subcommand, and turns any error into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -
     "as_json",
     is_flag=True,
     is_eager=True,
-    help="Print results and failures as JSON: for --version or for a COMMAND.",
+    help="Print results and failures as JSON; the same as --json after COMMAND. Also for --version.",
 )
 @click.option("--version", is_flag=True, callback=_show_version, expose_value=False, help="Show the version and exit.")
 @click.pass_context
@@ -91,7 +91,7 @@ def cli(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status.
+    """Run one command and return its exit code.
 
     An error prints one line on stderr, plus a traceback if GRID_DEBUG=1.
     """
@@ -116,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail(error: BaseException, run: Invocation) -> int:
-    """Report the error and return the exit status."""
+    """Report the error and return the exit code."""
     if isinstance(error, SystemExit | GeneratorExit):
         raise error
     if isinstance(error, OSError):

@@ -110,7 +110,7 @@ def test_path_is_opened_by_a_file_that_only_its_owner_reads(
     command: MemoryCommand, listening: str, opened: list[str]
 ) -> None:
     path = f"/uri/{command.root.to_string().replace(':', '%3A')}/a%20b/c"
-    command.succeed("web", "--guest", "work:a b/c")
+    command.succeed("web", "--visitor", "work:a b/c")
     page = Path(unquote(opened[0].removeprefix("file://")))
     assert "URI" not in opened[0] and stat.S_IMODE(page.stat().st_mode) == 0o600
     assert targets(page) == [f"{listening}{path[1:]}"] and not (command.path / "private" / HANDED_OVER).exists()

@@ -34,7 +34,7 @@ _CHECKED = " {} files checked, {} directories checked"
 """1.20's words, which programs parse."""
 
 INCOMPLETE = ExitCode.USAGE
-"""Exit status 2, which scripts know to mean that the backup is done but incomplete."""
+"""Exit code 2, which scripts know to mean that the backup is done but incomplete."""
 
 
 @click.command(
@@ -46,7 +46,7 @@ INCOMPLETE = ExitCode.USAGE
 )
 @click.argument("source", metavar="DIR", shell_complete=complete_local_or_remote)
 @click.argument("target", metavar="ALIAS:[PATH]", shell_complete=complete_remote)
-@click.option("-v", "--verbose", is_flag=True, help="Say what is done with each file and directory.")
+@click.option("-v", "--verbose", is_flag=True, help="Print what is done with each file and directory.")
 @exclude_options
 @note_options
 @click.option("--ignore-timestamps", is_flag=True, help="Read every file, even if it seems unchanged.")
@@ -82,7 +82,7 @@ def backup(
 
     Only files that changed since the last backup are read and uploaded. Symbolic links are kept as links; owners, modes,
     times and extended attributes are recorded. Files that cannot be read are left out with a warning, and the exit
-    status is 2. `grid restore` restores a snapshot. `grid snapshots` lists them all, and says if the last backup
+    code is 2. `grid restore` restores a snapshot. `grid snapshots` lists them all, and says if the last backup
     failed.
 
     PATTERN uses .gitignore syntax: a name matches at any depth; a path such as /letters/*.txt is relative to DIR. A
@@ -155,7 +155,7 @@ class _Report:
         self._display.tally.total_files, self._display.tally.total_bytes = files, size
 
     def conclude(self, archived: Archived) -> int:
-        """Print the summary and return the exit status."""
+        """Print the summary and return the exit code."""
         assert self._snapshotter is not None and self._uploader is not None
         counts, elapsed_s = self._snapshotter.counts, time.monotonic() - self._began_at
         if self._as_json:

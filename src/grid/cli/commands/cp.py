@@ -51,7 +51,7 @@ class JobsType(click.ParamType[int | str]):
 )
 @click.argument("arguments", metavar="FROM... TO", nargs=-1, required=True, shell_complete=complete_local_or_remote)
 @click.option("-r", "--recursive", is_flag=True, help="Copy directories with everything in them.")
-@click.option("-v", "--verbose", is_flag=True, help="Say on stderr what is being done.")
+@click.option("-v", "--verbose", is_flag=True, help="Print on stderr what is done with each file and directory.")
 @click.option("--caps-only", is_flag=True, help="Write each file's capability instead of its contents.")
 @click.option(
     "--jobs",
@@ -92,7 +92,7 @@ def cp(
 
     Unchanged files are not copied again: repeat an interrupted copy, and it continues where it stopped. Within the
     grid, immutable files are linked, not transferred. If a file cannot be copied, the others still are, and the exit
-    status is 1.
+    code is 1.
 
     Existing files are replaced; directories never are. -u compares a local file's time with that of the link on the grid.
 
@@ -158,7 +158,7 @@ def _require_sense(
 
 
 def conclude(display: TransferDisplay, *, as_json: bool) -> ExitCode:
-    """Summarize failures on stderr and return the exit status."""
+    """Summarize failures on stderr and return the exit code."""
     count = len(display.tally.failures)
     if not count:
         return ExitCode.OK

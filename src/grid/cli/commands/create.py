@@ -92,7 +92,12 @@ def introducer(
 @_NICKNAME
 @_PORT
 @_LOCATION
-@_HOSTNAME
+@click.option(
+    "--hostname",
+    metavar="HOST",
+    help="Announce this host name, and listen on a free port; instead of --port and --location. It is also the nickname "
+    "if you give no other.",
+)
 @click.option("--reserved-space", metavar="SIZE", default="1G", show_default=True, help="Disk space to leave free.")
 @click.option(
     "--storage-dir", metavar="DIR", default="", type=click.Path(file_okay=False),

@@ -128,10 +128,10 @@ async def _move(tree: Tree, old: RemotePath, new: RemotePath, policy: ReplacePol
 @_JSON
 @click.pass_context
 def ln(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, as_json: bool) -> int:
-    """Make FROM, a path or a capability, available at TO as well. If TO ends with a slash, it is a directory to link
-    FROM in.
+    """Make FROM, a path or a capability, available at TO as well.
 
-    An existing file at TO is replaced; a directory is not.
+    If TO ends with a slash, FROM is linked in the directory TO, under its own name; a capability has none. An existing
+    file at TO is replaced; a directory is not.
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.replacing import edit_entry, open_undo

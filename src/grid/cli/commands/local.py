@@ -34,10 +34,10 @@ _DIRECTORY = click.option(
 @click.option("--gateway", "with_gateway", is_flag=True, help="Also start a gateway, with pages for a browser.")
 @json_option("Print one line of JSON when the grid is ready.")
 def up(*, nodes: int | None, directory: str, detach: bool, with_gateway: bool, as_json: bool) -> int:
-    """Start a grid of real processes on this machine, and wait until it can store files.
+    """Start a grid on this machine, an introducer and storage nodes, and wait until it can store files.
 
-    If D holds a grid already, it starts again with its data; running nodes are left alone. Without --detach, the
-    nodes that it starts run until you press Ctrl-C.
+    If there is a grid in D already, it is started again and has the files that it had; nodes that run already are left
+    alone. Without --detach, the nodes that this command starts run until you press Ctrl-C.
     """
     from grid.node.local_grid import LocalGrid, end_children, start_gateway, start_grid
 

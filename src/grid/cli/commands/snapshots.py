@@ -120,10 +120,12 @@ def forget(
     """Remove snapshots from the backup in ALIAS:PATH: those you name, or those that no --keep option keeps.
 
     A snapshot stays if any --keep option keeps it. N counts only hours, days, weeks, months or years that have a
-    snapshot, and may be `unlimited`. Snapshots of different machines or directories are counted separately. At least
-    one of each stays, unless you name it; so does one that a wrong clock dated in the future. `grid undo` brings
-    removed snapshots back. Servers keep the contents, by default forever, and anyone with the capability can read
-    them; a server with expire.enabled deletes them after their leases expire.
+    snapshot, and may be `unlimited`. The snapshots of each machine and directory are counted separately, and at least
+    one of them stays, as does each that a wrong clock dated in the future. Only a snapshot that you name is removed in
+    any case.
+
+    `grid undo` brings removed snapshots back. Servers keep the contents, by default forever, and anyone with the
+    capability can read them; a server with expire.enabled deletes them after their leases expire.
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.replacing import open_undo

@@ -43,8 +43,9 @@ _WRONG_FURL = "the FURL is not that introducer's: copy its private/introducer.fu
 def status(ctx: click.Context, *, as_json: bool) -> int:
     """Show the introducers and the storage servers, and ask each server for its version and free space.
 
-    With --gateway, show the gateway's connections. The exit status is 5 if too few servers answer to store a file
-    (shares.happy); with --gateway, if no server answers. Otherwise it is 0.
+    The exit code is 0 if enough servers answer to store a file (shares.happy), otherwise 5.
+
+    With --gateway, show the servers to which the gateway is connected. The exit code is then 0 if any of them answers.
     """
     from grid.cli.connection import open_home, run_with_client, run_with_gateway
     from grid.node.directory import NodeDirectory
@@ -68,7 +69,7 @@ def _count_up(found: dict[str, Any]) -> int:
 
 
 def _needed(found: dict[str, Any]) -> int:
-    """How many servers must answer for exit status 0."""
+    """How many servers must answer for exit code 0."""
     encoding = found.get("encoding")
     return max(1, encoding["happy"]) if encoding else 1
 

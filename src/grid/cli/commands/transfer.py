@@ -73,7 +73,8 @@ class _Size(click.ParamType[int | str]):
 @click.option("--streams", metavar="N", type=JobsType(64), default=4, show_default=True,
               help="How many ranges of one file to read at once; auto: choose by source and target.")  # fmt: skip
 @click.option("--max-memory", metavar="SIZE", type=_Size(), default="96MiB", show_default=True,
-              help="The most file data to hold in memory at once; shortens ranges that are delivered in order.")  # fmt: skip
+              help="The most file data to hold in memory; ranges that are delivered in order become shorter if they "
+              "would need more.")  # fmt: skip
 @bwlimit_option
 @click.option("--retries", metavar="N", type=click.IntRange(0, 100), default=4, show_default=True,
               help="How many times to retry a file.")  # fmt: skip
@@ -104,7 +105,7 @@ def transfer(
     az://CONTAINER/PREFIX or sftp://USER@HOST/PATH; http:// and https:// name a single file as a source.
 
     Run the same command again to resume after an interruption. Finished files are sent again only if they have
-    changed. If a file fails, the others are still copied, and the exit status is 1.
+    changed. If a file fails, the others are still copied, and the exit code is 1.
 
     PATTERN uses .gitignore syntax. Files that the patterns leave out are neither sent nor removed.
     """

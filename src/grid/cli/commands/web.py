@@ -30,13 +30,16 @@ _ENTRANCE = "home?t=enter"
 """The page that takes a token and goes on to a path. [spec webapi 10]"""
 
 
-@click.command(epilog=examples("grid web", "grid web work:photos", "grid web --guest"))
+@click.command(epilog=examples("grid web", "grid web work:photos", "grid web --visitor"))
 @click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=complete_remote)
 @click.option("--print", "is_printed", is_flag=True, help="Print the address instead of opening a browser.")
-@click.option("--guest", "is_guest", is_flag=True, help="Open the page as a guest sees it.")
+@click.option(
+    "--visitor", "is_visitor", is_flag=True, help="Open the page as a visitor sees it, without what is yours."
+)
+@click.option("--guest", "is_visitor", is_flag=True, hidden=True)  # Its former name.
 @json_option()
 @click.pass_context
-def web(ctx: click.Context, *, path: str, is_printed: bool, is_guest: bool, as_json: bool) -> int:
+def web(ctx: click.Context, *, path: str, is_printed: bool, is_visitor: bool, as_json: bool) -> int:
     """Open the gateway's pages in a browser: its home page, or the page of PATH.
 
     The gateway is that of the client directory (start it with `grid gateway`), or the one that --gateway names. Your
@@ -61,7 +64,7 @@ def web(ctx: click.Context, *, path: str, is_printed: bool, is_guest: bool, as_j
     url = home.address.base if remote is None else _page_url(home, remote)
     is_opened = False
     if not is_printed and not as_json:
-        is_own = run.gateway in (None, "node") and home.address.is_loopback and not is_guest
+        is_own = run.gateway in (None, "node") and home.address.is_loopback and not is_visitor
         if is_own and remote is not None:
             is_own = _has_entrance(home)
         target = _own_url(home, "" if remote is None else url) if is_own else url

@@ -54,10 +54,18 @@ def exclude_options(command: F) -> F:
 def note_options(command: F) -> F:
     """Options that annotate the snapshot's link, passed to the command as `note`. UsageError for an invalid tag."""
 
-    @click.option("--tag", "tags", metavar="TAG", multiple=True, help="Record this tag with the snapshot.")
     @click.option(
-        "--host", metavar="NAME", help="The machine name to record with the snapshot; default: the host name."
+        "--tag",
+        "tags",
+        metavar="TAG",
+        multiple=True,
+        help="A word to record with the snapshot, for `grid snapshots --tag` and `grid forget --keep-tag`; repeat for more.",
     )
+    @click.option(
+        "--host", metavar="NAME",
+        help="The name of this machine to record with the snapshot, by which `grid snapshots` and `grid forget` tell "
+        "machines apart; default: its host name.",
+    )  # fmt: skip
     @wraps(command)
     def run(*arguments: object, tags: Sequence[str], host: str | None, **options: object) -> object:
         check_tags(tags)

@@ -58,7 +58,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "list-aliases": CommandEntry("aliases:list_aliases", "List your aliases, the names of directories."),
         "alias": CommandEntry("alias:alias", "Export or import your aliases, encrypted."),
     },
-    "Keeping": {
+    "Backup and maintenance": {
         "backup": CommandEntry("backup:backup", "Store a snapshot of a local directory."),
         "restore": CommandEntry("restore:restore", "Restore a snapshot to this machine."),
         "snapshots": CommandEntry("snapshots:snapshots", "List the snapshots of a backup."),
@@ -175,7 +175,10 @@ def pack_option(command: F) -> F:
     def note(context: click.Context, parameter: click.Parameter, value: bool | None) -> None:
         invocation(context).packs = value
 
-    text = "Put small new files into packs: faster and smaller. Tahoe-LAFS clients cannot read packed files."
+    text = (
+        "Store small new files together in packs, which is faster and takes less space, but Tahoe-LAFS clients cannot read "
+        "them; default: `pack` in the configuration, or no."
+    )
     return click.option("--pack/--no-pack", default=None, expose_value=False, callback=note, help=text)(command)
 
 
