@@ -174,7 +174,9 @@ def describe(error: BaseException, *, has_happy_option: bool = False) -> str:
     match error:
         case KeyboardInterrupt() | CancelledError():
             return "interrupted"
-        case NoSuchChildError() | NoInvitationError():  # They share their exit code with missing shares, but not the remedy.
+        case (
+            NoSuchChildError() | NoInvitationError()
+        ):  # They share their exit code with missing shares, but not the remedy.
             return one_line(str(error))
         case NotHappyError():
             return _describe_unhappy(error, has_happy_option)
