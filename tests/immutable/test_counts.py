@@ -215,6 +215,23 @@ def test_put_when_the_line_is_long_costs_at_most_three_round_trips(size: int) ->
     assert grid.now < 0.35
 
 
+@pytest.mark.parametrize("size", [9_000_000, 11_900_000])
+def test_put_when_its_servers_are_known_costs_two_round_trips_and_no_question(size: int) -> None:
+    grid = ScriptedGrid()
+    for index in range(10):
+        grid.script(index, delay_s=0.1, known=True)
+    ledger = Ledger()
+    grid.events = ledger.events
+    result = grid.put(noise(size))
+    assert ledger.round_trips() == 2
+    assert grid.now < 0.25
+    assert all(set(server.calls) == {"allocate", "write", "finish"} for server in grid.servers)
+    again = Ledger()
+    grid.events = again.events
+    assert (grid.put(noise(size)).found, result.pushed) == (10, 10)
+    assert again.round_trips() == 1 and len(again.sent("Allocate")) == 10
+
+
 def test_put_when_one_server_holds_many_large_shares_keeps_messages_within_their_limit() -> None:
     from grid import limits
 

@@ -25,8 +25,9 @@ from grid.immutable.perform import Performer, UploadTurns
 from grid.immutable.share.encode import Encoder, convergent_hasher
 from grid.immutable.share.geometry import Geometry
 from grid.immutable.share.requests import UPLOAD_KINDS
+from grid.immutable.write.candidates import split_trusted
 from grid.immutable.write.put_plan import Pushed, PutPlan, require_whole
-from grid.immutable.write.select_plan import Selection, SelectPlan, split_trusted
+from grid.immutable.write.select_plan import Selection, SelectPlan
 from grid.immutable.write.small_file import (
     ASK_FIRST_COUNT,
     ASK_FIRST_SIZE,
@@ -224,6 +225,9 @@ async def push(
         happy=happy,
         share_size=performer.share_size(encoder),
         existing=existing,
+        versions={
+            server.identity.server_id: version for server in ordered if (version := server.known_version) is not None
+        },
     )
     try:
         selection = await drive(select, performer, grid)

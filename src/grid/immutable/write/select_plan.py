@@ -5,8 +5,10 @@ something can improve, and a silent server is left behind once the others have a
 the first 2N servers can be used, those after them are asked too: however many servers are dead or full, a put
 succeeds if there is room for it. [spec placement 3, 4, 6]
 
-Cost: round trips: one for version and share list, then one per round of allocation, nearly always one.
-Network: two small messages to each of 2N candidates, one to each server that receives shares.
+Servers that are known to have room are asked for it at once: their answers also say which shares they hold.
+
+Cost: round trips: one per round of allocation, nearly always one, after one for version and share list if a server is not known yet.
+Network: one small message to each server that receives shares, one or two to each other of 2N candidates.
 """
 
 from __future__ import annotations
@@ -15,13 +17,14 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 
-from attrs import define, field, frozen
+from attrs import define, frozen
 
 from grid.engine.lateness import Outstanding
 from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import Request, ServerRequest
 from grid.errors import GridError, NoServersError, NotHappyError
 from grid.immutable.share.requests import Allocate, AskVersion, FindShares
+from grid.immutable.write.candidates import Candidate, Standing, split_trusted
 from grid.immutable.write.sharemap import happiness_message, make_sharemap
 from grid.placement.assign import assign
 from grid.placement.happiness import happiness
@@ -38,33 +41,6 @@ if the others are enough."""
 
 IMPATIENCE_S = 3.0
 """After this long, a silent candidate no longer counts if there are other servers to ask."""
-
-
-class _Standing(Enum):
-    WRITABLE = "writable"
-    READ_ONLY = "read-only"
-    BAD = "bad"
-
-
-@define(kw_only=True, eq=False)
-class _Candidate:
-    """asked: whether it may be asked for anything. Of other servers only their shares are known."""
-
-    server_id: ServerId
-    standing: _Standing = _Standing.WRITABLE
-    asked: bool = True
-    version: ServerVersion | None = None
-    existing: frozenset[ShareNumber] | None = None
-    allocated: set[ShareNumber] = field(factory=set)
-
-    @property
-    def known(self) -> bool:
-        return self.version is not None and self.existing is not None
-
-    @property
-    def held(self) -> frozenset[ShareNumber]:
-        """The shares that it has or has room for."""
-        return (self.existing or frozenset()) | self.allocated
 
 
 @frozen(kw_only=True)
@@ -116,7 +92,7 @@ class SelectPlan(PlanBase):
     existing: the shares that count, by server, if known already (in a repair). Then servers are not
     asked for their lists, and other shares they claim do not count. Shares on servers that are not
     candidates count too. in_doubt: servers that were silent lately; they are asked only if the others are not
-    enough, or once is_in_doubt says that they have answered meanwhile.
+    enough, or once is_in_doubt says that they have answered meanwhile. versions: those known of servers, which need not be asked.
     """
 
     def __init__(
@@ -130,15 +106,17 @@ class SelectPlan(PlanBase):
         happy: int,
         share_size: int,
         existing: Mapping[ServerId, Collection[ShareNumber]] | None = None,
+        versions: Mapping[ServerId, ServerVersion] | None = None,
     ) -> None:
         super().__init__()
         self._wanted = _Wanted(k=k, n=n, happy=happy, share_size=share_size)
         trusted, spares = split_trusted(server_ids, in_doubt, n=n, happy=happy)
         self._further = _Further(reserve=deque(trusted[2 * n :]), spares=spares, is_in_doubt=is_in_doubt)
-        self._candidates = {server_id: _Candidate(server_id=server_id) for server_id in trusted[: 2 * n]}
+        known = versions or {}
+        self._candidates = {sid: Candidate(server_id=sid, version=known.get(sid)) for sid in trusted[: 2 * n]}
         self._given = existing is not None
         for server_id, shares in (existing or {}).items():
-            holder = _Candidate(server_id=server_id, standing=_Standing.READ_ONLY, asked=False)
+            holder = Candidate(server_id=server_id, standing=Standing.READ_ONLY, asked=False)
             self._candidates.setdefault(server_id, holder).existing = frozenset(shares)
         if self._given:
             for candidate in self._candidates.values():
@@ -147,6 +125,7 @@ class SelectPlan(PlanBase):
         self._outstanding: Outstanding[ServerRequest] = Outstanding()
         self._started = False
         self._has_placed = False
+        self._is_at_once = False
         self._looked_at = float("-inf")
         self._improvable = False
         self._causes: list[GridError] = []
@@ -184,7 +163,8 @@ class SelectPlan(PlanBase):
                 self._fail(NoServersError("there is no server to upload to; is the introducer reachable?"))
                 return []
             self._events.append(Event(at=now, what="phase", detail="placing"))
-            return self._ask([candidate for candidate in self._candidates.values() if candidate.asked], now)
+            asked = [candidate for candidate in self._candidates.values() if candidate.asked]
+            return self._allocate_at_once(asked, now) or self._ask(asked, now)
         self._leave_silent_behind(now)
         self._looked_at = now
         drawn = self._replace_unusable(now) if self._phase is _Phase.ASKING else []
@@ -200,7 +180,7 @@ class SelectPlan(PlanBase):
         if isinstance(answer, ServerVersion):
             candidate.version = answer
             if answer.maximum_immutable_share_size < self._wanted.share_size:
-                self._demote(candidate, _Standing.READ_ONLY)
+                self._demote(candidate, Standing.READ_ONLY)
         elif isinstance(answer, Allocation):
             assert isinstance(request, Allocate)
             self._take_allocation(candidate, request, answer)
@@ -213,12 +193,14 @@ class SelectPlan(PlanBase):
         self._outstanding.failed(request, now)
         self._causes.append(error)
         candidate = self._candidates[request.server_id]
-        self._demote(candidate, _Standing.READ_ONLY if isinstance(request, Allocate) else _Standing.BAD)
+        self._demote(candidate, Standing.READ_ONLY if isinstance(request, Allocate) else Standing.BAD)
 
-    def _ask(self, candidates: Sequence[_Candidate], now: float) -> list[Request]:
+    def _ask(self, candidates: Sequence[Candidate], now: float) -> list[Request]:
         requests: list[Request] = []
         for candidate in candidates:
-            asked: list[ServerRequest] = [AskVersion(server_id=candidate.server_id)]
+            asked: list[ServerRequest] = []
+            if self._given or not candidate.has_room(self._wanted.share_size):
+                asked.append(AskVersion(server_id=candidate.server_id))
             if not self._given:
                 asked.append(FindShares(server_id=candidate.server_id))
             self._outstanding.sent_at.update((request, now) for request in asked)
@@ -226,13 +208,36 @@ class SelectPlan(PlanBase):
         self._outstanding.last_at = now
         return requests
 
+    def _allocate_at_once(self, candidates: Sequence[Candidate], now: float) -> list[Request]:
+        """Request room before it is known who holds shares, if enough servers are known to have room; otherwise nothing."""
+        wanted = self._wanted
+        ready = [candidate.server_id for candidate in candidates if candidate.has_room(wanted.share_size)]
+        if self._given or len(ready) < min(wanted.n, len(candidates)):
+            return []
+        self._phase, self._is_at_once = _Phase.ALLOCATING, True
+        placed: dict[ServerId, set[ShareNumber]] = {}
+        for share, server_id in assign(ready, [], wanted.n, {}).items():
+            placed.setdefault(server_id, set()).add(share)
+        requests = self._ask([candidate for candidate in candidates if candidate.server_id not in placed], now)
+        return [*(self._allocate(server_id, shares, now) for server_id, shares in placed.items()), *requests]
+
+    def _allocate(self, server_id: ServerId, shares: Collection[ShareNumber], now: float) -> Allocate:
+        request = Allocate(
+            server_id=server_id,
+            wanted=frozenset(shares),
+            share_size=self._wanted.share_size,
+            share_numbers=tuple(sorted(shares)),
+        )
+        self._outstanding.sent_at[request] = now
+        return request
+
     def _replace_unusable(self, now: float) -> list[Request]:
         """Ask further servers if too few of the candidates can still be expected to take a share."""
         tardy = {
             request.server_id for request, sent_at in self._outstanding.sent_at.items() if now >= sent_at + IMPATIENCE_S
         }
         usable = sum(
-            candidate.standing is _Standing.WRITABLE and candidate.server_id not in tardy
+            candidate.standing is Standing.WRITABLE and candidate.server_id not in tardy
             for candidate in self._candidates.values()
         )
         if usable < self._wanted.happy:
@@ -244,11 +249,11 @@ class SelectPlan(PlanBase):
 
     def _draw(self, count: int, now: float) -> list[Request]:
         """Turn `count` further servers into candidates, and ask them."""
-        drawn: list[_Candidate] = []
+        drawn: list[Candidate] = []
         while self._further.reserve and len(drawn) < count:
             server_id = self._further.reserve.popleft()
-            candidate = self._candidates.setdefault(server_id, _Candidate(server_id=server_id))
-            candidate.asked, candidate.standing = True, _Standing.WRITABLE
+            candidate = self._candidates.setdefault(server_id, Candidate(server_id=server_id))
+            candidate.asked, candidate.standing = True, Standing.WRITABLE
             if self._given:
                 candidate.existing = candidate.existing or frozenset()
             drawn.append(candidate)
@@ -261,6 +266,8 @@ class SelectPlan(PlanBase):
             cause = f": {self._causes[-1]}" if self._causes else ""
             self._fail(NoServersError(f"none of {counted(len(self._candidates), 'server')} could be reached{cause}"))
             return []
+        if self._is_at_once:
+            first, self._is_at_once = self._reconsider(), False
         if not first and (self._complete() or not self._improvable):
             return self._conclude_or_widen(now)
         self._improvable = False
@@ -269,20 +276,22 @@ class SelectPlan(PlanBase):
         for candidate in [candidate for candidate in self._counted() if candidate.asked]:
             wanted = frozenset(share for share, server_id in placement.items() if server_id == candidate.server_id)
             wanted -= candidate.allocated
-            if not first:  # The first round asked it to renew the leases on what it holds.
+            if not first or candidate.answered_room:  # The first request for room renewed the leases on what it holds.
                 wanted -= candidate.existing or frozenset()
-            renew = first and candidate.standing is _Standing.READ_ONLY and candidate.existing
-            if not (wanted or renew):
-                continue
-            request = Allocate(
-                server_id=candidate.server_id,
-                wanted=wanted,
-                share_size=self._wanted.share_size,
-                share_numbers=tuple(sorted(wanted)),
-            )
-            self._outstanding.sent_at[request] = now
-            requests.append(request)
+            candidate.allocated |= wanted & candidate.granted
+            wanted -= candidate.allocated
+            is_read_only = candidate.standing is Standing.READ_ONLY
+            if wanted or (first and is_read_only and candidate.existing and not candidate.answered_room):
+                requests.append(self._allocate(candidate.server_id, wanted, now))
         return requests or self._conclude_or_widen(now)
+
+    def _reconsider(self) -> bool:
+        """If servers that were asked for room at once hold shares, place everything anew: use only what fits to those."""
+        if not any(candidate.existing for candidate in self._counted()):
+            return False
+        for candidate in self._candidates.values():
+            candidate.allocated.clear()
+        return True
 
     def _conclude_or_widen(self, now: float) -> list[Request]:
         """End, or continue with the servers after the candidates if the candidates could not take everything."""
@@ -298,13 +307,13 @@ class SelectPlan(PlanBase):
         holdings = {c.server_id: (c.existing or frozenset()) | c.allocated for c in self._candidates.values()}
         standing = {c.server_id: c.standing for c in self._candidates.values()}
         return assign(
-            [server_id for server_id, what in standing.items() if what is _Standing.WRITABLE],
-            [server_id for server_id, what in standing.items() if what is _Standing.READ_ONLY],
+            [server_id for server_id, what in standing.items() if what is Standing.WRITABLE],
+            [server_id for server_id, what in standing.items() if what is Standing.READ_ONLY],
             self._wanted.n,
             holdings,
         )
 
-    def _take_allocation(self, candidate: _Candidate, request: Allocate, answer: Allocation) -> None:
+    def _take_allocation(self, candidate: Candidate, request: Allocate, answer: Allocation) -> None:
         allocated = answer.upload.share_numbers & request.wanted
         for other in self._candidates.values():
             # The share was allocated twice. The server with other shares keeps it; the unwritten copy is aborted at the end.
@@ -312,20 +321,22 @@ class SelectPlan(PlanBase):
             other.allocated -= twice if len(other.allocated) > len(twice) else set()
         elsewhere = {share for other in self._candidates.values() for share in other.allocated}
         candidate.allocated |= allocated - elsewhere
+        candidate.granted |= allocated
+        candidate.answered_room = True
         already = frozenset(number for number in answer.already if 0 <= number < self._wanted.n)
         if not self._given:
             candidate.existing = (candidate.existing or frozenset()) | already
         if request.wanted - allocated - already:
-            self._demote(candidate, _Standing.READ_ONLY)
+            self._demote(candidate, Standing.READ_ONLY)
         elif self._given and request.wanted & already - (candidate.existing or frozenset()):
             # It claims a share that was found bad there, so the number must go to another server.
-            self._demote(candidate, _Standing.READ_ONLY)
+            self._demote(candidate, Standing.READ_ONLY)
 
-    def _demote(self, candidate: _Candidate, standing: _Standing) -> None:
-        if candidate.standing is not _Standing.BAD and candidate.standing is not standing:
+    def _demote(self, candidate: Candidate, standing: Standing) -> None:
+        if candidate.standing is not Standing.BAD and candidate.standing is not standing:
             candidate.standing = standing
             self._improvable = True
-            if standing is _Standing.BAD:
+            if standing is Standing.BAD:
                 candidate.allocated.clear()
 
     def _complete(self) -> bool:
@@ -347,8 +358,8 @@ class SelectPlan(PlanBase):
     def _sharemap(self) -> dict[ShareNumber, set[ServerId]]:
         return make_sharemap((candidate.server_id, candidate.held) for candidate in self._counted())
 
-    def _counted(self) -> list[_Candidate]:
-        return [candidate for candidate in self._candidates.values() if candidate.standing is not _Standing.BAD]
+    def _counted(self) -> list[Candidate]:
+        return [candidate for candidate in self._candidates.values() if candidate.standing is not Standing.BAD]
 
     def _happiness(self) -> int:
         return happiness(self._sharemap())
@@ -358,7 +369,7 @@ class SelectPlan(PlanBase):
         silent = {request.server_id for request in self._outstanding.sent_at}
         others = [c for c in self._candidates.values() if c.server_id not in silent]
         if self._phase is _Phase.ASKING:
-            usable = sum(1 for c in others if c.known and c.standing is _Standing.WRITABLE)
+            usable = sum(1 for c in others if c.known and c.standing is Standing.WRITABLE)
             return usable >= max(1, self._wanted.happy)
         sharemap = make_sharemap((candidate.server_id, candidate.held) for candidate in others)
         return happiness(sharemap) >= self._wanted.happy and len(sharemap) >= self._wanted.k
@@ -374,18 +385,4 @@ class SelectPlan(PlanBase):
                 self._withdrawn.append(request)
                 self.fail(request, timed_out(request), now)
                 candidate = self._candidates[request.server_id]
-                self._demote(candidate, _Standing.BAD)
-
-
-def split_trusted(
-    server_ids: Sequence[ServerId], in_doubt: Collection[ServerId], *, n: int, happy: int
-) -> tuple[list[ServerId], list[ServerId]]:
-    """Split the servers into those to place n shares on, and those in doubt to avoid. Avoids none if too few others are left.
-
-    `happy` servers are enough, as is half the number that could hold a share each.
-    """
-    trusted = [server_id for server_id in server_ids if server_id not in in_doubt]
-    spares = [server_id for server_id in server_ids if server_id in in_doubt]
-    if len(trusted) < max(happy, -(-min(n, len(server_ids)) // 2)):
-        return [*trusted, *spares], []
-    return trusted, spares
+                self._demote(candidate, Standing.BAD)
