@@ -13,6 +13,8 @@ from grid.wire.http.client.connection import IDLE_S, LONG_IDLE_S, ClientConnecti
 from grid.wire.http.client.pool import CONNECTIONS_PER_SERVER, FRESH_S, LONG_FRESH_S, Address
 from tests.wire.http.rig import Rig, make_service, running
 
+GREETING = [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"]
+
 
 async def acquire(rig: Rig, *, fresh: bool) -> tuple[ClientConnection, bool]:
     return await rig.pool.acquire(address(rig), "the server", fresh=fresh)
@@ -67,7 +69,7 @@ async def test_connection_when_idle_for_a_minute_is_fresh_if_the_line_is_long_an
     monkeypatch.setattr(connections, "shortest_round_trip_s", lambda _: round_trip_s)
     async with running(await make_service()) as rig:
         if is_patient:
-            rig.pool.note_patience(address(rig))
+            rig.pool.note_patience(address(rig), GREETING)
         first, _ = await acquire(rig, fresh=False)
         release(rig, first, idle_s=60)
         assert (await acquire(rig, fresh=True) == (first, True)) is kept
@@ -90,7 +92,7 @@ async def test_connection_when_many_are_idle_is_kept_for_the_shorter_time(monkey
     monkeypatch.setattr(pools, "MOST_LONG_IDLE", 2)
     monkeypatch.setattr(ClientConnection, "keep_idle", lambda _, seconds: kept.append(seconds))
     async with running(await make_service()) as rig:
-        rig.pool.note_patience(address(rig))
+        rig.pool.note_patience(address(rig), GREETING)
         for connection in [(await acquire(rig, fresh=True))[0] for _ in range(3)]:
             release(rig, connection)
     assert kept == [LONG_IDLE_S, LONG_IDLE_S, IDLE_S]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from attrs import evolve
 from twisted.internet import reactor
+from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.task import deferLater
 
 from grid.ports import Buffer, LeaseSecrets, NewShares, ShareNumber, ShareWrite, StorageIndex, StoreAnswer
@@ -16,7 +17,9 @@ from grid.wire.http.client.pool import Address
 from grid.wire.http.client.spread import MOST_PARTS, PART_BYTES, Direction
 from grid.wire.http.format.messages import ResponseHead
 from grid.wire.http.format.routes import pack_path
+from grid.wire.http.server import channel, client_time
 from tests.wire.http.rig import Rig, make_service, running
+from tests.wire.http.server.test_listeners import wired
 
 INDEX = StorageIndex(bytes(range(16)))
 LEASE = LeaseSecrets(renew=b"r" * 32, cancel=b"c" * 32)
@@ -35,7 +38,11 @@ class Requests:
         ask = ClientConnection.ask
 
         async def counted(
-            connection: ClientConnection, pieces: Sequence[Buffer], choose: ChooseReceiver
+            connection: ClientConnection,
+            pieces: Sequence[Buffer],
+            choose: ChooseReceiver,
+            *,
+            may_be_followed: bool = False,
         ) -> ResponseHead:
             self.paths.append(bytes(pieces[0]).split(b" ")[1].rsplit(b"/", 1)[-1])
             self._under_way += 1
@@ -102,13 +109,43 @@ async def test_block_when_only_one_connection_is_open_waits_for_no_other(
         upload = (await rig.client.allocate(INDEX, LEASE, frozenset([SHARE]), len(DATA))).upload
         requests.take()
         await upload.finish([ShareWrite(SHARE, 0, [DATA])])
-        assert requests.take() == [b"grid-write"]
+        assert requests.paths.count(b"grid-write") == 1
         # The connections that it lacked are being opened beside it, for the next one.
         while rig.pool.part_count(address(rig), Direction.DOWN, len(DATA)) < MOST_PARTS:
             await deferLater(reactor, 0.01)
         assert len(rig.connection_limit) == MOST_PARTS
+        assert sorted(requests.take()) == [b"grid-write", *[b"version"] * (MOST_PARTS - 1)]
         await rig.client.find_shares(INDEX, [(0, len(DATA))])
         assert requests.take() == [b"grid-find"] * MOST_PARTS
+
+
+async def test_connections_that_are_opened_for_later_stay_when_the_server_has_waited_for_a_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make_lines(monkeypatch, 0.1)
+    monkeypatch.setattr(channel, "HTTP_HEAD_DEADLINE_S", 1.0)
+    monkeypatch.setattr(client_time, "TICK_S", 0.02)
+    async with running(await make_service()) as rig:
+        await rig.client.get_version()
+        while rig.pool.part_count(address(rig), Direction.DOWN, len(DATA)) < MOST_PARTS:
+            await deferLater(reactor, 0.01)
+        async with wired(rig.port, tls=True) as silent:
+            await silent.lost  # By now, the server has closed all connections that have shown no request.
+        assert rig.pool.part_count(address(rig), Direction.DOWN, len(DATA)) == MOST_PARTS
+
+
+async def test_writes_when_the_line_is_short_open_no_more_connections_than_they_use(
+    monkeypatch: pytest.MonkeyPatch, requests: Requests
+) -> None:
+    make_lines(monkeypatch, 0.001)
+    async with running(await make_service()) as rig:
+        upload = (await rig.client.allocate(INDEX, LEASE, frozenset([SHARE]), 2 * len(DATA))).upload
+        requests.take()
+        writes = [upload.write([ShareWrite(SHARE, start, [DATA])]) for start in (0, len(DATA))]
+        await gatherResults([Deferred.fromCoroutine(each) for each in writes])
+        assert requests.take() == [b"grid-write"] * 2 and requests.most == 2
+        assert len(rig.connection_limit) == 2
+        await upload.close([SHARE])
 
 
 def new_shares() -> NewShares:

@@ -108,7 +108,7 @@ class Link:
         except FormatError as error:
             raise self._requester.misbehaved(error) from error
         if version.batched_reads:
-            self._requester.pool.note_patience(access.address)
+            self._requester.pool.note_patience(access.address, _VERSION.pack(access))
         return version
 
     async def _connect(self) -> Session:

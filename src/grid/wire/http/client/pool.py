@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from attrs import define, field, frozen
@@ -17,11 +17,11 @@ from twisted.internet.endpoints import HostnameEndpoint, TCP4ClientEndpoint, TCP
 from twisted.internet.protocol import Factory
 
 from grid.errors import FormatError, GridError, PeerTimeoutError
-from grid.limits import CONNECT_DEADLINE_S
-from grid.ports import Clock
+from grid.limits import CONNECT_DEADLINE_S, MAX_HTTP_CBOR_ANSWER
+from grid.ports import Buffer, Clock
 from grid.runtime import with_deadline
 from grid.wire.connections.connect_watch import ConnectWatch, OnQuiet, ignore_quiet
-from grid.wire.http.client.connection import IDLE_S, LONG_IDLE_S, ClientConnection
+from grid.wire.http.client.connection import IDLE_S, LONG_IDLE_S, ClientConnection, Discarder
 from grid.wire.http.client.spread import Direction, Line
 from grid.wire.http.format.tls import TlsLayer, client_context, spki_hash
 from grid.wire.reasons import ANOTHER_NODE, not_connected, unreachable
@@ -58,8 +58,13 @@ class _Destination:
     waiters: deque[Deferred[None]] = field(factory=deque)
     opening: set[Deferred[None]] = field(factory=set)
     line: Line = field(factory=Line)
-    is_patient: bool = False
-    """Whether the server keeps idle connections for as long as ours do."""
+    greeting: Sequence[Buffer] = field(default=(), repr=False)
+    """A request that costs the server nothing, if it then keeps the idle connection for as long as ours do."""
+
+    @property
+    def is_patient(self) -> bool:
+        """Whether the server keeps idle connections for as long as ours do."""
+        return bool(self.greeting)
 
     @property
     def idle_s(self) -> float:
@@ -129,10 +134,13 @@ class Pool:
             connection.keep_idle(seconds)
         _wake_one(destination)
 
-    def note_patience(self, address: Address) -> None:
-        """Note that the server at the address keeps idle connections for HTTP_IDLE_DEADLINE_S."""
+    def note_patience(self, address: Address, greeting: Sequence[Buffer]) -> None:
+        """Note that the server at the address keeps idle connections for HTTP_IDLE_DEADLINE_S, once they had a request.
+
+        greeting: a request for connections that are opened for later.
+        """
         destination = self._destinations.setdefault(address, _Destination())
-        destination.is_patient = True
+        destination.greeting = greeting
         for connection in destination.idle:
             connection.keep_idle(destination.idle_s)
 
@@ -146,6 +154,8 @@ class Pool:
             return 1
         free = self._per_server - len(destination.busy) - destination.connecting - len(destination.waiters)
         count = destination.line.part_count(direction, size, free, self._clock.now())
+        if count < 2:
+            return 1  # It waits for a connection of its own if none is idle.
         ready = sum(connection.is_reusable and not connection.is_lost for connection in destination.idle)
         for _ in range(count - ready - destination.connecting):
             self._open_beside(address, destination)
@@ -183,6 +193,8 @@ class Pool:
         async def connect() -> None:
             try:
                 connection = await self._connect(address, address.host, destination, ignore_quiet)
+                if destination.greeting:  # A server closes a connection that shows no request for half a minute.
+                    await connection.ask(destination.greeting, lambda _: Discarder(MAX_HTTP_CBOR_ANSWER))
             except BaseException as error:
                 destination.connecting -= 1
                 _wake_one(destination)
