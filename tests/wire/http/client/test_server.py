@@ -58,9 +58,11 @@ async def test_upload_when_finished_with_its_last_writes_takes_one_request(monke
     asked: list[int] = []
     ask = ClientConnection.ask
 
-    async def counted(connection: ClientConnection, pieces: Sequence[Buffer], choose: ChooseReceiver) -> ResponseHead:
+    async def counted(
+        connection: ClientConnection, pieces: Sequence[Buffer], choose: ChooseReceiver, *, may_be_followed: bool = False
+    ) -> ResponseHead:
         asked.append(sum(map(len, pieces)))
-        return await ask(connection, pieces, choose)
+        return await ask(connection, pieces, choose, may_be_followed=may_be_followed)
 
     async with running(await make_service()) as rig:
         data = bytes(range(250)) * 4000
