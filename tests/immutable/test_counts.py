@@ -98,6 +98,24 @@ def test_get_when_the_file_is_large_costs_one_message_per_server_and_window() ->
     assert sum(server.read_bytes for server in grid.servers) < 1.01 * len(data)
 
 
+@pytest.mark.parametrize(("delay_s", "is_spread"), [(0.1, True), (0.005, False)])
+def test_get_when_lines_are_long_reads_from_all_servers(delay_s: float, is_spread: bool) -> None:
+    grid = ScriptedGrid()
+    for index in range(10):
+        grid.script(index, delay_s=delay_s, rate=12.5e6)
+    assert len(grid.get(grid.store(noise(1000)).cap)) == 1000  # Now it is known how far away they are.
+    data = noise(50_000_000)
+    file = grid.store(data)
+    began, read_bytes = grid.now, [server.read_bytes for server in grid.servers]
+    raw, result = grid.read(grid.open(file.cap))
+    assert raw == data and result.hedged_bytes == 0
+    read_bytes = [server.read_bytes - before for server, before in zip(grid.servers, read_bytes, strict=True)]
+    assert sum(read_bytes) < 1.01 * len(data)
+    # The lines of three servers take 1.33 s for it, those of ten 0.4 s.
+    assert sum(size > 10**6 for size in read_bytes) >= 7 if is_spread else result.share_count <= 4
+    assert grid.now - began < 1.2 if is_spread else grid.now - began > 1.2
+
+
 @pytest.mark.parametrize("segment_size", [2**20, 131072])
 def test_get_when_the_first_block_is_asked_for_has_cost_at_most_three_messages_per_server(segment_size: int) -> None:
     grid = ScriptedGrid()

@@ -15,6 +15,9 @@ from grid.engine.batches import full_read_bytes
 START_BYTES = 2 * 2**20
 """Bytes in flight until the first batch has come: that batch, and enough to keep the line busy."""
 
+SPREAD_START_BYTES = 16 * 2**20
+"""The same if a read uses more servers than it needs: their lines are idle while the first batch comes."""
+
 LEAST_BATCHES = 3
 """Full batches in flight at least, after the first: one on its way, one being opened, one being delivered. If batches are wide,
 WINDOW_BYTES has room for only two."""
@@ -45,8 +48,9 @@ NEVER = Mark(at=0.0, come_bytes=0)
 class FlowWindow:
     """The flow-control window of one read."""
 
-    def __init__(self, k: int) -> None:
-        """k: the number of shares needed."""
+    def __init__(self, k: int, start_bytes: int = START_BYTES) -> None:
+        """k: the number of shares needed. start_bytes: bytes in flight until the first batch has come."""
+        self._start_bytes = start_bytes
         self._least_bytes = LEAST_BATCHES * full_read_bytes(k)
         self._come_bytes = 0
         self._shortest_s: float | None = None
@@ -56,7 +60,7 @@ class FlowWindow:
     def window_bytes(self) -> int:
         """Bytes of text to keep in flight."""
         if self._shortest_s is None:
-            return START_BYTES
+            return self._start_bytes
         wanted = GAIN * max(self._rates) * self._shortest_s
         return int(min(WINDOW_BYTES, max(self._least_bytes, wanted)))
 

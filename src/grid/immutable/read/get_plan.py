@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 
 from grid.engine.batches import BatchQueue, BatchState, TextRange
+from grid.engine.flow_window import SPREAD_START_BYTES, START_BYTES
 from grid.engine.hedging import HedgeBudget
 from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import Deliver, OpenRun, Request, why_lacking
@@ -29,6 +30,9 @@ from grid.immutable.share.requests import FindShares, ReadShares
 from grid.immutable.share.segment_run import OpenedRun, SegmentRun
 from grid.immutable.share.verify import FileVerifier
 from grid.ports import Buffer, Event, ShareNumber
+
+LONG_READ_BYTES = 16 * 2**20
+"""From this size on, a read over long lines uses more servers than it needs."""
 
 
 @frozen(kw_only=True)
@@ -54,7 +58,8 @@ class GetPlan(PlanBase):
         self._key = key
         self._range = TextRange(offset=offset, end=offset + length)
         self._batches: BatchQueue[Batch] = BatchQueue()
-        self._feed = BatchFeed(self._range, k, self._batches)
+        start_bytes = SPREAD_START_BYTES if self._is_spread else START_BYTES
+        self._feed = BatchFeed(self._range, k, self._batches, start_bytes)
         self._reads = BlockReads()
         self._hedge = HedgeBudget()
         self._read_from: set[HeldShare] = set()
@@ -116,8 +121,15 @@ class GetPlan(PlanBase):
     def _wanted(self) -> int:
         """How many distinct share numbers to find: what the batches lack, and one spare if the read needs several answers from each."""
         least = self._k if self._finder.is_enough else self._k + 1
+        if self._is_spread:
+            least = self._finder.share_total
         deficit = self._deficit()
         return max(least, self._finder.known_count + deficit if deficit else 0)
+
+    @property
+    def _is_spread(self) -> bool:
+        """Whether to read from all servers that have shares: over long lines, k servers send more slowly than this client receives."""
+        return self._range.size >= LONG_READ_BYTES and self._finder.peers.is_distant
 
     def _deficit(self) -> int:
         """How many more shares must be found."""

@@ -13,6 +13,9 @@ from grid.immutable.read.held_share import Peer
 from grid.immutable.share.requests import READ_KINDS
 from grid.ports import ServerId
 
+DISTANT_S = 0.02
+"""If small answers take this long, lines limit a read, and not processors."""
+
 
 class PeerQueue:
     """The file's servers. Servers in doubt come last, and a server that failed gets a second chance at the end."""
@@ -43,6 +46,12 @@ class PeerQueue:
     def is_empty(self) -> bool:
         """Whether no server is left to ask."""
         return not (self._unasked or self._second_chances)
+
+    @property
+    def is_distant(self) -> bool:
+        """Whether even the nearest server is far away, as far as is known."""
+        known = [peer.latency.latency_s for peer in self._peers if peer.latency.latency_known]
+        return bool(known) and min(known) >= DISTANT_S
 
     @property
     def failed_count(self) -> int:

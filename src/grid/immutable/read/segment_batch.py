@@ -11,7 +11,7 @@ from attrs import define, field
 
 from grid.engine.batches import PART_BYTES, BatchQueue, SegmentBatch, TextRange, full_read_bytes, split_range
 from grid.engine.choosing import Offer, choose
-from grid.engine.flow_window import NEVER, FlowWindow, Mark
+from grid.engine.flow_window import NEVER, START_BYTES, FlowWindow, Mark
 from grid.engine.hedging import HedgeBudget
 from grid.engine.lateness import PendingRead
 from grid.immutable.read.held_share import HeldShare, Peer
@@ -108,10 +108,11 @@ class BatchCutter:
 class BatchFeed:
     """Cuts a read into batches, and queues as many of them as the flow window permits."""
 
-    def __init__(self, wanted: TextRange, k: int, queue: BatchQueue[Batch]) -> None:
+    def __init__(self, wanted: TextRange, k: int, queue: BatchQueue[Batch], start_bytes: int = START_BYTES) -> None:
+        """start_bytes: as in FlowWindow."""
         self._wanted = wanted
         self._queue = queue
-        self._window = FlowWindow(k)
+        self._window = FlowWindow(k, start_bytes)
         self._cutter: BatchCutter | None = None
 
     def fill(self, geometry: Geometry, hedge: HedgeBudget, now: float) -> None:

@@ -93,6 +93,11 @@ class ShareFinder:
         return self._speculation.is_enough
 
     @property
+    def share_total(self) -> int:
+        """How many shares the file has."""
+        return self._geometry.n
+
+    @property
     def dropped_count(self) -> int:
         """Number of shares and servers dropped so far."""
         return len(self.errors)
