@@ -17,6 +17,8 @@ from grid.transfer.ends import (
     KeptParts,
     NoParts,
     NotThereError,
+    SmallSource,
+    SmallTarget,
     SourceChangedError,
     SourceEnd,
     TargetEnd,
@@ -97,6 +99,30 @@ async def check_contract(end: TargetEnd) -> None:
     await _a_file_that_changes_meanwhile_never_shows(end)
     await _replacing_and_removing(end)
     await _names(end)
+    await check_small_files(end)
+
+
+async def check_small_files(end: TargetEnd) -> None:
+    """Store small files together and read them together, at an end that does that."""
+    if not isinstance(end, SmallTarget) or not isinstance(end, SmallSource) or not end.stores_together(4096):
+        return
+    contents = {f"together/{size}": os.urandom(size) for size in SIZES if end.stores_together(size)}
+    entries = [Entry(name=name, size=len(data), mtime_ns=MTIME_NS, mode=0o640) for name, data in contents.items()]
+    files = [(entry, contents[entry.name]) for entry in entries]
+    tokens = await end.store_together(files, lambda name: secrets.token_hex(8))
+    stored_ones = [(entry, token) for entry, token in zip(entries, tokens, strict=True) if token]
+    assert None not in tokens and not await end.settle(stored_ones)
+
+    found = [entry for name, entry in (await listed(end)).items() if name in contents]
+
+    assert {(entry.name, entry.size, entry.mtime_ns, entry.mode) for entry in found} == {
+        (entry.name, entry.size, entry.mtime_ns, entry.mode) for entry in entries
+    }
+    read_ones = [entry for entry in found if end.reads_together(entry)]
+    assert len(read_ones) == len(found)
+    *together, gone = await end.read_together([*read_ones, Entry(name="together/gone", size=5)])
+    assert gone is None
+    assert {entry.name: bytes(data or b"") for entry, data in zip(read_ones, together, strict=True)} == contents
 
 
 async def _files_come_back_with_their_facts(end: TargetEnd) -> None:

@@ -25,12 +25,13 @@ from grid.caps import has_cap_prefix, parse_cap, require_usable
 from grid.node.directory import open_directory
 from grid.transfer import engine, partial_files, s3_uploads
 from grid.transfer.ends import TargetEnd
-from grid.transfer.engine import Observer, Outcome, Plan, Transfer
+from grid.transfer.engine import Transfer
 from grid.transfer.grid_end import GridEnd
 from grid.transfer.grid_session import GridSession
 from grid.transfer.journal import Journal
 from grid.transfer.local_end import LocalEnd
 from grid.transfer.opening import open_source, open_target
+from grid.transfer.outcome import Observer, Outcome, Plan
 
 ROOT = Path(__file__).resolve().parents[2]
 

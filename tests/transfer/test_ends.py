@@ -26,7 +26,7 @@ from grid.transfer.object_end import open_object_end
 from grid.transfer.sftp_end import open_sftp_end
 from tests.cli.conftest import local_grid  # noqa: F401 - the fixture
 from tests.transfer.conftest import BUCKET
-from tests.transfer.end_contract import BytesBody, check_contract, listed, read, stored
+from tests.transfer.end_contract import BytesBody, check_contract, check_small_files, listed, read, stored
 from tests.transfer.scripted_web import WebRequest, scripted_web
 
 
@@ -72,6 +72,7 @@ async def test_contract_of_a_directory_of_the_grid(local_grid: LocalGrid) -> Non
             cap = await session.run(store.create_directory())
             await check_contract(GridEnd(session, cap, ["new"], "work:new"))
             await _small_files_lie_in_one_pack(GridEnd(session, cap, ["packed"], "work:packed", packs=True), store)
+            await check_small_files(GridEnd(session, cap, ["packed"], "work:packed", packs=True))
         finally:
             await session.close()
 

@@ -18,10 +18,11 @@ from grid.errors import BusyError, GridError
 from grid.ports import Buffer
 from grid.transfer.choices import Mode
 from grid.transfer.ends import Body, Entry, LeftOut, OpenedSource, PassingError, SourceEnd, TargetEnd
-from grid.transfer.engine import Outcome, Plan, Transfer
+from grid.transfer.engine import Transfer
 from grid.transfer.http_end import HttpEnd
 from grid.transfer.journal import Journal
 from grid.transfer.local_end import LocalEnd
+from grid.transfer.outcome import Outcome, Plan
 from grid.transfer.selection import parse_selection
 from tests.transfer.scripted_web import WebRequest, scripted_web
 
@@ -212,6 +213,9 @@ def test_source_when_it_lies_about_its_size_fails_and_leaves_nothing(
 class _FullEnd(LocalEnd):
     """A directory on a disk that is full."""
 
+    def stores_together(self, size: int) -> bool:
+        return False
+
     async def store(self, entry: Entry, body: Body) -> str:
         async for _ in body.stream():
             raise OSError(28, "No space left on device", entry.name)
@@ -303,7 +307,8 @@ def test_server_when_it_refuses_is_asked_once(tmp_path: Path) -> None:
 _KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from grid.transfer.engine import Plan, Transfer
+from grid.transfer.engine import Transfer
+from grid.transfer.outcome import Plan
 from grid.transfer.journal import Journal
 from grid.transfer.local_end import LocalEnd
 from grid.transfer.selection import parse_selection

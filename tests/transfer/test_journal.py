@@ -78,13 +78,14 @@ def test_row_when_noted_again_replaces_the_older_one(path: Path) -> None:
 def test_target_listing_and_requests_are_forgotten_with_the_process(path: Path) -> None:
     journal = Journal(path)
     journal.note_there([Entry(name=name, size=1) for name in ("a", "b", "\udcff")])
-    assert journal.want("a", "one") == "one"
-    assert journal.want("a", "two") == "one", "the first source that has a name keeps it"
+    assert journal.want(["a", "\udcfe"], "one") == {}
+    assert journal.want(["a", "c"], "two") == {"a": "one"}, "the first source that has a name keeps it"
+    assert journal.want(["a", "c"], "one") == {"c": "two"}
     assert set(journal.unwanted()) == {"b", "\udcff"}
-    assert journal.there("a") == Entry(name="a", size=1)
+    assert journal.there(["a", "c", "\udcff"]) == {name: Entry(name=name, size=1) for name in ("a", "\udcff")}
     journal.close()
     journal = Journal(path)
-    assert journal.there("a") is None
+    assert journal.there(["a"]) == {}
     assert not list(journal.unwanted())
     journal.close()
 
@@ -164,7 +165,7 @@ def test_text_and_numbers_that_sqlite_does_not_take_are_kept_as_well_as_they_can
     entry = Entry(name="a", size=5, mtime_ns=2**63, tag="\udcff")
     journal.note_there([entry])
     journal.note_under_way(entry, 0.0)
-    assert journal.want("a", "folder-\udcff") == "folder-\udcff"
+    assert journal.want(["a"], "folder-\udcff") == {}
     journal.note([Row(source="folder-\udcff", entry=entry, state=FAILED, error="\udcff: gone")])
     found = journal.find("folder-\udcff", "a")
     assert found is not None and (found.entry.size, found.entry.mtime_ns, found.state) == (5, None, FAILED)
@@ -226,16 +227,19 @@ def test_journal_that_others_could_read_becomes_private_once_it_is_opened(path: 
         Journal(path)
 
 
-def test_listing_a_known_file_costs_one_statement_for_each_question_and_no_transaction(path: Path) -> None:
+def test_page_of_known_files_costs_a_statement_for_each_question_and_no_transaction(path: Path) -> None:
     journal = Journal(path)
-    journal.note([row("a")])
-    journal.note_there([Entry(name="a", size=1)])
+    names = [f"file-{number}" for number in range(100)]
+    journal.note([row(name) for name in names])
+    journal.note_there([Entry(name=name, size=1) for name in names])
     statements: list[str] = []
     for database in (journal._rows, journal._listings):
         database.set_trace_callback(statements.append)
-    assert journal.want("a", "s") == "s"
-    assert journal.there("a") is not None
-    assert journal.find("s", "a") is not None
+    assert journal.want(names, "s") == {}
+    assert len([each for each in statements if not each.startswith("INSERT OR IGNORE INTO wanted")]) == 0
+    statements.clear()
+    assert set(journal.there([*names, "other"])) == set(names)
+    assert journal.find_all("s", [*names, "other"]) == {name: row(name) for name in names}
     journal.scratch_name("s", "a")
-    assert len(statements) == 3, statements
+    assert len(statements) == 2, statements
     journal.close()

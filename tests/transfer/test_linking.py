@@ -22,6 +22,9 @@ class _SlowSettlingEnd(LocalEnd):
         self._began = asyncio.Event()
         self.settled: set[str] = set()
 
+    def stores_together(self, size: int) -> bool:
+        return False
+
     async def store(self, entry: Entry, body: Body) -> str:
         await super().store(entry, body)
         if entry.name == "last":

@@ -157,7 +157,9 @@ def test_name_when_a_file_of_the_target_is_in_its_way_fails_by_itself(tmp_path: 
     assert contents(tmp_path / "target") == {"taken": b"file", "good": b"z"}
 
 
-def test_small_file_costs_one_call_on_a_thread_at_either_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_file_when_sent_by_itself_costs_one_call_on_a_thread_at_either_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     count = 20
     (tmp_path / "source").mkdir()
     for number in range(count):
@@ -171,6 +173,7 @@ def test_small_file_costs_one_call_on_a_thread_at_either_end(tmp_path: Path, mon
         return to_thread(*arguments, **options)
 
     monkeypatch.setattr("grid.transfer.local_end.asyncio.to_thread", counted)
+    monkeypatch.setattr(LocalEnd, "stores_together", lambda end, size: False)
     send(tmp_path / "source", tmp_path / "target", tmp_path)
     assert contents(tmp_path / "target") == contents(tmp_path / "source")
     listings = 5

@@ -225,6 +225,21 @@ def test_files_of_a_pack_are_read_with_few_calls_to_the_client() -> None:
     assert session.calls < 20, f"{session.calls} calls for {PAGE} files"
 
 
+def test_files_of_a_pack_when_read_together_come_from_the_same_few_calls() -> None:
+    session = _PackedSession()
+    end = GridEnd(session, folder_cap(0), [], "work:")  # type: ignore[arg-type]
+
+    async def case() -> None:
+        found = [each async for each in end.entries() if isinstance(each, Entry)]
+        assert all(map(end.reads_together, found))
+        for begin in range(0, PAGE, 32):
+            for data in await end.read_together(found[begin : begin + 32]):
+                assert data == decrypt_slice(bytes(16), bytes(1024))
+
+    asyncio.run(case())
+    assert session.calls < 20, f"{session.calls} calls for {PAGE} files"
+
+
 def test_local_directory_is_listed_in_the_order_of_names(tmp_path: Path) -> None:
     names = [f"file-{number * SHUFFLED % PAGE:07}" for number in range(PAGE)]
     for name in names:

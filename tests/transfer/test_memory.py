@@ -14,9 +14,10 @@ from grid.errors import GridError
 from grid.ports import Buffer
 from grid.transfer.body import COPIES
 from grid.transfer.ends import Body, Entry, LeftOut, OpenedSource, PassingError
-from grid.transfer.engine import FILE_MEMORY, Plan
+from grid.transfer.engine import FILE_MEMORY
 from grid.transfer.grid_end import PUT_MEMORY, GridEnd
 from grid.transfer.local_end import LocalEnd
+from grid.transfer.outcome import Plan
 from grid.transfer.s3_uploads import PARTS_AT_ONCE, Account, S3Uploads, upload_in_parts
 from tests.transfer.end_contract import BytesBody
 from tests.transfer.test_engine import send

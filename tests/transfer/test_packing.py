@@ -13,10 +13,11 @@ from grid.caps import ChkCap, SliceCap
 from grid.errors import GridError, NoServersError
 from grid.extents.pack_writer import PackContents
 from grid.transfer.ends import PENDING, Body, Entry
-from grid.transfer.engine import Plan, Transfer
+from grid.transfer.engine import Transfer
 from grid.transfer.grid_packing import Packing
 from grid.transfer.journal import DONE, Journal
 from grid.transfer.local_end import LocalEnd
+from grid.transfer.outcome import Plan
 
 
 class _Servers:
@@ -41,7 +42,7 @@ def packing(servers: _Servers) -> Packing:
 
 async def _add(packing: Packing, count: int, size: int) -> None:
     for number in range(count):
-        await packing.add(f"file-{number}", os.urandom(size))
+        await packing.add([(f"file-{number}", os.urandom(size))])
 
 
 def test_files_of_a_pack_are_stored_when_it_is_full_and_the_others_at_the_end() -> None:
@@ -60,6 +61,30 @@ def test_files_of_a_pack_are_stored_when_it_is_full_and_the_others_at_the_end() 
         assert len(servers.stored) == 2
 
     asyncio.run(case())
+
+
+def test_files_added_together_are_encrypted_in_one_call_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    to_thread = asyncio.to_thread
+
+    def counted(function: Callable[..., object], *arguments: object) -> object:
+        calls.append(function.__name__)
+        return to_thread(function, *arguments)
+
+    monkeypatch.setattr("grid.transfer.grid_packing.asyncio.to_thread", counted)
+
+    async def case() -> None:
+        servers = _Servers()
+        files = packing(servers)
+        for begin in range(0, 320, 32):
+            await files.add([(f"file-{number}", os.urandom(1024)) for number in range(begin, begin + 32)])
+        await files.finish()
+        found = [files.take(f"file-{number}") for number in range(320)]
+        assert [each.offset for each in found if isinstance(each, SliceCap)] == [number * 1024 for number in range(320)]
+        assert [len(each) for each in servers.stored] == [320 * 1024]
+
+    asyncio.run(case())
+    assert calls == ["add_all"] * 10
 
 
 def test_pack_that_cannot_be_stored_is_an_error_of_its_files_alone() -> None:
@@ -93,6 +118,9 @@ class _HoldingEnd(LocalEnd):
         super().__init__(path)
         self._is_stored = is_stored
         self.settled: list[list[str]] = []
+
+    def stores_together(self, size: int) -> bool:
+        return False
 
     async def store(self, entry: Entry, body: Body) -> str:
         await super().store(entry, body)

@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from grid.ports import Buffer
 from grid.transfer.choices import Mode
 from grid.transfer.ends import EndError, Entry, OpenedSource, PassingError, SourceChangedError, TargetEnd
-from grid.transfer.engine import Outcome, Plan, Transfer
+from grid.transfer.engine import Transfer
 from grid.transfer.journal import Journal
-from grid.transfer.local_end import PARTIAL, LocalEnd
+from grid.transfer.local_end import LocalEnd
+from grid.transfer.local_files import PARTIAL
+from grid.transfer.outcome import Outcome, Plan
 from grid.transfer.partial_files import missing
 from grid.transfer.sftp_end import open_sftp_end
 from tests.transfer.test_engine import contents

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from grid.transfer.engine import Outcome, Plan
 from grid.transfer.object_end import open_object_end
+from grid.transfer.outcome import Outcome, Plan
 from tests.transfer.conftest import require
 from tests.transfer.scripted_s3 import BUCKET, Fault, ScriptedS3, scripted_s3
 from tests.transfer.test_engine import FAST, contents, send

@@ -10,8 +10,8 @@ import pytest
 from attrs import evolve
 
 from grid.transfer.ends import EndError, PassingError
-from grid.transfer.engine import Outcome, Plan
 from grid.transfer.object_end import open_object_end
+from grid.transfer.outcome import Outcome, Plan
 from grid.transfer.s3_uploads import MAX_PARTS, PART_SIZE, open_uploads, part_size_of
 from tests.transfer.conftest import require
 from tests.transfer.scripted_s3 import BUCKET, Fault, ScriptedS3, scripted_s3

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from grid.transfer.engine import Outcome, Transfer
+from grid.transfer.engine import Transfer
 from grid.transfer.journal import Journal
 from grid.transfer.local_end import LocalEnd
+from grid.transfer.outcome import Outcome
 from grid.transfer.sftp_end import open_sftp_end
 from tests.transfer.conftest import require
 from tests.transfer.test_engine import FAST, contents

@@ -5,7 +5,7 @@ Memory: the pack, whose size its writer limits; a key and two numbers per distin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from attrs import field, frozen
 
@@ -65,6 +65,10 @@ class PackContents:
     def is_full(self) -> bool:
         """Whether to store it now."""
         return len(self.data) >= PACK_SIZE
+
+    def add_all(self, plaintexts: Sequence[Buffer]) -> list[Extent]:
+        """Add many files. One thread at a time."""
+        return [self.add(plaintext) for plaintext in plaintexts]
 
     def add(self, plaintext: Buffer) -> Extent:
         """Add a file, unless an equal one is in the pack. Hashes and encrypts, so call it on the pool."""

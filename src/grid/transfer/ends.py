@@ -7,9 +7,9 @@ contract suite in tests/transfer/end_contract.py. Ends run on an asyncio event l
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from attrs import field, frozen
 from twisted.internet.defer import CancelledError as CancelledByTwisted
@@ -220,6 +220,20 @@ class SourceEnd(Protocol):
         """Close its connections."""
 
 
+@runtime_checkable
+class SmallSource(Protocol):
+    """A source that can read many small files in one call."""
+
+    def reads_together(self, entry: Entry) -> bool:
+        """Whether a file may be among those of `read_together`."""
+
+    def gives_shortcuts(self, target: object) -> bool:
+        """Whether the target can adopt its files, so that none should be read."""
+
+    async def read_together(self, entries: Sequence[Entry]) -> Sequence[Buffer | None]:
+        """The whole contents of each file; None for one that failed or is not as listed. It is to be sent by itself."""
+
+
 PENDING = "pending"
 """The token of a file that is not stored yet, because it waits for others."""
 
@@ -254,6 +268,22 @@ class TargetEnd(SourceEnd, Protocol):
 
     async def remove(self, name: str) -> None:
         """Remove a file; succeeds even if it is gone."""
+
+
+@runtime_checkable
+class SmallTarget(Protocol):
+    """A target that can store many small files in one call."""
+
+    def stores_together(self, size: int) -> bool:
+        """Whether a file of this size may be among those of `store_together`."""
+
+    async def store_together(
+        self, files: Sequence[tuple[Entry, Buffer]], scratch: Callable[[str], str]
+    ) -> Sequence[str | None]:
+        """The token of each file, as `store` returns it; None for one that failed. It is to be sent by itself.
+
+        scratch: returns `Body.scratch` for a name, on any thread.
+        """
 
 
 def refuse_name(name: str) -> str | None:

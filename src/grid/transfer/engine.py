@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Callable, Sequence
-from typing import Literal
+from functools import partial
 
-from attrs import define, field, frozen
+from attrs import field, frozen
 
 from grid.errors import GridError
 from grid.transfer.body import FileBody, Flow, digest_of, require_contents
-from grid.transfer.choices import CLOCK_NS, EXACT_NS, STREAMS, Comparison, Mode, is_same, may_pass, pause_before
+from grid.transfer.choices import may_pass, pause_before
+from grid.transfer.comparing import PAGE_COUNT, PAGE_S, Comparer, Findings
 from grid.transfer.ends import (
     PENDING,
     Entry,
@@ -29,9 +31,10 @@ from grid.transfer.ends import (
     listed,
 )
 from grid.transfer.jobs import Put, Workers, choose_jobs
-from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row
+from grid.transfer.journal import DONE, FAILED, STORED, Journal, JournalError, Row
+from grid.transfer.outcome import Observer, Outcome, Plan
 from grid.transfer.rates import ByteBudget
-from grid.transfer.selection import Selection
+from grid.transfer.together import Together
 
 SETTLE_COUNT = 256
 """Files moved into place together."""
@@ -41,59 +44,6 @@ RESUMED_SIZE = 16 * 2**20
 """The size in bytes from which an interrupted file is resumed, if its target supports that."""
 FILE_MEMORY = 256 * 2**10
 """Memory that any file in transit takes in addition to its contents."""
-
-
-@frozen(kw_only=True)
-class Plan:
-    """The options of a transfer. keeps_times: both ends preserve files' times to the millisecond.
-
-    chunk_size: None for a size that suits each file.
-    """
-
-    mode: Mode = "auto"
-    chunk_size: int | None = 20 * 2**20
-    transfers: int | Literal["auto"] = 8
-    streams: int = STREAMS
-    max_memory: int = 96 * 2**20
-    retries: int = 4
-    verify: bool = False
-    dry_run: bool = False
-    delete: bool = False
-    comparison: Comparison = "time"
-    keeps_times: bool = False
-    selection: Selection = field(factory=Selection)
-
-
-@define
-class Outcome:
-    """The result. failures, left_out: names, and reasons. planned: of a dry run. found: files of all sources."""
-
-    found: int = 0
-    is_dry_run: bool = False
-    copied: int = 0
-    linked: int = 0
-    unchanged: int = 0
-    removed: int = 0
-    sent_bytes: int = 0
-    failures: list[tuple[str, GridError | OSError]] = field(factory=list)
-    left_out: list[LeftOut] = field(factory=list)
-    planned: list[tuple[str, str]] = field(factory=list)
-
-
-@frozen(kw_only=True)
-class Observer:
-    """Callbacks for progress. found: a file to send, with its size. sent: bytes. ended: one file, with its size.
-
-    began, left: a file is in transit between the two calls. stored: it is in place.
-    """
-
-    found: Callable[[int], None] = lambda size: None
-    sent: Callable[[int], None] = lambda count: None
-    ended: Callable[[int], None] = lambda size: None
-    warn: Callable[[str], None] = lambda line: None
-    began: Callable[[Entry], None] = lambda entry: None
-    left: Callable[[Entry], None] = lambda entry: None
-    stored: Callable[[Entry], None] = lambda entry: None
 
 
 @frozen
@@ -107,7 +57,8 @@ class _Stored:
     digest: str
 
 
-_Wanted = tuple[SourceEnd, Entry]
+_Wanted = tuple[SourceEnd, Together, Sequence[Entry]]
+"""Files to send together, or a single one."""
 
 
 class Transfer:
@@ -179,65 +130,87 @@ class Transfer:
         """Pass every new file to the workers; return whether all sources were listed without a gap."""
         complete = True
         for source in self._sources:
+            together = Together(source, self._target, self._flow, partial(self._journal.scratch_name, source.label))
+            page, since = list[Entry](), 0.0
             async for found in listed(source):
                 if isinstance(found, LeftOut):
                     complete = complete and not found.is_gap
                     self.outcome.left_out.append(found)
                     self._observer.warn(f"{found.name}: left out: {found.why}")
                     continue
-                self.outcome.found += 1
-                if self._is_wanted(source, found):
-                    self._observer.found(found.size or 0)
-                    await put((source, found))
+                since = since if page else time.monotonic()
+                page.append(found)
+                if len(page) == PAGE_COUNT or time.monotonic() - since > PAGE_S:
+                    await self._offer(source, together, page, put)
+                    page = []
+            await self._offer(source, together, page, put)
         return complete
 
-    def _is_wanted(self, source: SourceEnd, entry: Entry) -> bool:
-        first = self._journal.want(entry.name, source.label)
-        if not self._plan.selection.takes(entry.name):
-            return False
-        if first != source.label:
-            self._fail(entry.name, GridError(f"{entry.name}: {first} has a file of this name too"))
-            return False
-        refusal = self._target.refuse(entry.name)
-        if refusal is not None:
-            self._fail(entry.name, GridError(f"{entry.name!r}: {self._target.label} cannot hold it: {refusal}"))
-            return False
-        there = self._journal.there(entry.name)
-        row = self._journal.find(source.label, entry.name)
-        if row is not None and row.entry.facts == entry.facts:
-            if row.state == STORED and not self._plan.dry_run:
-                self._stored.append(_Stored(source, entry, entry, row.token, row.digest))
-                return False
-            if row.state == DONE and there is not None and self._still_holds(entry, there):
-                self.outcome.unchanged += 1
-                return False
-        failed = row is not None and row.state == FAILED
-        accuracy_ns = EXACT_NS if self._plan.keeps_times else CLOCK_NS
-        if there is not None and not failed and is_same(entry, there, self._plan.comparison, accuracy_ns):
-            self.outcome.unchanged += 1
-            return False
+    async def _offer(self, source: SourceEnd, together: Together, page: Sequence[Entry], put: Put[_Wanted]) -> None:
+        """Compare a page of a listing, and pass on what is new."""
+        self.outcome.found += len(page)
+        findings = self._compare(source, page)
+        self.outcome.unchanged += findings.unchanged
+        for name, error in findings.failures:
+            self._fail(name, error)
+        self._stored += [_Stored(source, entry, entry, row.token, row.digest) for entry, row in findings.stored]
         if self._plan.dry_run:
-            self.outcome.planned.append(("send", entry.name))
-            return False
-        return True
+            self.outcome.planned += [("send", entry.name) for entry in findings.wanted]
+            return
+        for entry in findings.wanted:
+            self._observer.found(entry.size or 0)
+        single = self._plan.comparison == "checksum"  # That reads a file before it is sent.
+        for group in ([entry] for entry in findings.wanted) if single else together.groups(findings.wanted):
+            await put((source, together, group))
 
-    def _still_holds(self, entry: Entry, there: Entry) -> bool:
-        """Whether the target may still have what the journal recorded."""
-        if self._plan.keeps_times and entry.mtime_ns is not None and there.mtime_ns is not None:
-            return there.size == entry.size and abs(entry.mtime_ns - there.mtime_ns) < CLOCK_NS
-        return there.size in (None, entry.size)
+    def _compare(self, source: SourceEnd, page: Sequence[Entry]) -> Findings:
+        plan = self._plan
+        comparer = Comparer(
+            self._journal,
+            self._target,
+            plan.selection,
+            plan.comparison,
+            keeps_times=plan.keeps_times,
+            resumes=not plan.dry_run,
+        )
+        return comparer.examine(source, page)
 
     async def _work(self, item: _Wanted) -> None:
-        source, entry = item
-        self._observer.began(entry)
-        try:
-            await self._send_patiently(source, entry)
-        finally:
-            self._observer.left(entry)
-        self._ended += 1
-        self._observer.ended(entry.size or 0)
+        source, together, group = item
+        for entry in group if len(group) == 1 else await self._send_together(source, together, group):
+            self._observer.began(entry)
+            try:
+                await self._send_patiently(source, entry)
+            finally:
+                self._observer.left(entry)
+            self._note_ended(entry)
         if len(self._stored) >= SETTLE_COUNT:
             await self._settle()
+
+    def _note_ended(self, entry: Entry) -> None:
+        self._ended += 1
+        self._observer.ended(entry.size or 0)
+
+    async def _send_together(self, source: SourceEnd, together: Together, group: Sequence[Entry]) -> Sequence[Entry]:
+        """Send a group of small files; return those that must be sent by themselves."""
+        for entry in group:
+            self._observer.began(entry)
+        try:
+            async with self._budget.hold(FILE_MEMORY + together.memory_of(group)):
+                sent, others = await together.send(group)
+            await self._keep([_Stored(source, each.entry, each.entry, each.token, each.digest) for each in sent])
+        except (GridError, OSError, TimeoutError) as error:
+            if isinstance(error, JournalError):
+                raise
+            return group
+        finally:
+            for entry in group:
+                self._observer.left(entry)
+        for each in sent:
+            self.outcome.copied += 1
+            self.outcome.sent_bytes += each.entry.size or 0
+            self._note_ended(each.entry)
+        return others
 
     def _advance(self, count: int) -> None:
         self._moved += count
@@ -301,15 +274,18 @@ class Transfer:
             self.outcome.copied += 1
             self.outcome.sent_bytes += entry.size - body.resumed
             stored = _Stored(source, listed, entry, token, body.digest.hexdigest())
-        if token == PENDING:
-            self._pending.append(stored)
-        elif token:
-            self._journal.note([self._row(stored, STORED)])
-            self._stored.append(stored)
-        else:
-            await self._note_done([stored])
+        await self._keep([stored])
         if entry.size >= RESUMED_SIZE:
             self._journal.forget_parts(source.label, entry)
+
+    async def _keep(self, sent: Sequence[_Stored]) -> None:
+        """Record files whose contents the target has."""
+        self._pending += [each for each in sent if each.token == PENDING]
+        stored = [each for each in sent if each.token not in ("", PENDING)]
+        if stored:
+            self._journal.note([self._row(each, STORED) for each in stored])
+            self._stored += stored
+        await self._note_done([each for each in sent if not each.token])
 
     def _digest_of(self, source: SourceEnd, entry: Entry) -> str:
         row = self._journal.find(source.label, entry.name)
@@ -318,7 +294,7 @@ class Transfer:
     async def _is_known(self, source: SourceEnd, opened: OpenedSource, size: int) -> bool:
         """Whether the contents are those sent before, although the time differs."""
         row = self._journal.find(source.label, opened.entry.name)
-        there = self._journal.there(opened.entry.name)
+        there = self._journal.there([opened.entry.name]).get(opened.entry.name)
         if row is None or row.state != DONE or not row.digest or row.entry.size != size or there is None:
             return False
         return there.size in (None, size) and await digest_of(opened, size) == row.digest

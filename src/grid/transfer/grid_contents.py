@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from attrs import field, frozen
@@ -67,6 +67,30 @@ class Neighbors:
         self._runs.append((pack, start, memoryview(data)))
 
 
+async def read_ciphertext(session: GridSession, store: FileStore, neighbors: Neighbors, cap: SliceCap) -> memoryview:
+    """The ciphertext of a slice of at most LONGEST_RUN bytes; GridError."""
+    found = neighbors.find(cap)
+    if found is not None:
+        return found
+    start, data = await session.run(store.read_around(cap))
+    neighbors.keep(cap.pack, start, data)
+    begin = cap.offset - start
+    return memoryview(data)[begin : begin + cap.length]
+
+
+async def read_slices(
+    session: GridSession, store: FileStore, neighbors: Neighbors, caps: Sequence[KnownCap | None]
+) -> list[Buffer | None]:
+    """The contents of slices of at most LONGEST_RUN bytes, None for whatever is none; GridError."""
+    found: list[Buffer | None] = []
+    for cap in caps:
+        if isinstance(cap, SliceCap):
+            found.append(decrypt_slice(cap.key, await read_ciphertext(session, store, neighbors, cap)))
+        else:
+            found.append(None)
+    return found
+
+
 class OpenedSlice:
     """A small file of a pack, at most LONGEST_RUN bytes."""
 
@@ -81,12 +105,8 @@ class OpenedSlice:
         cap, stop = self._cap, min(offset + length, self._cap.size)
         if offset >= stop:
             return
-        ciphertext: Buffer | None = self._neighbors.find(cap)
-        if ciphertext is None:
-            start, data = await self._session.run(self._store.read_around(cap))
-            self._neighbors.keep(cap.pack, start, data)
-            ciphertext = memoryview(data)[cap.offset - start :]
-        yield decrypt_slice(cap.key, memoryview(ciphertext)[offset:stop], offset)
+        ciphertext = await read_ciphertext(self._session, self._store, self._neighbors, cap)
+        yield decrypt_slice(cap.key, ciphertext[offset:stop], offset)
 
     async def require_unchanged(self) -> None:
         """Do nothing: every byte was verified against the capability."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence, Set
 from contextlib import suppress
 
 from attrs import evolve
@@ -33,10 +33,19 @@ from grid.directory.names import normalize_name
 from grid.directory.pack import Child
 from grid.errors import ChildOfWrongTypeError, GridError, NoSuchChildError
 from grid.extents.pack_reader import LONGEST_RUN
-from grid.extents.pack_writer import PackContents, is_packed
+from grid.extents.pack_writer import MOST_SIZE, PackContents, is_packed
 from grid.immutable.get import ImmutableFile
+from grid.ports import Buffer
 from grid.transfer.ends import PENDING, Body, EndError, Entry, LeftOut, NotThereError, OpenedSource, refuse_name
-from grid.transfer.grid_contents import Adoptable, BodySource, Neighbors, OpenedGridFile, OpenedSlice, SharedPacks
+from grid.transfer.grid_contents import (
+    Adoptable,
+    BodySource,
+    Neighbors,
+    OpenedGridFile,
+    OpenedSlice,
+    SharedPacks,
+    read_slices,
+)
 from grid.transfer.grid_packing import Packing, put_pack
 from grid.transfer.grid_resuming import Resumption
 from grid.transfer.grid_session import Doubt, GridSession, check_files
@@ -129,6 +138,21 @@ class GridEnd:
         size = await self._session.run(mutable.size())
         return OpenedGridFile(self._session, mutable, evolve(entry, size=size), None)
 
+    def reads_together(self, entry: Entry) -> bool:
+        """The files of packs, as long as their look-ups are remembered."""
+        cap = self._caps.get(entry.name)
+        return isinstance(cap, SliceCap) and cap.size <= MOST_SIZE
+
+    def gives_shortcuts(self, target: object) -> bool:
+        """To another directory of the same grid, which adopts capabilities."""
+        return isinstance(target, GridEnd) and target._session is self._session
+
+    async def read_together(self, entries: Sequence[Entry]) -> Sequence[Buffer | None]:
+        """Read files of packs from what is fetched of them in runs."""
+        store = await self._session.store()
+        caps = [self._caps.get(entry.name) for entry in entries]
+        return await read_slices(self._session, store, self._neighbors, caps)
+
     async def close(self) -> None:
         """Do nothing: the session belongs to the transfer."""
 
@@ -160,7 +184,7 @@ class GridEnd:
         if self._packs and is_packed(body.size):
             data = b"".join([bytes(piece) async for piece in body.stream()])
             await body.require_unchanged()
-            await self._packing_into(store).add(entry.name, data)
+            await self._packing_into(store).add([(entry.name, data)])
             return PENDING
         resumption = Resumption(body, store)
         source = BodySource(self._session, body, asyncio.get_running_loop(), resumption.examine)
@@ -173,6 +197,18 @@ class GridEnd:
             raise
         finally:
             await source.close()
+
+    def stores_together(self, size: int) -> bool:
+        """Whatever goes into a pack."""
+        return self._packs and is_packed(size)
+
+    async def store_together(
+        self, files: Sequence[tuple[Entry, Buffer]], scratch: Callable[[str], str]
+    ) -> Sequence[str | None]:
+        """Put the files into a pack."""
+        store = await self._session.store()
+        await self._packing_into(store).add([(entry.name, data) for entry, data in files])
+        return [PENDING] * len(files)
 
     def _packing_into(self, store: FileStore) -> Packing:
         if self._packing is None:

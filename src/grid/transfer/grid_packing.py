@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from grid.caps import ChkCap, LitCap, SliceCap
@@ -56,13 +56,15 @@ class Packing:
         self._found: dict[str, SliceCap | GridError] = {}
         self._adding = asyncio.Lock()
 
-    async def add(self, name: str, data: Buffer) -> None:
-        """Add a file to the pack, which is stored later, while the next one fills."""
+    async def add(self, files: Sequence[tuple[str, Buffer]]) -> None:
+        """Add files to the pack, which is stored later, while the next one fills. One call on a thread encrypts them all."""
         async with self._adding:
             if not self._extents:
                 self._began_at = time.monotonic()
-            self._found.pop(name, None)
-            self._extents[name] = self._contents.add(data)
+            extents = await asyncio.to_thread(self._contents.add_all, [data for _, data in files])
+            for (name, _), extent in zip(files, extents, strict=True):
+                self._found.pop(name, None)
+                self._extents[name] = extent
             is_old = time.monotonic() - self._began_at > LONGEST_S
             if self._contents.is_full or len(self._extents) >= MOST_FILES or is_old:
                 await self._begin()

@@ -11,7 +11,7 @@ import fcntl
 import hashlib
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -125,6 +125,15 @@ class Journal:
         )
         return None if found is None else _row(source, name, found)
 
+    def find_all(self, source: str, names: Sequence[str]) -> Mapping[str, Row]:
+        """The same for many files, by name. JournalError."""
+        statement = (
+            "SELECT name, size, mtime_ns, tag, mode, state, token, digest, error FROM files"
+            " WHERE source = ? AND name IN (?)"
+        )
+        found = list(self._all(_among(statement, names), [_text(source), *map(_key, names)]))
+        return {name: _row(source, name, values) for name, values in _by_name(names, found)}
+
     def note(self, rows: Sequence[Row]) -> None:
         """Insert or replace rows, all or none. JournalError."""
         values = [
@@ -217,22 +226,28 @@ class Journal:
         with self._as_journal_error():
             self._listings.executemany("INSERT OR REPLACE INTO there VALUES (?, ?, ?, ?)", values)
 
-    def there(self, name: str) -> Entry | None:
-        """The target's file of this name when the transfer began."""
+    def there(self, names: Sequence[str]) -> Mapping[str, Entry]:
+        """The target's files of these names when the transfer began, by name."""
+        statement = _among("SELECT name, size, mtime_ns, tag FROM there WHERE name IN (?)", names)
         with self._as_journal_error():
-            found = self._listings.execute(
-                "SELECT size, mtime_ns, tag FROM there WHERE name = ?", (_key(name),)
-            ).fetchone()
-        return None if found is None else Entry(name=name, size=found[0], mtime_ns=found[1], tag=found[2])
+            found = self._listings.execute(statement, [_key(name) for name in names]).fetchall()
+        return {
+            name: Entry(name=name, size=size, mtime_ns=mtime_ns, tag=tag)
+            for name, (size, mtime_ns, tag) in _by_name(names, found)
+        }
 
-    def want(self, name: str, source: str) -> str:
-        """Record that a source has a file of this name; return the first source that has one."""
-        key, text = _key(name), _text(source)
+    def want(self, names: Sequence[str], source: str) -> Mapping[str, str]:
+        """Record that a source has files of these names; return the source of each that another one had before."""
+        text, keys = _text(source), [_key(name) for name in names]
         with self._as_journal_error():
-            if self._listings.execute("INSERT OR IGNORE INTO wanted VALUES (?, ?)", (key, text)).rowcount:
-                return source
-            first = str(self._listings.execute(_IS_WANTED, (key,)).fetchone()[0])
-        return source if first == text else first
+            new = self._listings.executemany(
+                "INSERT OR IGNORE INTO wanted VALUES (?, ?)", [(key, text) for key in keys]
+            ).rowcount
+            if new == len(keys):
+                return {}
+            statement = _among("SELECT name, source FROM wanted WHERE source != ? AND name IN (?)", names)
+            found = self._listings.execute(statement, [text, *keys]).fetchall()
+        return {name: str(first) for name, (first,) in _by_name(names, found)}
 
     def unwanted(self) -> Iterator[str]:
         """Yield names that the target had and no source has."""
@@ -252,6 +267,8 @@ class Journal:
         os.close(self._lock)
 
     def _many(self, statement: str, values: Sequence[tuple[object, ...]]) -> None:
+        if not values:
+            return
         with self._as_journal_error():
             self._rows.execute("BEGIN")
             try:
@@ -324,6 +341,20 @@ class _Parts:
     def forget(self) -> None:
         """Drop all parts."""
         self._journal.forget_parts(self._source, self._entry)
+
+
+def _among(statement: str, values: Sequence[object]) -> str:
+    """The statement with room for as many values as there are, instead of one."""
+    return statement.replace("(?)", f"({','.join('?' * len(values))})")
+
+
+def _by_name(names: Sequence[str], found: Sequence[tuple[Any, ...]]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Pairs of a name and what was found under it, which begins with its key."""
+    by_key = {row[0]: row[1:] for row in found}
+    for name in names if by_key else ():
+        values = by_key.get(_key(name))
+        if values is not None:
+            yield name, values
 
 
 def _key(name: str) -> bytes:

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import hashlib
 import itertools
 import os
 import stat
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence, Set
-from contextlib import suppress
 
 from grid.errors import GridError
 from grid.ports import Buffer
-from grid.transfer.body import BLOCK
 from grid.transfer.ends import (
     PIECE_SIZE,
     Body,
     EndError,
     Entry,
-    KeptPart,
     LeftOut,
     NoParts,
     NotThereError,
@@ -32,13 +28,11 @@ from grid.transfer.ends import (
     as_end_errors,
     refuse_name,
 )
+from grid.transfer.local_files import MODES, PARTIAL, SMALL_SIZE, begin, open_file, read_all, write_all, write_whole
 from grid.transfer.partial_files import can_resume, fill, held_parts
 
 LISTED_AT_ONCE = 500
 """Entries of a directory examined in one call on a thread."""
-
-SMALL_SIZE = 256 * 2**10
-"""Up to this size, one call on a thread opens and reads a file, and one writes it."""
 
 SORTED_AT_ONCE = 1000
 """Entries of a directory that are listed in the order of their names: small files then lie in a pack almost in the order
@@ -46,10 +40,6 @@ in which a directory of the grid lists them.
 """
 
 UNSETTLED = "it was written a moment ago"
-
-MODES = 0o777
-PARTIAL = ".grid-partial-"
-"""Marks incomplete files; a listing omits them."""
 
 
 class LocalEnd:
@@ -82,11 +72,23 @@ class LocalEnd:
         """Open the file; refuse it if it is no longer a regular file."""
         shown = self._shown(entry.name)
         with as_end_errors(shown):
-            descriptor, status, start = await asyncio.to_thread(_open, self._path, entry.name)
+            descriptor, status, start = await asyncio.to_thread(open_file, self._path, entry.name)
         if not stat.S_ISREG(status.st_mode):
             os.close(descriptor)
             raise EndError(f"{shown} is not a regular file")
         return _OpenedFile(descriptor, _entry(entry.name, status), shown, start)
+
+    def reads_together(self, entry: Entry) -> bool:
+        """Any small file."""
+        return entry.size is not None and entry.size <= SMALL_SIZE
+
+    def gives_shortcuts(self, target: object) -> bool:
+        """Never: the bytes must be read."""
+        return False
+
+    async def read_together(self, entries: Sequence[Entry]) -> Sequence[Buffer | None]:
+        """Read small files in one call on a thread."""
+        return await asyncio.to_thread(read_all, self._path, entries)
 
     async def close(self) -> None:
         """Do nothing: nothing is held open."""
@@ -113,9 +115,9 @@ class LocalEnd:
         if body.size <= SMALL_SIZE and isinstance(body.parts, NoParts):
             data = b"".join([bytes(piece) async for piece in body.stream()])
             await body.require_unchanged()
-            await asyncio.to_thread(_write_whole, path, body.scratch, entry, data)
+            await asyncio.to_thread(write_whole, path, body.scratch, entry, data)
             return ""
-        partial = await asyncio.to_thread(_begin, path, body.scratch, resumes=bool(body.parts.load()))
+        partial = await asyncio.to_thread(begin, path, body.scratch, resumes=bool(body.parts.load()))
         try:
             try:
                 await fill(partial, body, await held_parts(partial, body))
@@ -130,6 +132,16 @@ class LocalEnd:
                 body.parts.forget()
             raise
         return ""
+
+    def stores_together(self, size: int) -> bool:
+        """Any small file."""
+        return size <= SMALL_SIZE
+
+    async def store_together(
+        self, files: Sequence[tuple[Entry, Buffer]], scratch: Callable[[str], str]
+    ) -> Sequence[str | None]:
+        """Write small files in one call on a thread: each is synced and renamed."""
+        return await asyncio.to_thread(write_all, self._path, files, scratch)
 
     def is_stored(self, name: str) -> bool:
         """Always true: every stored file is in place."""
@@ -176,109 +188,6 @@ class _OpenedFile:
 
     async def close(self) -> None:
         os.close(self._descriptor)
-
-
-class _Partial:
-    """A file being written. What an earlier attempt wrote is read and compared before it counts."""
-
-    def __init__(self, path: str, scratch: str, descriptor: int, *, is_new: bool) -> None:
-        self.path, self.scratch, self.descriptor, self.is_new = path, scratch, descriptor, is_new
-
-    async def holds(self, part: KeptPart) -> bool:
-        return await asyncio.to_thread(_digests, self.descriptor, part.offset, part.length) == part.digest
-
-    async def write(self, offset: int, piece: Buffer) -> None:
-        await asyncio.to_thread(_write_at, self.descriptor, offset, piece, may_skip=self.is_new)
-
-    async def sync(self) -> bool:
-        """Nothing: a kill loses nothing that was written, and `holds` finds what a crash of the machine lost."""
-        return True
-
-    def finish(self, entry: Entry, size: int) -> None:
-        """Set its length, mode and time, and make it durable."""
-        os.ftruncate(self.descriptor, size)
-        if entry.mode is not None:
-            os.fchmod(self.descriptor, entry.mode & MODES)
-        if entry.mtime_ns is not None:
-            os.utime(self.descriptor, ns=(entry.mtime_ns, entry.mtime_ns))
-        os.fsync(self.descriptor)
-
-
-def _open(root: str, name: str) -> tuple[int, os.stat_result, bytes]:
-    """Open a file of a directory, or the single file `root`. The bytes: all of a small file."""
-    path = os.path.join(root, name) if os.path.isdir(root) else root
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
-    try:
-        status = os.fstat(descriptor)
-        is_small = stat.S_ISREG(status.st_mode) and status.st_size <= SMALL_SIZE
-        return descriptor, status, os.pread(descriptor, status.st_size, 0) if is_small else b""
-    except BaseException:
-        os.close(descriptor)
-        raise
-
-
-def _write_whole(path: str, scratch: str, entry: Entry, data: bytes) -> None:
-    """Write a small file, sync it and move it into place."""
-    partial = _begin(path, scratch, resumes=False)
-    try:
-        try:
-            _write_at(partial.descriptor, 0, data, may_skip=True)
-            partial.finish(entry, len(data))
-        finally:
-            os.close(partial.descriptor)
-        os.replace(partial.path, path)
-    except BaseException:
-        os.unlink(partial.path)
-        raise
-
-
-def _begin(path: str, scratch: str, *, resumes: bool) -> _Partial:
-    """Open the incomplete file of an earlier attempt, or make a new one."""
-    folder = os.path.dirname(path)
-    os.makedirs(folder, exist_ok=True)
-    if os.path.isdir(path):
-        raise EndError(f"{path} is a directory")
-    partial = os.path.join(folder, f"{PARTIAL}{scratch}")
-    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    if resumes:
-        with suppress(OSError):
-            descriptor = os.open(partial, flags)
-            if _is_own(descriptor):
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-                return _Partial(partial, scratch, descriptor, is_new=False)
-            os.close(descriptor)
-    # A killed process made it: only one process at a time knows this name.
-    with suppress(FileNotFoundError):
-        os.unlink(partial)
-    descriptor = os.open(partial, flags | os.O_CREAT | os.O_EXCL, 0o666)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    return _Partial(partial, scratch, descriptor, is_new=True)
-
-
-def _is_own(descriptor: int) -> bool:
-    """Whether nobody else can have put the file there."""
-    status = os.fstat(descriptor)
-    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink == 1
-
-
-def _digests(descriptor: int, offset: int, length: int) -> bytes:
-    """The digests of a range's blocks, as a body computes them."""
-    end = offset + length
-    return b"".join(
-        hashlib.sha256(os.pread(descriptor, min(BLOCK, end - begin), begin)).digest()
-        for begin in range(offset, end, BLOCK)
-    )
-
-
-def _write_at(descriptor: int, offset: int, piece: Buffer, *, may_skip: bool) -> None:
-    """Write a piece. may_skip: leave a hole for one that is all zeros."""
-    data = bytes(piece)
-    if may_skip and data.count(0) == len(data):
-        return
-    view = memoryview(data)
-    while view:
-        written = os.pwrite(descriptor, view, offset)
-        view, offset = view[written:], offset + written
 
 
 def _remove(path: str, root: str) -> None:

@@ -14,8 +14,9 @@ from attrs import frozen
 
 from grid.transfer.choices import STREAMS
 from grid.transfer.ends import EndError, SourceEnd, TargetEnd
-from grid.transfer.engine import Observer, Outcome, Plan, Transfer
+from grid.transfer.engine import Transfer
 from grid.transfer.journal import Journal, journal_path
+from grid.transfer.outcome import Observer, Outcome, Plan
 from grid.transfer.rates import RateLimit, Schedule, minute_of
 
 OBJECT_SCHEMES = ("s3", "gs", "az")

@@ -49,6 +49,11 @@ class Selection:
         """Whether everything is included, or a pattern includes the path or a directory above it."""
         return self.include is None or self.include.decide(path, is_directory=is_directory) is True
 
+    @property
+    def is_given(self) -> bool:
+        """Whether it leaves anything out."""
+        return self.include is not None or self.exclude is not None
+
     def takes(self, path: str) -> bool:
         """Whether to copy a file."""
         return self.includes(path) and not self.excludes(path)

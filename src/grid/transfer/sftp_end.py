@@ -29,7 +29,7 @@ from grid.transfer.ends import (
     cancelled_as_error,
     refuse_name,
 )
-from grid.transfer.local_end import MODES, PARTIAL
+from grid.transfer.local_files import MODES, PARTIAL
 from grid.transfer.partial_files import can_resume, fill, held_parts
 from grid.transfer.sftp_partial import Answer, open_partial
 

@@ -19,9 +19,10 @@ from attrs import evolve, frozen
 from grid.errors import GridError
 from grid.transfer.choices import may_pass, pause_before
 from grid.transfer.ends import Entry, PassingError, TargetEnd
-from grid.transfer.engine import Observer, Outcome, Plan, Transfer
+from grid.transfer.engine import Transfer
 from grid.transfer.journal import FAILED, Journal
 from grid.transfer.local_end import UNSETTLED, LocalEnd
+from grid.transfer.outcome import Observer, Outcome, Plan
 
 if TYPE_CHECKING:
     from grid.transfer.grid_session import Doubt

@@ -63,8 +63,8 @@ def sync(
     PATTERN uses .gitignore syntax. Files that the patterns leave out are neither sent nor removed.
     """
     from grid.cli.terminal.progress import TransferDisplay
-    from grid.transfer.engine import Plan
     from grid.transfer.opening import Request
+    from grid.transfer.outcome import Plan
 
     for name in (source, target):
         if "://" in name:

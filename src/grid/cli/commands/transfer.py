@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.undo.keeping import Keeper
     from grid.transfer.ends import TargetEnd
-    from grid.transfer.engine import Observer, Outcome
     from grid.transfer.grid_session import GridSession
     from grid.transfer.opening import Request
+    from grid.transfer.outcome import Observer, Outcome
 
 
 class _Size(click.ParamType[int | str]):
@@ -145,8 +145,8 @@ def show_outcome(outcome: Outcome) -> None:
 
 
 def _request(arguments: tuple[str, ...], options: dict[str, object]) -> Request:
-    from grid.transfer.engine import Plan
     from grid.transfer.opening import Request, choose_streams
+    from grid.transfer.outcome import Plan
 
     schedule = options.pop("bwlimit")
     options["comparison"] = options["comparison"] or "time"
@@ -173,7 +173,7 @@ async def _run(ctx: click.Context, request: Request, display: TransferDisplay, *
 
 def observer_of(display: TransferDisplay) -> Observer:
     """An observer that shows progress on the display."""
-    from grid.transfer.engine import Observer
+    from grid.transfer.outcome import Observer
 
     tally = display.tally
 

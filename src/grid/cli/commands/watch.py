@@ -25,8 +25,8 @@ from grid.plural import counted
 if TYPE_CHECKING:
     from grid.cli.terminal.progress import TransferDisplay
     from grid.transfer.ends import Entry
-    from grid.transfer.engine import Observer, Outcome
     from grid.transfer.journal import Journal
+    from grid.transfer.outcome import Observer, Outcome
     from grid.transfer.rates import Schedule
     from grid.transfer.selection import Selection
     from grid.transfer.status import JournalStatus
@@ -122,10 +122,10 @@ def _conclude_watch(report: _Report, *, as_json: bool) -> int:
 async def _run(ctx: click.Context, given: _Options, report: _Report, *, once: bool) -> None:
     """Watch until cancelled, or make one pass. Raises the errors of opening the ends and of the first pass."""
     from grid.cli.commands.transfer import EndOpener
-    from grid.transfer.engine import Plan
     from grid.transfer.grid_end import GridEnd
     from grid.transfer.journal import Journal, journal_path
     from grid.transfer.opening import limit, open_target
+    from grid.transfer.outcome import Plan
     from grid.transfer.watching import FolderWatch, Settling, Watched
 
     task = asyncio.current_task()

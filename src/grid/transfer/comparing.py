@@ -1,0 +1,92 @@
+"""Compares what a source lists with the journal and with the target's listing: which files are sent, and which can stay.
+
+Pages of a listing are compared together. Cost: for a page, one question to each table of the journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import define, field
+
+from grid.errors import GridError
+from grid.transfer.choices import CLOCK_NS, EXACT_NS, Comparison, is_same
+from grid.transfer.ends import Entry, SourceEnd, TargetEnd
+from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row
+from grid.transfer.selection import Selection
+
+PAGE_COUNT = 256
+"""Files that are compared together."""
+PAGE_S = 0.2
+"""Seconds after which a page of a slow listing is compared although it is not full."""
+
+
+@define
+class Findings:
+    """What becomes of a page. wanted: send them. stored: the target has their contents, but not in place.
+
+    failures: names, and reasons.
+    """
+
+    wanted: list[Entry] = field(factory=list)
+    stored: list[tuple[Entry, Row]] = field(factory=list)
+    unchanged: int = 0
+    failures: list[tuple[str, GridError]] = field(factory=list)
+
+
+class Comparer:
+    """Compares the files of all sources with those of one target."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        target: TargetEnd,
+        selection: Selection,
+        comparison: Comparison,
+        *,
+        keeps_times: bool,
+        resumes: bool,
+    ) -> None:
+        """keeps_times: both ends preserve times. resumes: whether stored files are put in place instead of being sent."""
+        self._journal, self._target, self._selection, self._comparison = journal, target, selection, comparison
+        self._keeps_times, self._resumes = keeps_times, resumes
+
+    def examine(self, source: SourceEnd, entries: Sequence[Entry]) -> Findings:
+        """Compare files that a source lists, and note that it has them. JournalError."""
+        findings = Findings()
+        taken = self._journal.want([entry.name for entry in entries], source.label)
+        if self._selection.is_given:
+            entries = [entry for entry in entries if self._selection.takes(entry.name)]
+        names = [entry.name for entry in entries]
+        there, rows = self._journal.there(names), self._journal.find_all(source.label, names)
+        for entry in entries:
+            name = entry.name
+            if name in taken:
+                findings.failures.append((name, GridError(f"{name}: {taken[name]} has a file of this name too")))
+            elif (refusal := self._target.refuse(name)) is not None:
+                why = GridError(f"{name!r}: {self._target.label} cannot hold it: {refusal}")
+                findings.failures.append((name, why))
+            else:
+                self._compare(entry, there.get(name), rows.get(name), findings)
+        return findings
+
+    def _compare(self, entry: Entry, there: Entry | None, row: Row | None, findings: Findings) -> None:
+        if row is not None and row.entry.facts == entry.facts:
+            if row.state == STORED and self._resumes:
+                findings.stored.append((entry, row))
+                return
+            if row.state == DONE and there is not None and self._still_holds(entry, there):
+                findings.unchanged += 1
+                return
+        failed = row is not None and row.state == FAILED
+        accuracy_ns = EXACT_NS if self._keeps_times else CLOCK_NS
+        if there is not None and not failed and is_same(entry, there, self._comparison, accuracy_ns):
+            findings.unchanged += 1
+            return
+        findings.wanted.append(entry)
+
+    def _still_holds(self, entry: Entry, there: Entry) -> bool:
+        """Whether the target may still have what the journal recorded."""
+        if self._keeps_times and entry.mtime_ns is not None and there.mtime_ns is not None:
+            return there.size == entry.size and abs(entry.mtime_ns - there.mtime_ns) < CLOCK_NS
+        return there.size in (None, entry.size)
