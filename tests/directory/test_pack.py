@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -261,6 +263,19 @@ def test_metadata_when_packed_then_is_as_python_writes_it() -> None:
         with pytest.raises(FormatError):
             pack_metadata(wrong)
     assert parse_metadata(b' {"a" : 1} ') == {"a": 1}
+
+
+def test_metadata_when_nested_to_the_limit_then_is_packed_and_parsed() -> None:
+    deep: dict[str, object] = {"a": 0}
+    for _ in range(MAX_METADATA_DEPTH - 1):
+        deep = {"a": deep}
+    assert parse_metadata(pack_metadata(deep)) == deep
+    with pytest.raises(FormatError, match="deep"):
+        pack_metadata({"a": deep})
+    with pytest.raises(FormatError, match="deep"):
+        parse_metadata(json.dumps({"a": deep}).encode())
+    brackets = {"text": "[{" * MAX_METADATA_DEPTH, "wide": [[]] * MAX_METADATA_DEPTH}
+    assert parse_metadata(pack_metadata(brackets)) == brackets
 
 
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "-1E+0999", "9" * 400 + ".5"])

@@ -35,12 +35,13 @@ _VALUE_BYTES = 96
 def pack_metadata(metadata: Metadata) -> bytes:
     """Pack as JSON; FormatError if that is impossible, too long or nested too deeply."""
     try:
-        packed = json.dumps(metadata, allow_nan=False).encode("ascii")
+        packed = _ENCODER.encode(metadata).encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
         raise FormatError("metadata must be something that JSON can express") from error
     if len(packed) > MAX_METADATA_SIZE:
         raise FormatError(f"metadata has at most {MAX_METADATA_SIZE} bytes as JSON; this has {len(packed)}")
-    _check_depth(metadata)
+    if _may_be_deep(packed):
+        _check_depth(metadata)
     return packed
 
 
@@ -57,7 +58,7 @@ def parse_metadata(data: bytes) -> dict[str, object]:
         raise FormatError("an entry's metadata is not JSON") from error
     if not isinstance(value, dict):
         raise FormatError("an entry's metadata is not a JSON object")
-    if data.count(b"[") + data.count(b"{") > MAX_METADATA_DEPTH:
+    if _may_be_deep(data):
         _check_depth(value)
     return value
 
@@ -118,8 +119,14 @@ def _finite(text: str) -> float | None:
     return value if isfinite(value) else None
 
 
+_ENCODER = json.JSONEncoder(allow_nan=False)
 _DECODER = json.JSONDecoder(parse_constant=_no_number)
 _CAREFUL_DECODER = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite)
+
+
+def _may_be_deep(data: bytes) -> bool:
+    """Whether JSON has enough brackets to be nested too deeply; most has two."""
+    return data.count(b"[") + data.count(b"{") > MAX_METADATA_DEPTH
 
 
 def _check_depth(value: object) -> None:
