@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.sftp.conftest import RunningDoor
+from tests.sftp.conftest import COMMAND_S, RunningDoor
 
 CONTENTS = random.Random(5).randbytes(3_000_000)
+READS = 'grid_sftp_requests_total{operation="read"'
 
 
 def test_sftp_when_files_are_uploaded_moved_and_downloaded_keeps_every_byte(door: RunningDoor, tmp_path: Path) -> None:
@@ -252,3 +253,31 @@ def test_files_when_many_are_stored_at_once_share_publishes(door: RunningDoor) -
     assert door.run(work) == sorted(f"f{number}" for number in range(60))
     assert door.metric('grid_operations_total{kind="publish"') - before < 40
     assert door.metric("grid_sftp_requests_total{") > 60
+
+
+@pytest.mark.parametrize("cipher", ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes256-ctr"])
+def test_client_when_its_keys_change_between_packets_loses_no_byte(door: RunningDoor, cipher: str) -> None:
+    async def work() -> tuple[bytes, str]:
+        options: dict[str, Any] = {"encryption_algs": [cipher], "rekey_bytes": 500_000}
+        async with door.connect(**options) as connection, connection.start_sftp_client() as client:
+            async with client.open("keys", "wb") as file:
+                await file.write(CONTENTS)
+            async with client.open("keys", "rb") as file:
+                return await file.read(), connection.get_extra_info("send_cipher")
+
+    assert asyncio.run(asyncio.wait_for(work(), COMMAND_S)) == (CONTENTS, cipher)
+    assert door.contents("/keys") == CONTENTS
+
+
+def test_openssh_when_it_prefers_other_ciphers_is_given_the_fastest(door: RunningDoor, tmp_path: Path) -> None:
+    said = door.openssh("sftp", tmp_path, "-v", "alice@127.0.0.1", commands="pwd\n")
+    assert "server->client cipher: aes128-gcm@openssh.com" in said
+
+
+def test_openssh_when_it_reads_a_long_file_asks_in_large_pieces(door: RunningDoor, tmp_path: Path) -> None:
+    door.ask("PUT", "/pieces", CONTENTS)
+    before = door.metric(READS)
+    door.openssh("sftp", tmp_path, "alice@127.0.0.1", commands="get pieces back\n")
+    assert (tmp_path / "back").read_bytes() == CONTENTS
+    asked = door.metric(READS) - before
+    assert len(CONTENTS) / 261_120 < asked <= len(CONTENTS) / 261_120 + 3

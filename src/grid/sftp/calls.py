@@ -14,6 +14,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.python.failure import Failure
 
 from grid.errors import GridError
+from grid.ports import Buffer
 from grid.runtime import is_cancellation
 from grid.sftp.attributes import Facts, Wire
 from grid.sftp.faults import FAILURE, UNSUPPORTED, SftpFault
@@ -155,15 +156,15 @@ class FileCalls:
     opened: OpenFile
     _answered: Deferred[None] = field(init=False, factory=lambda: succeed(None))
 
-    def readChunk(self, offset: int, length: int) -> Deferred[bytes]:
+    def readChunk(self, offset: int, length: int) -> Deferred[Buffer]:
         """Read bytes."""
 
-        async def read() -> bytes:
-            return bytes(await self.opened.read(offset, min(length, MAX_READ)))
+        async def read() -> Buffer:
+            return await self.opened.read(offset, min(length, MAX_READ))
 
         return self._calls.run("read", read(), reads_only=True)
 
-    def writeChunk(self, offset: int, data: bytes) -> Deferred[None]:
+    def writeChunk(self, offset: int, data: Buffer) -> Deferred[None]:
         """Write bytes. Writes are answered in order, because scp truncates a file at the first missing answer."""
         before, answer = self._answered, Deferred[None]()
         self._answered = answered = Deferred[None]()

@@ -7,6 +7,7 @@ leave.
 from __future__ import annotations
 
 import struct
+from collections import deque
 from typing import Any
 
 from attrs import define
@@ -16,8 +17,10 @@ from twisted.conch.ssh.channel import SSHChannel
 from twisted.conch.ssh.connection import OPEN_ADMINISTRATIVELY_PROHIBITED, OPEN_UNKNOWN_CHANNEL_TYPE, SSHConnection
 from zope.interface import implementer
 
+from grid.ports import Buffer
 from grid.sftp.accounts import Account
 from grid.sftp.door import LARGEST_WINDOW, LEAST_WINDOW, MAX_SESSIONS, MOST_SESSIONS, MOST_WINDOWS, Door
+from grid.sftp.packets import MAX_DATA
 from grid.sftp.protocol import SILENT, SftpProtocol
 from grid.sftp.session import Session
 
@@ -32,12 +35,14 @@ class SftpChannel(SSHChannel):
     conn: Any
 
     def __init__(self, door: Door, account: Account, **settings: Any) -> None:
-        super().__init__(localWindow=LEAST_WINDOW, **settings)
+        super().__init__(localWindow=LEAST_WINDOW, localMaxPacket=MAX_DATA, **settings)
+        self._output = Output()
         self._load = door.load
         self._load.sessions += 1
         self._load.window_bytes += LEAST_WINDOW
         self._session = Session(door, account)
         self._protocol: SftpProtocol | None = None
+        self._is_flushing = False
         self.is_held = False
 
     def requestReceived(self, requestType: bytes, data: bytes) -> bool:
@@ -48,7 +53,7 @@ class SftpChannel(SSHChannel):
         self._protocol.makeConnection(self)
         return True
 
-    def dataReceived(self, data: bytes) -> None:
+    def dataReceived(self, data: Buffer) -> None:
         """Take bytes of requests, and drop them before there is a protocol for them."""
         if self._protocol is not None:
             self._protocol.dataReceived(data)
@@ -56,12 +61,54 @@ class SftpChannel(SSHChannel):
     def extReceived(self, dataType: int, data: bytes) -> None:
         """Ignore extended data, which no client should send."""
 
+    @property
+    def unsent(self) -> int:
+        """Bytes that wait for the client to accept them, or for the end of this turn of the event loop."""
+        return self._output.size
+
+    def write(self, data: Buffer) -> None:
+        """Send bytes, which must not change afterwards.
+
+        All bytes of one turn of the event loop are sent together, in the fewest packets.
+        """
+        self._output.add(data)
+        if not self._is_flushing:
+            self._is_flushing = True
+            self.conn.transport.factory.reactor.callLater(0, self._flush_later)
+
     def addWindowBytes(self, data: int) -> None:
         """Note that the client accepts more bytes."""
-        before = len(self.buf)
-        super().addWindowBytes(data)
+        self.remoteWindowLeft += data
+        self._flush()
+
+    def loseConnection(self) -> None:
+        """Close the channel once all bytes are sent."""
+        self.closing = 1
+        self._flush()
+
+    def _flush_later(self) -> None:
+        self._is_flushing = False
+        self._flush()
+
+    def _flush(self) -> None:
+        """Send what the client accepts, and go on."""
+        sent = self._send()
         if self._protocol is not None:
-            self._protocol.go_on(before - len(self.buf))
+            self._protocol.go_on(sent)
+        if self.closing and not self._output.size:
+            self.conn.sendClose(self)
+
+    def _send(self) -> int:
+        """Send what the client accepts; return the number of bytes."""
+        output, sent = self._output, 0
+        if self.localClosed:
+            output.clear()
+        while output.size and self.remoteWindowLeft:
+            size, pieces = output.take(min(self.remoteMaxPacket, self.remoteWindowLeft))
+            self.remoteWindowLeft -= size
+            self.conn.send_data(self, size, pieces)
+            sent += size
+        return sent
 
     @property
     def is_paused(self) -> bool:
@@ -92,8 +139,10 @@ class SftpChannel(SSHChannel):
     def finish(self) -> None:
         """Close the channel successfully."""
         if not self.closing:
+            self.closing = 1
+            self._send()
             self.conn.sendRequest(self, b"exit-status", struct.pack(">L", 0))
-            self.loseConnection()
+            self._flush()
 
     def closed(self) -> None:
         """Clean up after the channel."""
@@ -109,10 +158,63 @@ class SftpChannel(SSHChannel):
             self.conn.adjustWindow(self, self.localWindowSize - self.localWindowLeft)
 
 
+class Output:
+    """Bytes to send, in order. size: their number."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._pieces: deque[Buffer] = deque()
+
+    def add(self, data: Buffer) -> None:
+        """Add bytes."""
+        if data:
+            self._pieces.append(data)
+            self.size += len(data)
+
+    def take(self, most: int) -> tuple[int, list[Buffer]]:
+        """Remove the next bytes; return their number, at most this one, and the pieces."""
+        left, taken = min(most, self.size), []
+        self.size -= left
+        size = left
+        while left:
+            piece = self._pieces.popleft()
+            if len(piece) > left:
+                view = memoryview(piece)
+                self._pieces.appendleft(view[left:])
+                piece = view[:left]
+            taken.append(piece)
+            left -= len(piece)
+        return size, taken
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self.size = 0
+        self._pieces.clear()
+
+
 class SftpConnection(SSHConnection):
     """The sessions of one connection."""
 
     _log = SILENT
+    channels: dict[int, Any]
+    channelsToRemoteChannel: dict[Any, int]
+    transport: Any
+
+    def ssh_CHANNEL_DATA(self, packet: Buffer) -> None:
+        """Take data of a channel, without the copies that Conch makes."""
+        number, size = struct.unpack_from(">2L", packet)
+        channel = self.channels[number]
+        if size > min(channel.localWindowLeft, channel.localMaxPacket) or size != len(packet) - 8:
+            self.sendClose(channel)
+            return
+        channel.localWindowLeft -= size
+        if channel.localWindowLeft < channel.localWindowSize // 2:
+            self.adjustWindow(channel, channel.localWindowSize - channel.localWindowLeft)
+        channel.dataReceived(memoryview(packet)[8:])
+
+    def send_data(self, channel: SftpChannel, size: int, pieces: list[Buffer]) -> None:
+        """Send `size` bytes of the channel, in pieces."""
+        self.transport.send_data(self.channelsToRemoteChannel[channel], size, pieces)
 
     def adjustWindow(self, channel: SftpChannel, bytesToAdd: int) -> None:
         """Grant window, or defer it until the channel's requests are processed."""

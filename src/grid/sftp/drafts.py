@@ -72,7 +72,7 @@ class Draft:
         metadata = changed_metadata(self.metadata, {"mtime": int(self.door.now()), **self.wire})
         return facts_of(self.target, metadata, self._scratch.size)
 
-    async def write(self, offset: int | None, data: bytes) -> None:
+    async def write(self, offset: int | None, data: Buffer) -> None:
         """Write bytes; offset None: at the end. Raises the errors of `Scratch.write`."""
         async with self._turn.one():
             where = self._scratch.size if offset is None else offset

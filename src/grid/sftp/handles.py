@@ -26,7 +26,7 @@ class OpenFile(Protocol):
     async def read(self, offset: int, length: int) -> Buffer:
         """Read bytes; none beyond the end."""
 
-    async def write(self, offset: int, data: bytes) -> None:
+    async def write(self, offset: int, data: Buffer) -> None:
         """Write bytes."""
 
     async def facts(self) -> Facts:
@@ -67,7 +67,7 @@ class ReadHandle:
         """Read bytes."""
         return await self._ahead.read(offset, length)
 
-    async def write(self, offset: int, data: bytes) -> None:
+    async def write(self, offset: int, data: Buffer) -> None:
         """Refuse: the file is open for reading only."""
         raise SftpFault(PERMISSION_DENIED, "the file is open for reading only")
 
@@ -110,7 +110,7 @@ class DraftHandle:
             raise SftpFault(PERMISSION_DENIED, "the file is open for writing only")
         return await self.draft.read(offset, length)
 
-    async def write(self, offset: int, data: bytes) -> None:
+    async def write(self, offset: int, data: Buffer) -> None:
         """Write bytes, at the end if the file was opened for appending."""
         if not self.flags & (WRITE | APPEND):
             raise SftpFault(PERMISSION_DENIED, "the file is open for reading only")

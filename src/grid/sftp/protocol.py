@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from twisted.conch.ssh.common import NS, getNS
 from twisted.conch.ssh.filetransfer import (
     FXP_ATTRS,
+    FXP_DATA,
     FXP_EXTENDED_REPLY,
     FXP_HANDLE,
     FXP_NAME,
@@ -26,6 +27,7 @@ from twisted.logger import Logger, LogPublisher
 from twisted.python.failure import Failure
 
 from grid.errors import GridError
+from grid.ports import Buffer
 from grid.runtime import is_cancellation
 from grid.sftp.attributes import Facts
 from grid.sftp.calls import FileCalls, SessionCalls
@@ -33,12 +35,15 @@ from grid.sftp.door import MAX_HANDLES, MOST_BYTES
 from grid.sftp.faults import BAD_MESSAGE, EOF, FAILURE, UNSUPPORTED, SftpFault, sftp_fault
 from grid.sftp.session import MAX_READ, Listing, Session
 
-MAX_PACKET = 2**18 + 2**10
+MAX_PACKET = 2**18
 MAX_REQUESTS = 128
 """Requests in progress in one session."""
 
 MAX_BYTES = 2**21
 """Bytes of the requests and answers in progress."""
+
+_READ = struct.Struct("!QL")
+_WRITE = struct.Struct("!QL")
 
 T = TypeVar("T")
 
@@ -66,7 +71,7 @@ class SftpProtocol(FileTransferServer):
         self._is_draining = False
         self._is_ending = False
 
-    def dataReceived(self, data: bytes) -> None:
+    def dataReceived(self, data: Buffer) -> None:
         """Take bytes of requests."""
         self._arrived += data
         self.drain()
@@ -114,15 +119,15 @@ class SftpProtocol(FileTransferServer):
         self._is_ending = True
         self.drain()
 
-    def sendPacket(self, kind: int, data: bytes) -> None:
-        """Send an answer."""
+    def sendPacket(self, kind: int, data: bytes, rest: Buffer = b"") -> None:
+        """Send an answer. rest: further data, which must not change afterwards."""
         if self._session.is_lost:
             return
         if kind != FXP_VERSION:
             self._count(-self._under_way.pop(data[:4], 0))
-        before = len(self.transport.buf)
-        super().sendPacket(kind, data)
-        self._weigh(before + 5 + len(data) - len(self.transport.buf))
+        self.transport.write(struct.pack("!LB", len(data) + len(rest) + 1, kind) + data)
+        self.transport.write(rest)
+        self._weigh(0)
         self.drain()
 
     def connectionLost(self, reason: object = None) -> None:
@@ -151,7 +156,9 @@ class SftpProtocol(FileTransferServer):
             raise SftpFault(BAD_MESSAGE, "no packet has that length")
         if len(arrived) < 4 + length:
             return False
-        kind, data = arrived[4], bytes(arrived[5 : 4 + length])
+        kind = arrived[4]
+        with memoryview(arrived) as view:
+            data = bytes(view[5 : 4 + length])
         del arrived[: 4 + length]
         name = self.packetTypes.get(kind)
         if name == "INIT":
@@ -160,7 +167,9 @@ class SftpProtocol(FileTransferServer):
         request_id = data[:4]
         if len(request_id) < 4 or request_id in self._under_way:
             raise SftpFault(BAD_MESSAGE, "no request has that number")
-        cost = len(data) + (MAX_READ if kind == FXP_READ else 0)
+        cost = len(data)
+        if kind == FXP_READ:
+            cost += min(int.from_bytes(data[-4:], "big"), MAX_READ)
         self._under_way[request_id] = cost
         self._count(cost)
         begin = getattr(self, f"packet_{name}", None)
@@ -179,7 +188,7 @@ class SftpProtocol(FileTransferServer):
         connection's.
         """
         self._sent = self._sent + sent if self.transport.is_paused else 0
-        untaken = self._sent + len(self.transport.buf)
+        untaken = self._sent + self.transport.unsent
         self._count(untaken - self._untaken)
         self._untaken = untaken
 
@@ -216,6 +225,32 @@ class SftpProtocol(FileTransferServer):
             self._ebStatus(Failure(KeyError()), request_id)
             return
         self._answer(file.close(), self._cbStatus, request_id)
+
+    def packet_READ(self, data: bytes) -> None:
+        """Bytes of a file."""
+        request_id = data[:4]
+        handle, rest = getNS(data[4:])
+        offset, length = _READ.unpack(rest)
+        file = self.openFiles.get(handle)
+        if file is None:
+            self._ebStatus(Failure(KeyError()), request_id)
+            return
+        self._answer(file.readChunk(offset, length), self._cbRead, request_id)
+
+    def packet_WRITE(self, data: bytes) -> None:
+        """Write bytes of a file, which are not copied."""
+        request_id = data[:4]
+        start = 8 + int.from_bytes(data[4:8], "big")
+        handle = data[8:start]
+        offset, length = _WRITE.unpack_from(data, start)
+        start += _WRITE.size
+        if length != len(data) - start:
+            raise SftpFault(BAD_MESSAGE, "a write has no such length")
+        file = self.openFiles.get(handle)
+        if file is None:
+            self._ebStatus(Failure(KeyError()), request_id)
+            return
+        self._answer(file.writeChunk(offset, memoryview(data)[start:]), self._cbStatus, request_id)
 
     def packet_READDIR(self, data: bytes) -> None:
         """The next entries of a directory."""
@@ -258,6 +293,11 @@ class SftpProtocol(FileTransferServer):
         )
         self.sendPacket(FXP_NAME, requestId + struct.pack("!L", len(entries)) + body)
 
+    def _cbRead(self, result: Buffer, requestId: bytes) -> None:
+        if not result:
+            raise EOFError
+        self.sendPacket(FXP_DATA, requestId + len(result).to_bytes(4, "big"), result)
+
     def _cbStat(self, result: Facts, requestId: bytes) -> None:
         self.sendPacket(FXP_ATTRS, requestId + self._packAttributes(result.to_wire()))
 
@@ -278,5 +318,3 @@ class SftpProtocol(FileTransferServer):
             if error is not None and not is_cancellation(error):
                 _log.failure("an SFTP request failed", failure=reason)
             self._sendStatus(requestId, FAILURE, b"the SFTP server failed; see its log")
-
-    _ebRead = _ebWrite = _ebStatus

@@ -76,7 +76,7 @@ class Scratch:
         self._old = old
         self._size = 0 if old is None else old.size
         self._map: list[tuple[int, int, int]] = [(0, old.size, _OLD)] if old is not None and old.size else []
-        self._memory: list[tuple[int, bytes]] = []
+        self._memory: list[tuple[int, Buffer]] = []
         self._log_size = self._on_disk = self._held = 0
         self._file: UnnamedFile | None = None
         self._failure: GridError | None = None
@@ -100,7 +100,7 @@ class Scratch:
                 found.append((start, stop))
         return found
 
-    async def write(self, offset: int, data: bytes) -> None:
+    async def write(self, offset: int, data: Buffer) -> None:
         """Write bytes. NoSpaceError; DataTooLargeError for a large hole or too many pieces."""
         self._require_sound()
         if not data:
@@ -111,7 +111,7 @@ class Scratch:
             raise DataTooLargeError("the file was written in too many pieces; close it, and write it in order")
         await self._append(offset, data)
 
-    async def _append(self, offset: int, data: bytes) -> None:
+    async def _append(self, offset: int, data: Buffer) -> None:
         position = self._log_size
         self._memory.append((position, data))
         self._log_size += len(data)

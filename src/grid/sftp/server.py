@@ -16,7 +16,7 @@ from twisted.conch.interfaces import IConchUser
 from twisted.conch.ssh.common import getNS
 from twisted.conch.ssh.factory import SSHFactory
 from twisted.conch.ssh.keys import Key
-from twisted.conch.ssh.transport import DISCONNECT_NO_MORE_AUTH_METHODS_AVAILABLE, SSHServerTransport
+from twisted.conch.ssh.transport import DISCONNECT_NO_MORE_AUTH_METHODS_AVAILABLE
 from twisted.conch.ssh.userauth import SSHUserAuthServer
 from twisted.cred.checkers import ICredentialsChecker
 from twisted.cred.credentials import ISSHPrivateKey
@@ -29,6 +29,7 @@ from zope.interface import implementer
 from grid.sftp.accounts import Account
 from grid.sftp.channels import SftpConnection, User
 from grid.sftp.door import MAX_CONNECTIONS_OF_ACCOUNT, Door
+from grid.sftp.packets import GCM_KEY_SIZES, PacketTransport
 from grid.sftp.protocol import SILENT
 from grid.wire.connections.connection_limit import ConnectionLimit, Permit, Standing
 
@@ -41,7 +42,7 @@ MAX_EARLY_KEY_EXCHANGES = 2
 
 LEAST_RSA_BITS = 2048
 
-CIPHERS = (b"aes256-ctr", b"aes192-ctr", b"aes128-ctr")
+CIPHERS = (*GCM_KEY_SIZES, b"aes256-ctr", b"aes192-ctr", b"aes128-ctr")
 MACS = (b"hmac-sha2-512", b"hmac-sha2-256")
 KEY_EXCHANGES = (
     b"mlkem768x25519-sha256",
@@ -139,13 +140,13 @@ class SftpUserAuth(SSHUserAuthServer):
     attemptsBeforeDisconnect = MAX_FAILURES - 1
 
 
-class SftpTransport(SSHServerTransport):
+class SftpTransport(PacketTransport):
     """One connection. permit: counts it among the connections of the process."""
 
     _log = SILENT
     supportedCiphers = list(CIPHERS)
     supportedMACs = list(MACS)
-    supportedKeyExchanges = [name for name in KEY_EXCHANGES if name in SSHServerTransport.supportedKeyExchanges]
+    supportedKeyExchanges = [name for name in KEY_EXCHANGES if name in PacketTransport.supportedKeyExchanges]
     supportedCompressions = [b"none"]
     ourVersionString = b"SSH-2.0-Grid"
 
@@ -154,6 +155,7 @@ class SftpTransport(SSHServerTransport):
     permit: Permit
 
     def __init__(self) -> None:
+        super().__init__()
         self.authentication_requests = self.failures = self._key_exchanges = 0
         self._timer: Any = None
         self._paused_at: float | None = None

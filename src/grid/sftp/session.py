@@ -24,8 +24,8 @@ from grid.sftp.handles import APPEND, CREATE, EXCLUSIVE, READ, TRUNCATE, WRITE, 
 from grid.sftp.paths import Path, can_be_named, parse_path
 from grid.sftp.tree import Tree
 
-MAX_READ = 2**16
-"""Bytes that one request may read."""
+MAX_READ = 2**18 - 2**10
+"""Bytes that one request may read or write; OpenSSH asks for no more."""
 
 LISTED_AT_ONCE = 100
 SIZES_AT_ONCE = 8

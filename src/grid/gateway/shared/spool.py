@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -174,7 +174,7 @@ class UnnamedFile:
         self._descriptor: int | None = None
         self._is_closed = False
 
-    def append(self, pieces: list[bytes], observe: Callable[[Buffer], None] | None) -> None:
+    def append(self, pieces: Sequence[Buffer], observe: Callable[[Buffer], None] | None) -> None:
         """Append the pieces, and show them to the observer."""
         with self._lock:
             _require_room(self._directory, sum(map(len, pieces)))
@@ -215,7 +215,7 @@ class UnnamedFile:
                 self._descriptor = os.dup(file.fileno())
         return self._descriptor
 
-    def _write_encrypted(self, pieces: list[bytes]) -> None:
+    def _write_encrypted(self, pieces: Sequence[Buffer]) -> None:
         """Encrypt part by part into one buffer, which avoids a second copy of the whole batch."""
         buffer = bytearray(min(PART_SIZE, max(map(len, pieces), default=0)))
         for piece in pieces:

@@ -1,0 +1,123 @@
+"""SSH packets and channel data: one encryption per packet, full packets, and no byte that nobody authenticated."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from attrs import define, field
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grid.errors import FormatError
+from grid.sftp.channels import Output, SftpChannel
+from grid.sftp.door import Load
+from grid.sftp.packets import GCM_KEY_SIZES, TAG_SIZE, GcmCipher
+
+KEY, IV = bytes(range(64)), bytes(range(100, 164))
+NAMES = list(GCM_KEY_SIZES)
+
+
+def sealed(cipher: GcmCipher, payload: bytes) -> tuple[bytes, bytes]:
+    return cipher.seal([payload[:1], payload[1:]])
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("size", [1, 10, 11, 12, 26, 27, 28, 32_768])
+def test_packet_when_it_is_sealed_opens_to_the_same_payload(name: bytes, size: int) -> None:
+    here, there = GcmCipher(name, KEY, IV), GcmCipher(name, KEY, IV)
+    for number in range(3):
+        payload = bytes([number]) * size
+        length, rest = sealed(here, payload)
+        body = int.from_bytes(length, "big")
+        assert body % 16 == 0 and len(rest) == body + TAG_SIZE
+        assert there.open(length, rest) == payload
+
+
+def test_packet_when_it_is_changed_repeated_or_left_out_is_refused() -> None:
+    name = NAMES[0]
+    length, rest = sealed(GcmCipher(name, KEY, IV), b"payload")
+    for position in range(len(rest)):
+        changed = bytearray(rest)
+        changed[position] ^= 1
+        with pytest.raises(FormatError):
+            GcmCipher(name, KEY, IV).open(length, changed)
+    with pytest.raises(FormatError):
+        GcmCipher(name, KEY, IV).open(bytes(4), rest)
+    twice = GcmCipher(name, KEY, IV)
+    twice.open(length, rest)
+    with pytest.raises(FormatError):
+        twice.open(length, rest)
+    sender = GcmCipher(name, KEY, IV)
+    sealed(sender, b"left out")
+    with pytest.raises(FormatError):
+        GcmCipher(name, KEY, IV).open(*sealed(sender, b"next"))
+
+
+@given(st.lists(st.binary(max_size=50), max_size=20), st.integers(1, 60))
+def test_output_when_it_is_taken_in_packets_keeps_every_byte(pieces: list[bytes], most: int) -> None:
+    output = Output()
+    for piece in pieces:
+        output.add(piece)
+    wanted, found = b"".join(pieces), []
+    assert output.size == len(wanted)
+    while output.size:
+        size, taken = output.take(most)
+        assert size == sum(map(len, taken)) and (size == most or not output.size)
+        found.append(b"".join(taken))
+    assert b"".join(found) == wanted
+
+
+@define
+class Wire:
+    """A connection that notes packets of data, and calls that wait for the next turn of the event loop."""
+
+    packets: list[int] = field(factory=list)
+    later: list[Any] = field(factory=list)
+
+    def send_data(self, channel: object, size: int, pieces: object) -> None:
+        self.packets.append(size)
+
+    @property
+    def transport(self) -> Any:
+        reactor = SimpleNamespace(callLater=lambda delay, call: self.later.append(call))
+        return SimpleNamespace(factory=SimpleNamespace(reactor=reactor), is_paused=False)
+
+    def turn(self) -> None:
+        later, self.later = self.later, []
+        for call in later:
+            call()
+
+
+def channel(wire: Wire, window: int) -> SftpChannel:
+    services = SimpleNamespace(store=None)
+    door = SimpleNamespace(load=Load(), services=services, directories=None)
+    made = SftpChannel(
+        cast(Any, door), cast(Any, SimpleNamespace(root=None)), remoteWindow=window, remoteMaxPacket=32_768
+    )
+    made.conn = wire
+    return made
+
+
+def test_answers_when_many_are_ready_in_one_turn_fill_their_packets() -> None:
+    wire = Wire()
+    answering = channel(wire, 2**21)
+    for _ in range(16):
+        answering.write(bytes(13))
+        answering.write(bytes(32_768))
+    assert wire.packets == [] and len(wire.later) == 1
+    wire.turn()
+    assert wire.packets == [32_768] * 16 + [16 * 13]
+    assert (answering.unsent, wire.later) == (0, [])
+
+
+def test_answer_when_the_window_is_full_waits_for_the_client() -> None:
+    wire = Wire()
+    answering = channel(wire, 40_000)
+    answering.write(bytes(100_000))
+    wire.turn()
+    assert (wire.packets, answering.unsent) == ([32_768, 7_232], 60_000)
+    wire.packets.clear()
+    answering.addWindowBytes(50_000)
+    assert (wire.packets, answering.unsent) == ([32_768, 17_232], 10_000)
