@@ -18,6 +18,8 @@ CHANGES = [
     ("PUT", "/site/b", b"", {"x-amz-copy-source": "/site/a"}),
     ("PUT", "/site/a?tagging", b"<Tagging><TagSet/></Tagging>", {}),
     ("DELETE", "/site/a?tagging", b"", {}),
+    ("PUT", "/site?tagging", b"<Tagging><TagSet/></Tagging>", {}),
+    ("DELETE", "/site?tagging", b"", {}),
     ("DELETE", "/site/a", b"", {}),
     ("POST", "/site?delete", b"<Delete><Object><Key>a</Key></Object></Delete>", {}),
     ("POST", "/site/a?uploads", b"", {}),
@@ -36,6 +38,7 @@ HIDDEN = [
     "/site?versions",
     "/site?versioning",
     "/site/a?tagging",
+    "/site?tagging",
 ]
 
 

@@ -18,6 +18,8 @@ CHANGES = [
     ("PUT", "/bucket/new/b", b"", {"x-amz-copy-source": "/bucket/a"}),
     ("PUT", "/bucket/a?tagging", b"<Tagging><TagSet/></Tagging>", {}),
     ("DELETE", "/bucket/a?tagging", b"", {}),
+    ("PUT", "/bucket?tagging", b"<Tagging><TagSet/></Tagging>", {}),
+    ("DELETE", "/bucket?tagging", b"", {}),
     ("DELETE", "/bucket/a", b"", {}),
     ("POST", "/bucket?delete", b"<Delete><Object><Key>a</Key></Object></Delete>", {}),
     ("PUT", "/another", b"", {}),

@@ -9,13 +9,15 @@ Cost: finding: a read of each directory on the path. Linking: the same except fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from attrs import define, field
 
-from grid.caps import DirectoryCap, KnownCap
+from grid.caps import DirectoryCap, KnownCap, LitCap
 from grid.directory.edits import RemoveChild, SetChild
 from grid.directory.gathering import Directories
+from grid.directory.metadata import Metadata
 from grid.directory.node import Look
 from grid.directory.pack import Child
 from grid.s3.faults import S3Fault
@@ -23,6 +25,8 @@ from grid.s3.lifetimes import BucketLink
 from grid.s3.names import MARK, KeyPath, path_of
 from grid.s3.object_info import StoredObject, object_of
 from grid.s3.removal import require_unmarked, storing
+
+R = TypeVar("R")
 
 
 @define(eq=False)
@@ -61,11 +65,16 @@ class Bucket:
         describe: computes the link's metadata from the current object; it may raise to refuse the change. NoSuchBucket if
         the bucket was deleted meanwhile.
         """
-        link, path = self.bucket_link, path_of(key)
+        path = path_of(key)
+        return await self._storing(lambda: self._link(path, target, describe))
+
+    async def _storing(self, work: Callable[[], Awaitable[R]]) -> R:
+        """Do the work, which stores something in the bucket; NoSuchBucket if the bucket was deleted meanwhile."""
+        link = self.bucket_link
         if link is None:
-            return await self._link(path, target, describe)
+            return await work()
         async with link.kept():
-            return await storing(link, lambda: self._link(path, target, describe))
+            return await storing(link, work)
 
     async def _link(
         self, path: KeyPath, target: KnownCap, describe: Callable[[StoredObject | None], dict[str, object]]
@@ -119,6 +128,23 @@ class Bucket:
             return (RemoveChild(name, must_exist=False),) if look(name) else ()
 
         await self.directories.change(parent, decide)
+
+    async def setting(self, name: str) -> Metadata:
+        """The metadata of a link of the bucket's own, such as `TAGS`; empty if there is none."""
+        child = (await self.directories.read(self.root)).get(name)
+        return (child.metadata or {}) if child is not None else {}
+
+    async def set(self, name: str, metadata: Metadata) -> None:
+        """Replace the metadata of a link of the bucket's own, durably; empty metadata removes it. NoSuchBucket."""
+        self.require_writable()
+
+        def decide(look: Look, retrying: bool) -> Sequence[SetChild | RemoveChild]:
+            self._require_unmarked(self.root, look)
+            if metadata:
+                return (SetChild(name, LitCap(data=b""), metadata),)
+            return (RemoveChild(name, must_exist=False),) if look(name) else ()
+
+        await self._storing(lambda: self.directories.change(self.root, decide))
 
     def require_writable(self) -> None:
         """Raise AccessDenied unless the access key permits changes."""

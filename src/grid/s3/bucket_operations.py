@@ -10,10 +10,11 @@ from urllib.parse import quote
 from attrs import frozen
 from twisted.internet.defer import DeferredSemaphore, gatherResults
 
-from grid.caps import DirectoryCap
+from grid.caps import DirectoryCap, LitCap
 from grid.directory.edits import RemoveChild, SetChild
 from grid.directory.metadata import seconds_in
 from grid.directory.node import Look
+from grid.directory.pack import Child
 from grid.errors import GridError
 from grid.gateway.http.answers import Answer, AnyAnswer
 from grid.s3.accounts import is_bucket_name
@@ -23,11 +24,13 @@ from grid.s3.documents import MAX_DOCUMENT, XML, Element, document, element, fla
 from grid.s3.door import Call
 from grid.s3.faults import S3Fault, invalid_argument, not_implemented, s3_fault
 from grid.s3.listing import Page, Query
+from grid.s3.names import TAGS
 from grid.s3.object_info import ListedObject
 from grid.s3.objects import require_offered
 from grid.s3.payload import Payload, read_document
 from grid.s3.permissions import owner_element, require_owned
 from grid.s3.removal import remove_bucket
+from grid.s3.tagging import bucket_tags
 from grid.s3.times import iso_time
 
 MAX_PAGE = 1000
@@ -97,14 +100,15 @@ async def create_bucket(call: Call) -> AnyAnswer:
         raise S3Fault("BucketAlreadyOwnedByYou")
     require_owned(call)
     body = await Payload(call, 2**16).read()
-    if body and parse_document(body, "CreateBucketConfiguration").get("Tags") is not None:
-        raise not_implemented("tags of buckets")
+    tags = bucket_tags(parse_document(body, "CreateBucketConfiguration"), "Tags") if body else {}
     home = account.home
     if home is None or home.authority != "write":
         raise S3Fault("AccessDenied", "This access key may not create buckets.")
     if name in await door.directories.read(home):
         raise S3Fault("BucketAlreadyOwnedByYou")
-    made = await door.services.store.create_directory()
+    made = await door.services.store.create_directory(
+        {TAGS: Child(target=LitCap(data=b""), metadata=tags)} if tags else None
+    )
 
     def decide(look: Look, retrying: bool) -> Sequence[SetChild | RemoveChild]:
         here = look(name)

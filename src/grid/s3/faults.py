@@ -15,6 +15,7 @@ _CODES: dict[str, tuple[int, str]] = {
     "AuthorizationHeaderMalformed": (400, "The Authorization header is malformed."),
     "AuthorizationQueryParametersError": (400, "The parameters of the presigned URL are malformed."),
     "BadDigest": (400, "The Content-MD5 you specified did not match what we received."),
+    "BadRequest": (400, "The request is not valid."),
     "BucketAlreadyOwnedByYou": (
         409,
         "Your previous request to create the named bucket succeeded and you already own it.",
@@ -60,6 +61,7 @@ _CODES: dict[str, tuple[int, str]] = {
     "MissingContentLength": (411, "You must provide the Content-Length HTTP header."),
     "NoSuchBucket": (404, "The specified bucket does not exist."),
     "NoSuchKey": (404, "The specified key does not exist."),
+    "NoSuchTagSet": (404, "The TagSet does not exist"),
     "NoSuchUpload": (
         404,
         (

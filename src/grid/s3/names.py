@@ -32,6 +32,9 @@ UPLOADS = "%!uploads"
 MARK = "%!removed"
 """The mark of a removal of the bucket in a directory."""
 
+TAGS = "%!tags"
+"""The link in a bucket's directory whose metadata has the bucket's tags."""
+
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f]+")
 _UNESCAPED = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 
