@@ -13,6 +13,10 @@ from grid.s3.accounts import PUBLIC, Account, everybody, pack_accounts, parse_ac
 from tests.gateway.rig import Reply
 from tests.s3.rig import MAIN, S3Rig, code, path, running_door, texts
 
+RULES = (
+    b"<CORSConfiguration><CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</AllowedMethod></CORSRule>"
+    b"</CORSConfiguration>"
+)
 CHANGES = [
     ("PUT", "/site/a", b"new", {}),
     ("PUT", "/site/b", b"", {"x-amz-copy-source": "/site/a"}),
@@ -20,6 +24,8 @@ CHANGES = [
     ("DELETE", "/site/a?tagging", b"", {}),
     ("PUT", "/site?tagging", b"<Tagging><TagSet/></Tagging>", {}),
     ("DELETE", "/site?tagging", b"", {}),
+    ("PUT", "/site?cors", RULES, {}),
+    ("DELETE", "/site?cors", b"", {}),
     ("DELETE", "/site/a", b"", {}),
     ("POST", "/site?delete", b"<Delete><Object><Key>a</Key></Object></Delete>", {}),
     ("POST", "/site/a?uploads", b"", {}),
@@ -39,6 +45,7 @@ HIDDEN = [
     "/site?versioning",
     "/site/a?tagging",
     "/site?tagging",
+    "/site?cors",
 ]
 
 

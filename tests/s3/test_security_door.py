@@ -13,6 +13,10 @@ from twisted.logger import capturedLogs, formatEvent
 from grid.directory.edits import SetChild
 from tests.s3.rig import MAIN, OTHER, READER, SECRET, S3Rig, code, path, running_door, texts
 
+RULES = (
+    b"<CORSConfiguration><CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</AllowedMethod></CORSRule>"
+    b"</CORSConfiguration>"
+)
 CHANGES = [
     ("PUT", "/bucket/a", b"new", {}),
     ("PUT", "/bucket/new/b", b"", {"x-amz-copy-source": "/bucket/a"}),
@@ -20,6 +24,8 @@ CHANGES = [
     ("DELETE", "/bucket/a?tagging", b"", {}),
     ("PUT", "/bucket?tagging", b"<Tagging><TagSet/></Tagging>", {}),
     ("DELETE", "/bucket?tagging", b"", {}),
+    ("PUT", "/bucket?cors", RULES, {}),
+    ("DELETE", "/bucket?cors", b"", {}),
     ("DELETE", "/bucket/a", b"", {}),
     ("POST", "/bucket?delete", b"<Delete><Object><Key>a</Key></Object></Delete>", {}),
     ("PUT", "/another", b"", {}),
@@ -161,7 +167,7 @@ async def test_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "target",
-    ["/bucket?policy", "/bucket?cors", "/bucket/a?retention", "/bucket/a?versionId=1", "/bucket?lifecycle"],
+    ["/bucket?policy", "/bucket?website", "/bucket/a?retention", "/bucket/a?versionId=1", "/bucket?lifecycle"],
 )
 async def test_operations_that_are_not_offered_say_so(tmp_path: Path, target: str) -> None:
     async with running_door(tmp_path) as rig:

@@ -12,6 +12,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 _CODES: dict[str, tuple[int, str]] = {
     "AccessDenied": (403, "Access Denied."),
+    "AccessForbidden": (403, "CORSResponse: This CORS request is not allowed."),
     "AuthorizationHeaderMalformed": (400, "The Authorization header is malformed."),
     "AuthorizationQueryParametersError": (400, "The parameters of the presigned URL are malformed."),
     "BadDigest": (400, "The Content-MD5 you specified did not match what we received."),
@@ -60,6 +61,7 @@ _CODES: dict[str, tuple[int, str]] = {
     "MethodNotAllowed": (405, "The specified method is not allowed against this resource."),
     "MissingContentLength": (411, "You must provide the Content-Length HTTP header."),
     "NoSuchBucket": (404, "The specified bucket does not exist."),
+    "NoSuchCORSConfiguration": (404, "The CORS configuration does not exist"),
     "NoSuchKey": (404, "The specified key does not exist."),
     "NoSuchTagSet": (404, "The TagSet does not exist"),
     "NoSuchUpload": (

@@ -35,6 +35,9 @@ MARK = "%!removed"
 TAGS = "%!tags"
 """The link in a bucket's directory whose metadata has the bucket's tags."""
 
+SHARING = "%!cors"
+"""The same for the rules of cross-origin requests."""
+
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f]+")
 _UNESCAPED = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 

@@ -12,7 +12,16 @@ from typing import Literal
 from attrs import frozen
 
 from grid.gateway.http.answers import AnyAnswer
-from grid.s3 import bucket_operations, copying, objects, permissions, tagging, upload_listings, upload_operations
+from grid.s3 import (
+    bucket_operations,
+    copying,
+    objects,
+    permissions,
+    sharing,
+    tagging,
+    upload_listings,
+    upload_operations,
+)
 from grid.s3.door import Call
 from grid.s3.faults import S3Fault, not_implemented
 from grid.s3.signature import RequestHead
@@ -57,6 +66,9 @@ _add("bucket", "GET", "acl", "GetBucketAcl", permissions.get_bucket_acl)
 _add("bucket", "GET", "ownershipControls", "GetBucketOwnershipControls", permissions.get_ownership)
 _add("object", "GET", "acl", "GetObjectAcl", permissions.get_object_acl)
 _add("bucket", "GET", "versions", "ListObjectVersions", bucket_operations.list_versions)
+_add("bucket", "GET", "cors", "GetBucketCors", sharing.get_sharing)
+_add("bucket", "PUT", "cors", "PutBucketCors", sharing.put_sharing)
+_add("bucket", "DELETE", "cors", "DeleteBucketCors", sharing.delete_sharing)
 _add("bucket", "GET", "tagging", "GetBucketTagging", tagging.get_bucket_tagging)
 _add("bucket", "PUT", "tagging", "PutBucketTagging", tagging.put_bucket_tagging)
 _add("bucket", "DELETE", "tagging", "DeleteBucketTagging", tagging.delete_bucket_tagging)

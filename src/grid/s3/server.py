@@ -28,6 +28,7 @@ from grid.s3.door import Call, Door
 from grid.s3.faults import S3Fault, s3_fault
 from grid.s3.names import path_of
 from grid.s3.operations import PUBLIC_OPERATIONS, Level, Operation, choose_operation
+from grid.s3.sharing import answer_preflight, shared_with
 from grid.s3.signature import RequestHead
 from grid.version import __version__
 from grid.wire.connections.connection_limit import ConnectionLimit, Standing
@@ -56,6 +57,7 @@ class S3Request(GatewayRequest):
     def __init__(self, channel: Any, *arguments: Any) -> None:
         super().__init__(channel, *arguments)
         self._request_id = ""
+        self._sharing: Headers = ()
         self.responseHeaders = _AnswerHeaders()
 
     @property
@@ -64,7 +66,7 @@ class S3Request(GatewayRequest):
 
     def _common_headers(self, answer: AnyAnswer) -> Headers:
         own = (("Server", f"Grid/{__version__}"), ("x-amz-request-id", self._request_id))
-        return (*own, ("X-Content-Type-Options", "nosniff"), *SANDBOX)
+        return (*own, ("X-Content-Type-Options", "nosniff"), *SANDBOX, *self._sharing)
 
     async def _answer(self) -> AnyAnswer:
         door = self.factory.door
@@ -73,9 +75,13 @@ class S3Request(GatewayRequest):
         if len(self.factory.requests) > door.services.settings.max_concurrent:
             raise S3Fault("SlowDown", headers=(("Retry-After", "5"),))
         head = self._head()
+        if head.method == "OPTIONS":
+            self._record.called = ("Preflight", "")
+            return await answer_preflight(door, self._named(head)[0], head)
         account, claim, key = self._identified(head)
         _require_owner(head, account)
         bucket_name, object_key = self._named(head)
+        self._sharing = await shared_with(door, account, bucket_name, head)
         level: Level = "object" if object_key else "bucket" if bucket_name else "service"
         if claim is ANONYMOUS and bucket_name not in account.buckets:
             raise S3Fault("AccessDenied", _NOT_PUBLIC)
