@@ -9,7 +9,7 @@ from typing import Any, cast
 from attrs import define, evolve, field
 from twisted.internet.defer import Deferred
 
-from grid.node.gateway import ANSWER_S, LOOK_S, RETRY_S, LiveClient
+from grid.node.gateway import ANSWER_S, LOOK_S, RETRY_S, SILENT_S, LiveClient
 from grid.ports import ServerIdentity, ServerVersion
 from grid.runtime import Tasks
 from grid.wire.status import ConnectionState, ConnectionStatus
@@ -61,9 +61,13 @@ def test_connected_server_that_does_not_answer_is_shown_as_not_connected_until_i
     passes(LOOK_S - 1)
     assert view.servers()[0].is_connected and server.asked == 1
     server.is_silent = True
-    passes(ANSWER_S + 2)
+    passes(SILENT_S + 2)
     [shown] = view.servers()
     assert not shown.is_connected and shown.status == "no answer (tcp:192.0.2.1:1)" and server.asked == 2
+    passes(ANSWER_S - SILENT_S)
+    assert not view.servers()[0].is_connected and server.asked == 2, (
+        "it is not asked again before it could have answered"
+    )
     server.is_silent = False
     passes(RETRY_S + RETRY_S)
     assert view.servers()[0].is_connected and server.asked == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from attrs import define, field
+from twisted.internet.defer import Deferred
 
 from grid.errors import PeerError, PeerGoneError, PeerUnreachableError
 from grid.limits import MAX_RECONNECT_DELAY_S
@@ -98,6 +99,17 @@ def test_session_when_the_server_hangs_in_its_backoff_costs_one_call_a_short_try
         assert server.now == began
     server.wait(20)
     assert server.keeper.status.detail == "did not finish connecting within 15 s"
+
+
+def test_session_when_it_is_tried_again_still_says_why_the_last_attempt_failed(server: FakeServer) -> None:
+    server.error = PeerUnreachableError("refused", reason="refused")
+    server.fail()
+    server.takes_s = 1e9
+    server.wait(MAX_RECONNECT_DELAY_S)
+    waiting = Deferred.fromCoroutine(server.keeper.session())
+    assert server.keeper.status.state is ConnectionState.CONNECTING and server.keeper.status.detail == "refused"
+    server.keeper.close()
+    waiting.addErrback(lambda failure: failure.trap(PeerError))
 
 
 def test_session_when_a_short_try_takes_longer_is_there_for_the_next_call(server: FakeServer) -> None:

@@ -49,13 +49,17 @@ from grid.wire.connections.connection_limit import ConnectionLimit
 from grid.wire.connections.limited_factory import deepen_backlog
 from grid.wire.status import ConnectionState, ConnectionStatus, clock_text
 
-LOOK_S = 30.0
+LOOK_S = 10.0
 """Seconds after which connected servers are asked for their status."""
 
 RETRY_S = 5.0
 """Seconds after which other servers are tried again, unless the backoff of their connections forbids it."""
 
 ANSWER_S = 15.0
+
+SILENT_S = 4.0
+"""Seconds after which a connected server that was asked counts as not connected until it answers."""
+
 TOKEN_SIZE = 32
 
 
@@ -139,14 +143,17 @@ class LiveClient:
     async def _ask(self, server: StorageServer) -> None:
         clock, name = self._client.runtime.clock, server.identity.server_id
         began_at = clock.now()
+        # Its connection may count as open for long if packets are lost.
+        doubt = clock.call_later(SILENT_S, lambda: self._silent.add(name))
         try:
             await with_deadline(clock, server.get_version(), ANSWER_S, lambda: PeerTimeoutError("no answer"))
         except PeerTimeoutError:
-            self._silent.add(name)  # Its connection may count as open for long if packets are lost.
+            self._silent.add(name)
             return
         except GridError:
             return
         finally:
+            doubt.cancel()
             self._asked_at[name] = clock.now()
         self._silent.discard(name)
         self._client.memory.heard(name, clock.now())

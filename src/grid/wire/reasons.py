@@ -17,13 +17,16 @@ from twisted.internet.error import (
 
 from grid.errors import NobodyListensError, PeerUnreachableError
 
+ABANDONED = "the attempt was abandoned"
+"""Says nothing about the server."""
+
 _WORDS: tuple[tuple[type[BaseException], str], ...] = (
     (ConnectionRefusedError, "connection refused"),
     (TCPTimedOutError, "connection timed out"),
     (TimeoutError, "connection timed out"),
     (NoRouteError, "no route to host"),
     (DNSLookupError, "host name not found"),
-    (ConnectingCancelledError, "the attempt was abandoned"),
+    (ConnectingCancelledError, ABANDONED),
     (ConnectionClosed, "connection lost"),
     (ConnectError, "connecting failed"),
     (ValueError, "the address cannot be used"),

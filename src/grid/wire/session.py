@@ -70,7 +70,7 @@ class SessionKeeper(Generic[S]):
             return self._session
         if not self._flight.is_flying:
             self._backoff.begin(self._where)
-            self._set_state(ConnectionState.CONNECTING)
+            self._set_state(ConnectionState.CONNECTING, self._status.detail)
         patience_s = self._backoff.patience_s()
         if patience_s is None:
             return await self._flight.join()

@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 from grid.errors import GridError, PeerGoneError, PeerTimeoutError
 from grid.ports import Clock, Timer
 from grid.runtime import is_cancellation
-from grid.wire.reasons import unreachable, words_for
+from grid.wire.reasons import ABANDONED, unreachable, words_for
 
 T = TypeVar("T")
 
@@ -141,7 +141,7 @@ class SingleFlight(Generic[T]):
         return unreachable(self._where, words_for(error))
 
     def _given_up(self) -> GridError:
-        return PeerGoneError(f"the attempt to reach {self._where} was abandoned", reason="the attempt was abandoned")
+        return PeerGoneError(f"the attempt to reach {self._where} was abandoned", reason=ABANDONED)
 
     def _end(self, flight: _Flight) -> list[Deferred[T]]:
         """Detach the flight. Returns the callers that waited for it."""

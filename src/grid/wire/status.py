@@ -17,6 +17,20 @@ CLOCK_MATTERS_S = 60.0
 """From which difference on a server's clock is shown."""
 
 
+_LOST = "is the machine on, or does a firewall drop what you send?"
+
+_NEXT = (
+    ("connection refused", "nothing listens there: is the node running, and is that its port?"),
+    ("host name not found", "is the name right, and does this machine know it?"),
+    ("no route to host", "is the machine on, and is the address right?"),
+    ("another node", "has its node lost private/, or does another node have its address now?"),
+    ("no answer", _LOST),
+    ("did not finish connecting", _LOST),
+    ("timed out", _LOST),
+)
+"""What to ask about a server that is offline, by a part of the reason. The first match counts."""
+
+
 class ConnectionState(Enum):
     """The state of a connection. IDLE: not needed yet. WAITING: lost or refused; the next attempt comes later."""
 
@@ -65,6 +79,11 @@ class RemoteServer(StorageServer, Protocol):
 
     def close(self) -> None:
         """Close the connection."""
+
+
+def next_question(reason: str) -> str:
+    """What to look at if a server is offline for this reason; "" if it is none of the common ones."""
+    return next((question for part, question in _NEXT if part in reason), "")
 
 
 def clock_text(ahead_s: float | None) -> str:

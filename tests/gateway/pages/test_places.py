@@ -110,6 +110,12 @@ def test_too_few_servers_are_pointed_out_and_enough_are_not() -> None:
     assert "Storing a file needs" not in render_welcome([server("a"), server("b")], [], happy=2)
 
 
+def test_server_that_cannot_be_reached_is_shown_with_what_to_look_at_and_no_old_round_trip() -> None:
+    html = render_servers([server("did not finish connecting within 15 s (tcp:192.0.2.1:1)", connected=False)], [])
+    assert "Is the machine on, or does a firewall drop what you send?" in html and "4.0 ms" not in html
+    assert "firewall" not in render_servers([server("a")], []) and "4.0 ms" in render_servers([server("a")], [])
+
+
 def test_an_empty_list_says_what_will_be_there() -> None:
     assert "No server is known yet" in render_servers([], [])
     assert "Nothing is in progress" in render_operations([], [], 0.0)

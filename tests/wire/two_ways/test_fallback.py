@@ -14,6 +14,7 @@ from grid.errors import (
     PeerGoneError,
     PeerTimeoutError,
 )
+from grid.wire.reasons import ABANDONED
 from grid.wire.status import ConnectionState
 from grid.wire.two_ways.fallback import RACE_S
 from grid.wire.two_ways.headstart import AGAIN_S, HEAD_START_S
@@ -291,6 +292,13 @@ def test_server_when_both_ways_fail_alike_says_so_once_and_in_short(rig: Rig) ->
         rig.read()
     assert str(caught.value) == "server test cannot be reached: connection refused"
     assert rig.server.status.detail == "connection refused"
+
+
+def test_server_when_an_attempt_one_way_was_abandoned_says_what_is_wrong_with_the_other(rig: Rig) -> None:
+    rig.http.script.down, rig.foolscap.script.down = ABANDONED, "did not finish connecting within 15 s"
+    with pytest.raises(PeerGoneError):
+        rig.read()
+    assert rig.server.status.detail == "did not finish connecting within 15 s"
 
 
 def test_way_when_it_is_doubted_and_the_other_does_not_work_is_kept(rig: Rig) -> None:

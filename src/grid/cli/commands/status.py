@@ -21,17 +21,6 @@ _ANSWER_S = 10.0
 MAX_DETAIL = 48
 """Characters of an error; together with a server's name, they fit into a terminal's line."""
 
-_NEXT = (
-    ("connection refused", "nothing listens there: is the node running, and is that its port?"),
-    ("host name not found", "is the name right, and does this machine know it?"),
-    ("no route to host", "is the machine on, and is the address right?"),
-    ("another node", "has its node lost private/, or does another node have its address now?"),
-    ("no answer", "is the machine on, or does a firewall drop what you send?"),
-    ("did not finish connecting", "is the machine on, or does a firewall drop what you send?"),
-    ("timed out", "is the machine on, or does a firewall drop what you send?"),
-)
-"""What to ask about a server that is offline, by a part of the reason. The first match counts."""
-
 _WRONG_FURL = "the FURL is not that introducer's: copy its private/introducer.furl again"
 
 
@@ -199,9 +188,10 @@ def _is_own_clock_off(servers: Sequence[dict[str, Any]]) -> bool:
 
 def _question(server: dict[str, Any]) -> str:
     """What to look at, if a server is offline; "" if the reason is none of the common ones."""
-    found = [question for reason, question in _NEXT if reason in server["detail"]]
+    from grid.wire.status import next_question
+
     where = _shorten(", ".join(server.get("addresses", ())))
-    return ": ".join(part for part in (where, *found[:1]) if part)
+    return ": ".join(part for part in (where, next_question(server["detail"])) if part)
 
 
 def _shorten(text: str) -> str:

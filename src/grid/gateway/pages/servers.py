@@ -9,6 +9,7 @@ from grid.gateway.pages.shell import document, nothing_here, notice
 from grid.gateway.shared.node_view import ServerView
 from grid.placement.space import as_files, space_of_disks, usable_space
 from grid.plural import counted
+from grid.wire.status import next_question
 
 
 def connected_text(servers: Sequence[ServerView]) -> str:
@@ -83,12 +84,19 @@ def _row(server: ServerView) -> Markup:
     state = "good" if server.is_connected else "bad"
     word = "Connected" if server.is_connected else "Not connected"
     detail = tag("small", server.status) if server.status and server.status != word else None
+    question = next_question(server.status) if not server.is_connected else ""
+    hint = tag("small", f"{question[:1].upper()}{question[1:]}") if question else None
     name = join(tag("bdi", server.nickname or "unnamed"), tag("small", tag("code", server.server_id)))
     return tag(
         "tr",
         tag("th", name, scope="row"),
-        tag("td", tag("div", tag("span", word, class_=f"state {state}"), detail), data_label="State"),
-        tag("td", duration_text(server.latency_s), class_="number", data_label="Round trip"),
+        tag("td", tag("div", tag("span", word, class_=f"state {state}"), detail, hint), data_label="State"),
+        tag(
+            "td",
+            duration_text(server.latency_s if server.is_connected else None),
+            class_="number",
+            data_label="Round trip",
+        ),
         tag("td", size_text(server.available_space), class_="number", data_label="Free space"),
         tag("td", time_text(server.last_received_at), class_="number", data_label="Last heard"),
         tag("td", tag("small", server.version or "–"), data_label="Software"),

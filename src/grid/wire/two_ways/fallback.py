@@ -46,6 +46,7 @@ from grid.ports import (
 )
 from grid.runtime import Tasks, with_deadline
 from grid.wire.queues.shared_messages import store_by_steps
+from grid.wire.reasons import ABANDONED
 from grid.wire.remote_server import server_name
 from grid.wire.single_flight import SingleFlight
 from grid.wire.status import ConnectionState, ConnectionStatus, RemoteServer, brief
@@ -351,7 +352,8 @@ class FallbackServer:
         return PeerGoneError(f"{self._where} cannot be reached: {reason}", reason=reason)
 
     def _both(self, reasons: Mapping[int, str]) -> str:
-        """What is wrong with both transports, said once if it is the same."""
+        """What is wrong with both transports, said once if it is the same, or if it is known of one only."""
+        reasons = {way: why for way, why in reasons.items() if why != ABANDONED} or reasons
         if len(set(reasons.values())) < 2:
             return next(iter(reasons.values()), "")
         return "; ".join(f"{self._ways[way].name}: {reasons[way]}" for way in sorted(reasons))
