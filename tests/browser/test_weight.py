@@ -95,6 +95,17 @@ def test_list_stays_where_it_is_when_scripts_arrive(visitor: Visitor) -> None:
         assert page.evaluate(PLACES) == before
 
 
+def test_short_list_below_the_window_has_the_height_of_its_rows(visitor: Visitor) -> None:
+    page = visitor.page
+    page.set_viewport_size({"width": 390, "height": 300})
+    for count in (2, 45):
+        made = visitor.ask("POST", "/uri?t=mkdir-with-children", photos(count), kind="application/json")
+        visitor.go(f"{uri(made.decode().strip())}/")
+        height = page.evaluate("document.querySelector('#listing table').offsetHeight")
+        page.locator("#listing tbody tr").last.scroll_into_view_if_needed()
+        assert abs(page.evaluate("document.querySelector('#listing table').offsetHeight") - height) < 20 * count
+
+
 def test_rows_in_several_groups_are_filtered_and_selected_as_one_list_on_a_phone(visitor: Visitor) -> None:
     made = visitor.ask("POST", "/uri?t=mkdir-with-children", photos(100), kind="application/json")
     page = visitor.page

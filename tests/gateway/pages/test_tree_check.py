@@ -66,5 +66,6 @@ def test_long_lists_and_paths_are_cut() -> None:
 
 
 def test_reader_is_told_what_a_repair_cannot_reach() -> None:
+    assert "It goes on even if you leave this page." in tree_card(HOME, is_writable=True)
     assert "need the write capability" in tree_card(HOME, is_writable=False)
     assert "need the write capability" not in tree_card(HOME, is_writable=True)

@@ -23,7 +23,7 @@ LONGEST_SHOWN = 1000
 """Characters shown of a name. A longer one would not fit in an address, and cannot be selected or renamed."""
 
 GROUP_ROWS = 20
-"""Rows in a group. Phones neither style nor lay out nor paint groups out of sight. (decision 365)"""
+"""Rows in a full group. Phones neither style nor lay out nor paint full groups out of sight. (decision 365)"""
 
 _WORDS = {"s": "Select", "d": "Download", "i": "Details of", "e": "Rename, move or delete"}
 _PICTURES = {"image": "image", "video": "media", "audio": "media"}
@@ -51,10 +51,10 @@ def row_words() -> Markup:
     return tag("p", [tag("span", word, id=name) for name, word in _WORDS.items()], hidden=True)
 
 
-def even_groups(rows: Sequence[Markup]) -> list[Sequence[Markup]]:
-    """The rows in groups of about the same size, of at most GROUP_ROWS: the style sheet assumes that height of each."""
-    count = -(-len(rows) // GROUP_ROWS)
-    return [rows[at * len(rows) // count : (at + 1) * len(rows) // count] for at in range(count)]
+def groups(rows: Sequence[Markup]) -> list[Markup]:
+    """The rows in groups. The style sheet knows how high a full one is; the last, if it is not full, is always laid out."""
+    parts = [rows[at : at + GROUP_ROWS] for at in range(0, len(rows), GROUP_ROWS)]
+    return [tag("tbody", part, class_="full" if len(part) == GROUP_ROWS else None) for part in parts]
 
 
 def entry_row(number: int, name: str, child: Child, *, base: str, order: str, is_writable: bool) -> Markup:

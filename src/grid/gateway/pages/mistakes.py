@@ -42,7 +42,7 @@ def render_mistake(
         notice("bad", tag("p", sentence(message))),
         card("Try again", retry) if retry is not None else None,
         _hint(status, servers, is_visit=is_visit),
-        tag("p", back_link, " ", home),
+        tag("div", back_link, home, class_="buttons"),
         is_visit=is_visit,
     )
 

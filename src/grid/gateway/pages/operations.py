@@ -14,7 +14,10 @@ from grid.gateway.pages.markup import Markup, duration_text, join, size_text, ta
 from grid.gateway.pages.shell import card, document, facts, nothing_here, notice
 from grid.plural import counted
 
-_NAMES, _WIDTH, _BAR, _STEP, _PAD = 170, 760, 10, 12, 8
+_BAR, _STEP, _PAD = 10, 12, 8
+_LEAST_WIDTH = 0.3
+"""Percent of the timeline that a bar takes at least, to be seen."""
+
 _MAX_BARS = 600
 _MAX_STACK = 8
 _CLASSES = {"": "run", "answer": "ok", "fail": "fail", "cancel": "late", "reject": "fail"}
@@ -25,6 +28,15 @@ _WORDS = {"": "in progress", "answer": "answered", "fail": "failed", "cancel": "
 class _Placed:
     row: Row
     lane: int
+
+
+@frozen
+class _Band:
+    """A server's part of the timeline."""
+
+    line: Markup
+    label: Markup
+    bars: Markup
 
 
 def draw_timeline(rows: Sequence[Row], names: Mapping[str, str]) -> Markup:
@@ -38,17 +50,16 @@ def draw_timeline(rows: Sequence[Row], names: Mapping[str, str]) -> Markup:
     for server in dict.fromkeys(row.server_id for row in shown):
         placed = list(_stack(row for row in shown if row.server_id == server))
         height = (1 + max(each.lane for each in placed)) * _STEP + _PAD
-        bands.append(_band(names.get(server) or server, placed, y, height, span))
+        bands.append(_band(names.get(server) or server, placed, y, span))
         y += height
     total = f"{counted(len(shown), 'request')} to {counted(len(bands), 'server')} in {duration_text(now)}"
-    width = _NAMES + _WIDTH + 20
+    # Widths are in percent, so that all of it is seen in a narrow window too; the style sheet places the two parts.
     svg = tag(
         "svg",
-        _axis(span, y),
-        *bands,
+        tag("g", [band.line for band in bands]),
+        tag("svg", [band.label for band in bands], class_="labels"),
+        tag("svg", _axis(span, y), [band.bars for band in bands], class_="lanes"),
         class_="timeline",
-        viewBox=f"0 0 {width} {y + 6}",
-        width=width,
         height=y + 6,
         role="img",
         aria_label=total,
@@ -56,7 +67,7 @@ def draw_timeline(rows: Sequence[Row], names: Mapping[str, str]) -> Markup:
     legend = (("held", "answered"), ("wait", "in progress"), ("slow", "no longer needed"), ("damaged", "failed"))
     words = tag("p", total, class_="hint")
     keys = tag("ul", [tag("li", word, class_=kind) for kind, word in legend], class_="legend")
-    return tag("div", words, svg, keys, class_="picture", tabindex="0", role="region", aria_label="Timeline")
+    return tag("div", words, svg, keys, class_="picture", role="region", aria_label="Timeline")
 
 
 def _stack(rows: Iterable[Row]) -> Iterable[_Placed]:
@@ -74,34 +85,37 @@ def _stack(rows: Iterable[Row]) -> Iterable[_Placed]:
         yield _Placed(row, lane)
 
 
-def _band(name: str, placed: Sequence[_Placed], y: int, height: int, span: float) -> Markup:
-    short = name if len(name) <= 20 else f"{name[:19]}…"
-    bars = [_bar(each.row, y + 4 + each.lane * _STEP, span) for each in placed]
-    line = tag("line", x1=0, x2=_NAMES + _WIDTH, y1=y, y2=y, class_="axis")
-    return tag("g", line, tag("text", short, x=0, y=y + 14, class_="name"), bars)
+def _band(name: str, placed: Sequence[_Placed], y: int, span: float) -> _Band:
+    return _Band(
+        line=tag("line", x1=0, x2="100%", y1=y, y2=y, class_="axis"),
+        label=tag(
+            "text", tag("title", name), name if len(name) <= 40 else f"{name[:39]}…", x=0, y=y + 14, class_="name"
+        ),
+        bars=tag("g", [_bar(each.row, y + 4 + each.lane * _STEP, span) for each in placed]),
+    )
 
 
 def _bar(row: Row, y: int, span: float) -> Markup:
     end = row.ended_s if row.ended_s is not None else span
-    x = _NAMES + row.began_s / span * _WIDTH
-    width = max((end - row.began_s) / span * _WIDTH, 2.0)
+    x = row.began_s / span * 100
+    width = max((end - row.began_s) / span * 100, _LEAST_WIDTH)
     shares = f", shares {', '.join(map(str, row.share_numbers))}" if row.share_numbers else ""
     data = f", {size_text(row.count)}" if row.count else ""
     took = "" if row.ended_s is None else f" in {duration_text(row.ended_s - row.began_s)}"
     reason = f": {row.detail}" if row.detail else ""
     words = f"{row.what}{shares}{data}, {_WORDS.get(row.outcome, row.outcome)}{took}{reason}"
     kind = _CLASSES.get(row.outcome, "run")
-    return tag("rect", tag("title", words), x=f"{x:.1f}", y=y, width=f"{width:.1f}", height=_BAR, rx=2, class_=kind)
+    return tag("rect", tag("title", words), x=f"{x:.2f}%", y=y, width=f"{width:.2f}%", height=_BAR, rx=2, class_=kind)
 
 
 def _axis(span: float, height: int) -> Markup:
     marks = []
     for part in range(5):
-        x = _NAMES + _WIDTH * part // 4
+        x, kind = f"{part * 25}%", "name quarter" if part % 2 else "name"
         marks.append(tag("line", x1=x, x2=x, y1=20, y2=height, class_="axis"))
         anchor = "start" if part == 0 else "end" if part == 4 else "middle"
         marks.append(
-            tag("text", duration_text(span * part / 4) if part else "0", x=x, y=13, class_="name", text_anchor=anchor)
+            tag("text", duration_text(span * part / 4) if part else "0", x=x, y=13, class_=kind, text_anchor=anchor)
         )
     return tag("g", marks)
 

@@ -79,7 +79,7 @@ def render_removal(names: Sequence[str], action: str, back: str) -> str:
         f"Delete {words}?",
         tag("h1", f"Delete {words}?"),
         tag("ul", listed, more),
-        tag("p", "You can put them back from the directory's page until the gateway stops."),
+        tag("p", "You can put them back from the directory's page: the gateway remembers its last 100 changes."),
         form,
         _cancel(back),
     )

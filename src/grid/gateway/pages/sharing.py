@@ -81,7 +81,7 @@ def render_sharing(view: Sharing) -> str:
                 ".",
             ),
             copy_field("Read-only capability", view.read_cap),
-            tag("details", tag("summary", "QR code"), _code(view.read_cap, "capability")),
+            tag("details", tag("summary", "QR code", class_="more"), _code(view.read_cap, "capability")),
             id="share-capability",
         ),
         card(

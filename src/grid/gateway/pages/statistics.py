@@ -39,8 +39,7 @@ def render_statistics(
     """
     tiles = [_tile(_shown(counters.get(name) or 0, size), words) for name, words, size in _TILES]
     uptime = stats.get("node.uptime")
-    if uptime is not None:
-        tiles.append(_tile(duration_text(uptime), "since the start"))
+    started = "" if uptime is None else f" {duration_text(uptime)} ago"
     links = tag(
         "p",
         "For programs: ",
@@ -54,7 +53,7 @@ def render_statistics(
     return document(
         "Statistics",
         tag("h1", "Statistics"),
-        tag("p", "What this gateway has done since it started.", class_="lead"),
+        tag("p", f"What this gateway has done since it started{started}.", class_="lead"),
         tag("div", tiles, class_="tiles"),
         tag("section", tag("h2", "Over time"), draw_plots(samples, span)) if samples else None,
         [_door(door) for door in doors] or None,

@@ -71,8 +71,7 @@ def tree_card(path: str, *, is_writable: bool, last: tuple[str, bool] | None = N
 
     last: the handle of the last one, and whether it has finished.
     """
-    words = "Checks this directory, and all files and directories below it. The check continues even if you leave "
-    "this page."
+    words = "Checks this directory, and all files and directories below it. It goes on even if you leave this page."
     again = None
     if last is not None:
         handle, has_finished = last
