@@ -6,6 +6,7 @@ that a node's `running.process` names or that it started itself.
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from grid.node.addresses import LOOPBACK, free_port
 from grid.node.create import Listening, NewClient, NewStorage, create_client, create_introducer, create_storage
 from grid.node.directory import open_directory
 from grid.node.files import make_private_directory, read_text
+from grid.node.redaction import one_line
 from grid.node.running import STOP_S, RunningProcess, ask_to_stop, find_running, patience_s, stop
 from grid.plural import counted
 
@@ -144,8 +146,13 @@ def start_grid(grid: LocalGrid, node_count: int | None, *, detach: bool, started
         needed, happy, total = share_counts(count)
         create_client(
             grid.client,
-            NewClient(nickname="client", introducer_furl=furl, needed=needed, happy=happy, total=total),
+            NewClient(nickname=_name_of(grid), introducer_furl=furl, needed=needed, happy=happy, total=total),
         )
+
+
+def _name_of(grid: LocalGrid) -> str:
+    """The name of its directory, which is shown on the first page of the client's gateway."""
+    return one_line(os.fsencode(grid.path.resolve().name).decode("utf-8", "replace"))
 
 
 def _require_count(grid: LocalGrid, wanted: int | None, existing: int) -> None:

@@ -57,6 +57,9 @@ def test_grid_with_a_gateway_stops_as_a_whole_and_its_storage_node_saves_where_i
     local = LocalGrid(tmp_path / "g")
     try:
         up = json.loads(grid("up", "--nodes", "1", "--dir", local.path, "--detach", "--gateway", "--json").line)
+        assert f"nickname = {local.path.name}\n" in (local.client / "tahoe.cfg").read_text(), (
+            "the name on the first page"
+        )
         assert up["gateway"].startswith("http://127.0.0.1:") and not up["was_running"]
         assert grid("-d", local.client, "web", "--print").line == up["gateway"]
         assert grid("-d", local.client, "--gateway", "node", "mkdir").line.startswith("URI:DIR2:")
