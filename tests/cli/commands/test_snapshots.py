@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from grid.cli.snapshots.catalog import NAME_FORMAT, parse_name
+from grid.directory.snapshots import NAME_FORMAT, parse_name
 from tests.support.memory_command import MemoryCommand
 
 HOUR_S = 3600

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from grid.caps import DirectoryCap, parse_cap
-from grid.cli.snapshots.catalog import Catalog, Snapshot
+from grid.cli.snapshots.catalog import Catalog
 from grid.directory.pack import Target
+from grid.directory.snapshots import Snapshot
 
 FIRST, SECOND = (cast(DirectoryCap, parse_cap(f"URI:DIR2-LIT:{text}")) for text in ("", "ge"))
 

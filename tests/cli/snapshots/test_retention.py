@@ -7,9 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from grid.caps import DirectoryCap, parse_cap
-from grid.cli.snapshots.catalog import NAME_FORMAT, Snapshot, parse_name
 from grid.cli.snapshots.retention import Duration, Policy, apply_policy
-from grid.cli.transfer.snapshot_note import SnapshotNote
+from grid.directory.snapshots import NAME_FORMAT, Snapshot, SnapshotNote, parse_name
 from grid.errors import GridError
 
 CAP = parse_cap("URI:DIR2-LIT:")

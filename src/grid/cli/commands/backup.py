@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.transfer.local_tree import ScanRules
     from grid.cli.transfer.snapshot import Archived, Snapshotter
-    from grid.cli.transfer.snapshot_note import SnapshotNote
     from grid.cli.transfer.upload import Uploader
+    from grid.directory.snapshots import SnapshotNote
     from grid.transfer.rates import Schedule
 
 _CHECKED = " {} files checked, {} directories checked"

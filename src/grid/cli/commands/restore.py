@@ -139,7 +139,7 @@ async def _snapshot_in(tree: Tree, endpoint: RemoteEndpoint, name: str) -> Remot
     """The snapshot of this name; NoSuchChildError."""
     from grid.cli.snapshots.catalog import read_catalog
     from grid.cli.transfer.endpoints import RemoteEndpoint
-    from grid.cli.transfer.snapshot import ARCHIVES
+    from grid.directory.snapshots import ARCHIVES
 
     backup = endpoint.below(())
     chosen = (await read_catalog(tree, backup)).choose(name)
@@ -150,7 +150,7 @@ async def _require_one_tree(tree: Tree, endpoint: RemoteEndpoint) -> None:
     """Raise UsageError for the directory of a backup: all its snapshots together are seldom what is meant."""
     from grid.caps import DirectoryCap
     from grid.cli.transfer.endpoints import find_remote
-    from grid.cli.transfer.snapshot import ARCHIVES, LATEST
+    from grid.directory.snapshots import ARCHIVES, LATEST
 
     found = await find_remote(tree.store, endpoint)
     if found is None or not isinstance(found.cap, DirectoryCap) or not found.cap.is_mutable:

@@ -17,9 +17,10 @@ from grid.plural import counted
 
 if TYPE_CHECKING:
     from grid.cli.arguments.tree import Tree
-    from grid.cli.snapshots.catalog import Catalog, Snapshot
+    from grid.cli.snapshots.catalog import Catalog
     from grid.cli.snapshots.retention import Policy, Verdict
     from grid.cli.transfer.backup_lock import UnfinishedBackup
+    from grid.directory.snapshots import Snapshot
 
 F = TypeVar("F", bound=Callable[..., object])
 

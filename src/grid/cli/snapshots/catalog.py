@@ -1,14 +1,9 @@
-"""The snapshots of one backup: the entries of `Archives` and what their links say about them.
-
-A name is the time of the snapshot in 1.20's format. [spec cli 3.1] Everything else (machine, directory, tags, sizes) is
-in the link's metadata, which 1.20 keeps and ignores, and which anyone who can write the directory controls.
-"""
+"""The snapshots of one backup, found on the grid: chosen by name or time, and removed."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 
 from attrs import field, frozen
 
@@ -16,34 +11,15 @@ from grid.caps import DirectoryCap
 from grid.cli.arguments.remote import RemotePath
 from grid.cli.arguments.replacing import Undo, edit_entry, previous_child
 from grid.cli.arguments.tree import Tree
-from grid.cli.transfer.snapshot import ARCHIVES, LATEST
-from grid.cli.transfer.snapshot_note import SnapshotNote
 from grid.directory.edits import Edit, RemoveChild, SetChild
-from grid.directory.pack import Child, Target
+from grid.directory.pack import Target
+from grid.directory.snapshots import ARCHIVES, LATEST, Snapshot, snapshots_of
 from grid.directory.store import Store
 from grid.errors import ChildOfWrongTypeError, NoSuchChildError
-
-NAME_FORMAT = "%Y-%m-%d_%H:%M:%SZ"
-"""The format of the names that `grid backup` gives snapshots, in UTC."""
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}")
 
 _SEPARATOR = re.compile(r"^([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]")
-
-
-@frozen(kw_only=True)
-class Snapshot:
-    """One link in `Archives`. name: sorts by time."""
-
-    name: str
-    made_at: datetime
-    cap: DirectoryCap = field(repr=False)
-    note: SnapshotNote = field(factory=SnapshotNote)
-
-    @property
-    def group(self) -> tuple[str, str]:
-        """Its machine and directory: a policy counts each pair separately."""
-        return self.note.host, self.note.directory
 
 
 @frozen(kw_only=True)
@@ -159,23 +135,3 @@ async def remove_snapshots(store: Store, catalog: Catalog, snapshots: Sequence[S
         edit = SetChild(LATEST, left[-1].cap, only=catalog.latest)
     latest = await edit_entry(store.directory(catalog.root), edit)
     undo.note(catalog.root, catalog.path.with_name(LATEST), latest, left[-1].cap if left else None)
-
-
-def snapshots_of(entries: Mapping[str, Child]) -> list[Snapshot]:
-    """The entries that are snapshots: directories with a time as their name. All others are ignored."""
-    found = []
-    for name, child in sorted(entries.items()):
-        made_at = parse_name(name)
-        if made_at is not None and isinstance(child.target, DirectoryCap):
-            note = SnapshotNote.of(child.metadata)
-            found.append(Snapshot(name=name, made_at=made_at, cap=child.target, note=note))
-    return found
-
-
-def parse_name(name: str) -> datetime | None:
-    """The time in a snapshot's name; None if it is not such a name."""
-    try:
-        moment = datetime.strptime(name, NAME_FORMAT).replace(tzinfo=UTC)
-    except ValueError:
-        return None
-    return moment if moment.strftime(NAME_FORMAT) == name else None

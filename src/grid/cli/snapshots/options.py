@@ -15,7 +15,7 @@ import click
 
 from grid.cli.transfer.local_tree import ScanRules
 from grid.cli.transfer.selection import parse_selection
-from grid.cli.transfer.snapshot_note import MAX_TAG, MAX_TAGS, SnapshotNote
+from grid.directory.snapshots import MAX_TAG, MAX_TAGS, SnapshotNote
 
 F = TypeVar("F", bound=Callable[..., object])
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 from attrs import field, frozen
 
-from grid.cli.snapshots.catalog import Snapshot
+from grid.directory.snapshots import Snapshot
 from grid.errors import GridError
 
 AHEAD = timedelta(hours=1)

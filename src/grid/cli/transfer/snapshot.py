@@ -23,12 +23,12 @@ from grid.cli.transfer.file_note import KEY, FileNote, read_attributes
 from grid.cli.transfer.local_tree import LeftOut, ScanRules, Trouble, scan_directory
 from grid.cli.transfer.names import normalize_names
 from grid.cli.transfer.post_order import run_post_order
-from grid.cli.transfer.snapshot_note import SnapshotNote
 from grid.cli.transfer.to_remote import size_of
 from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin
 from grid.cli.transfer.upload import Uploader, draw, is_healthy
 from grid.directory.edits import SetChild
 from grid.directory.pack import Child
+from grid.directory.snapshots import ARCHIVES, LATEST, SnapshotNote
 from grid.directory.store import OpenDirectory, Store
 from grid.errors import AuthorityError, ExistingChildError, GridError, NoSuchChildError
 from grid.node.redaction import one_line
@@ -41,10 +41,6 @@ _WARNINGS = {
     Trouble.UNDECODABLE: "cannot decode '{}'",
     Trouble.IGNORE_FILE: "cannot use the patterns in '{}'",
 }
-
-ARCHIVES = "Archives"
-
-LATEST = "Latest"
 
 MAX_TRIES = 100
 """Seconds in a row that may have a snapshot each."""

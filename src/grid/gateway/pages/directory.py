@@ -19,6 +19,7 @@ from grid.gateway.pages.mistakes import sentence, servers_hint
 from grid.gateway.pages.paging import PAGE_ROWS, Paged, caption_text, find_names, page_links
 from grid.gateway.pages.selection import pick_all, selection_bar
 from grid.gateway.pages.shell import card, crumbs, document, hidden, nothing_here, notice
+from grid.gateway.pages.snapshots import snapshots_card, way_to_snapshots
 from grid.gateway.pages.tree_check import tree_card
 from grid.gateway.pages.undo import undo_part
 from grid.gateway.shared.node_view import ServerView
@@ -74,6 +75,11 @@ class DirectoryView:
         return object_path(self.root, self.names, directory=True)
 
     @property
+    def base(self) -> str:
+        """What addresses of entries begin with: nothing, if the page's address is that of the directory."""
+        return "" if self.shown.has_slash else self.path
+
+    @property
     def title(self) -> str:
         """The directory's name: the last of its path, or that in its address."""
         return self.names[-1] if self.names else self.shown.name
@@ -106,10 +112,17 @@ def render_directory(view: DirectoryView) -> str:
             "div",
             heading,
             _badge(view),
-            tag("div", share_button(view.path, view.shown.name), _archive_link(view), class_="buttons"),
+            tag(
+                "div",
+                way_to_snapshots(view.children, view.base),
+                share_button(view.path, view.shown.name),
+                _archive_link(view),
+                class_="buttons",
+            ),
             class_="heading",
         ),
         notice("warn", tag("p", f"{view.warning}.")) if view.warning is not None else None,
+        snapshots_card(view.children, view.base),
         _actions(view) if view.is_writable else None,
         _filter(view),
         _listing(view),
@@ -232,10 +245,9 @@ def _listing(view: DirectoryView) -> Markup:
 
 
 def _rows(view: DirectoryView, entries: Sequence[tuple[str, Child]]) -> list[Markup]:
-    base = "" if view.shown.has_slash else view.path
     order = "".join(f"&{key}={value}" for key, value in order_arguments(view.sort, view.descending).items())
     return [
-        entry_row(number, name, child, base=base, order=order, is_writable=view.is_writable)
+        entry_row(number, name, child, base=view.base, order=order, is_writable=view.is_writable)
         for number, (name, child) in enumerate(entries)
     ]
 
