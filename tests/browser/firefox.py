@@ -29,10 +29,11 @@ class Firefox:
         self._number = 0
         self._texts: list[str] = []
         self._part = ""
+        self._socket: socket.socket | None = None
         try:
             self._socket = self._connect()
             self._websocket = WSConnection(ConnectionType.CLIENT)
-            self._socket.sendall(self._websocket.send(Request(host=f"127.0.0.1:{self._port}", target="/session")))
+            self._send(self._websocket.send(Request(host=f"127.0.0.1:{self._port}", target="/session")))
             while not self._receive(AcceptConnection):
                 pass
             self._command("session.new", capabilities={})
@@ -43,6 +44,8 @@ class Firefox:
 
     def close(self) -> None:
         """End it."""
+        if self._socket is not None:
+            self._socket.close()
         self._process.terminate()
         self._process.wait(30)
 
@@ -71,6 +74,10 @@ class Firefox:
             f"new Promise((end) => {{ const look = () => ({condition}) ? end(true) : setTimeout(look, 20); look(); }})"
         )
 
+    def _send(self, data: bytes) -> None:
+        assert self._socket is not None
+        self._socket.sendall(data)
+
     def _connect(self) -> socket.socket:
         until = time.monotonic() + START_S
         while True:
@@ -84,7 +91,7 @@ class Firefox:
     def _command(self, method: str, **params: object) -> Any:
         self._number += 1
         text = json.dumps({"id": self._number, "method": method, "params": params})
-        self._socket.sendall(self._websocket.send(TextMessage(data=text)))
+        self._send(self._websocket.send(TextMessage(data=text)))
         while True:
             while not self._texts:
                 self._receive(TextMessage)
@@ -95,6 +102,7 @@ class Firefox:
 
     def _receive(self, wanted: type) -> bool:
         """Take in what arrives next; whether an event of that type was among it."""
+        assert self._socket is not None
         data = self._socket.recv(2**16)
         assert data, "Firefox has closed the connection"
         self._websocket.receive_data(data)
@@ -102,7 +110,7 @@ class Firefox:
         for event in self._websocket.events():
             assert not isinstance(event, CloseConnection), event
             if isinstance(event, Ping):
-                self._socket.sendall(self._websocket.send(event.response()))
+                self._send(self._websocket.send(event.response()))
             seen = seen or isinstance(event, wanted)
             if isinstance(event, TextMessage):
                 self._part += event.data

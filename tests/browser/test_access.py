@@ -24,27 +24,7 @@ def test_no_page_has_an_accessibility_fault_or_is_cut_off_at_any_width(
     visitor: Visitor, request: pytest.FixtureRequest
 ) -> None:
     is_light = request.node.callspec.params["visitor"] == "light"
-    directory = visitor.make_directory(
-        {"a.txt": b"the contents of a text", "b.png": b"no picture", f"{'long' * 30}.bin": bytes(20_000)}
-    )
-    visitor.ask("PUT", f"{directory}sub?t=mkdir")
-    cap = visitor.store(bytes(100_000))
-    recent = json.loads(visitor.ask("GET", "/status?t=json"))["recent"]
-    upload = next(operation["id"] for operation in recent if operation["type"] == "upload")
-    places = {
-        "home": "/",
-        "servers": "/servers",
-        "operations": "/status?all=true",
-        "operation": f"/status/{upload}",
-        "statistics": "/statistics",
-        "directory": directory,
-        "empty": f"{directory}sub/",
-        "rename": f"{directory}?t=rename-form&name=a.txt",
-        "file": f"{directory}a.txt?t=info",
-        "about": f"{directory}sub/?t=info",
-        "health": f"{uri(cap)}?t=info",
-        "mistake": f"{directory}gone.txt",
-    }
+    places = make_places(visitor)
     for name, path in places.items():
         visitor.page.set_viewport_size({"width": WIDTHS[0], "height": 900})
         visitor.go(path)
@@ -61,6 +41,31 @@ def test_no_page_has_an_accessibility_fault_or_is_cut_off_at_any_width(
             assert visitor.page.evaluate(BEYOND) == [], (name, width)
             assert width > WIDTHS[0] or visitor.page.evaluate(SMALL) == [], name
     visitor.complaints.clear()  # The browser says that one page was answered 404, as it was.
+
+
+def make_places(visitor: Visitor) -> dict[str, str]:
+    """A page of each kind, by what it shows."""
+    directory = visitor.make_directory(
+        {"a.txt": b"the contents of a text", "b.png": b"no picture", f"{'long' * 30}.bin": bytes(20_000)}
+    )
+    visitor.ask("PUT", f"{directory}sub?t=mkdir")
+    cap = visitor.store(bytes(100_000))
+    recent = json.loads(visitor.ask("GET", "/status?t=json"))["recent"]
+    upload = next(operation["id"] for operation in recent if operation["type"] == "upload")
+    return {
+        "home": "/",
+        "servers": "/servers",
+        "operations": "/status?all=true",
+        "operation": f"/status/{upload}",
+        "statistics": "/statistics",
+        "directory": directory,
+        "empty": f"{directory}sub/",
+        "rename": f"{directory}?t=rename-form&name=a.txt",
+        "file": f"{directory}a.txt?t=info",
+        "about": f"{directory}sub/?t=info",
+        "health": f"{uri(cap)}?t=info",
+        "mistake": f"{directory}gone.txt",
+    }
 
 
 BEYOND = """() => [...document.querySelectorAll('main *')].filter((e) => !e.closest('.unseen, thead, .icon, svg')
