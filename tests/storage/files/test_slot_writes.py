@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from grid.ports import ShareNumber, StorageIndex
+from grid.ports import ShareNumber, StorageIndex, TestWrite
 from grid.storage.files import slot_writes
+from grid.storage.files.disk import Handle
 from grid.storage.files.memory_disk import MemoryDisk
 from grid.storage.files.paths import index_name, share_path
 from grid.storage.files.slot_writes import COPY_FACTOR, COPY_LIMIT, is_worth_copying
@@ -114,3 +115,35 @@ def test_choice_when_the_share_is_small_or_mostly_written_is_to_copy() -> None:
     assert is_worth_copying(small, vector((0, b"x")))
     assert not is_worth_copying(large, vector((0, b"x")))
     assert is_worth_copying(large, vector((0, bytes(COPY_LIMIT // COPY_FACTOR + 1))))
+
+
+class ReadingDisk(MemoryDisk):
+    """Counts the bytes that are read."""
+
+    bytes_read = 0
+
+    def read(self, handle: Handle, offset: int, length: int) -> bytes:
+        data = super().read(handle, offset, length)
+        self.bytes_read += len(data)
+        return data
+
+
+@pytest.mark.parametrize(
+    ("change", "kept"),
+    [
+        (vector((0, bytes(5000)), new_length=5000), 0),
+        (vector((4000, bytes(2000)), (0, bytes(4000)), new_length=6000), 0),
+        (vector((0, bytes(100)), new_length=100), 0),
+        (vector((100, bytes(4900))), 100),
+        (vector((0, bytes(10)), (20, bytes(30)), new_length=60), 20),
+    ],
+)
+def test_rewritten_share_reads_only_what_stays_of_it(change: TestWrite, kept: int) -> None:
+    disk = ReadingDisk()
+    scene = ServiceScene(disk)
+    scene.run(scene.service.test_and_write(SLOT, slot_secrets(), {NUMBER: vector((0, OLD))}))
+    disk.bytes_read = 0
+    scene.run(scene.service.test_and_write(SLOT, slot_secrets(), {NUMBER: vector((0, b""))}))
+    besides, disk.bytes_read = disk.bytes_read, 0
+    scene.run(scene.service.test_and_write(SLOT, slot_secrets(), {NUMBER: change}))
+    assert disk.bytes_read == besides - len(OLD) + kept

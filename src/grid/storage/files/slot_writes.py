@@ -5,11 +5,13 @@ A share of up to 1 MiB, or one that changes in large part, is written into a new
 place, under an undo log of the old bytes (`plan_in_place`, docs/decisions/0015). A share that grows piece by piece gets
 spare room after its data, and writes into that room need no log (docs/decisions/0080). Also syncs the names of
 shares. [spec storage-server 4.2-4.4, 9.1]
-Cost: the share is read and written once. In place: the changed bytes are read once and written twice, the added ones
+Cost: the share is written once, and what stays of it is read. In place: the changed bytes are read once and written twice, the added ones
 are written once.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from attrs import evolve, field, frozen
 
@@ -130,7 +132,9 @@ def write_draft(
     handle = create_anew(disk, path)
     try:
         if old is not None and isinstance(old.form, Slot):
-            _copy_data(disk, old, handle, old.form.data_size)
+            size = min(old.form.data_size, after.slot.data_size)
+            for start, stop in _untouched(size, vector.writes):
+                _copy_data(disk, old, handle, start, stop)
         # The file ends with the data, so that a gap before a write is filled with zeros.
         for offset, data in vector.writes:
             disk.write(handle, DATA_OFFSET + offset, [data])
@@ -168,10 +172,22 @@ def plan_in_place(old: ShareFile, before: Slot, after: SlotState, vector: TestWr
     )
 
 
-def _copy_data(disk: Disk, old: ShareFile, target: Handle, size: int) -> None:
-    for start in range(DATA_OFFSET, DATA_OFFSET + size, _CHUNK_SIZE):
-        length = min(_CHUNK_SIZE, DATA_OFFSET + size - start)
-        disk.write(target, start, [disk.read(old.handle, start, length)])
+def _untouched(size: int, writes: Sequence[tuple[int, Buffer]]) -> list[tuple[int, int]]:
+    """(start, stop) of what the writes leave of the first `size` bytes, in ascending order."""
+    left: list[tuple[int, int]] = []
+    position = 0
+    for offset, length in sorted((offset, len(data)) for offset, data in writes):
+        if position < min(offset, size):
+            left.append((position, min(offset, size)))
+        position = max(position, offset + length)
+    return [*left, (position, size)] if position < size else left
+
+
+def _copy_data(disk: Disk, old: ShareFile, target: Handle, start: int, stop: int) -> None:
+    """Copy data from one offset to another."""
+    for offset in range(DATA_OFFSET + start, DATA_OFFSET + stop, _CHUNK_SIZE):
+        length = min(_CHUNK_SIZE, DATA_OFFSET + stop - offset)
+        disk.write(target, offset, [disk.read(old.handle, offset, length)])
 
 
 KNOWN_NAMES = 2**14
