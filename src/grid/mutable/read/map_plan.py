@@ -61,12 +61,16 @@ class _Wants:
 
 @define(kw_only=True, eq=False)
 class _Heard:
-    """Servers that answered, servers that failed, and those of the latter that were silent; shares that disks cannot read."""
+    """Servers that answered, servers that failed, and those of the latter that were silent; shares that disks cannot read.
+
+    found: the map of all that was heard, until more is heard.
+    """
 
     answered: set[ServerId] = field(factory=set)
     failed: set[ServerId] = field(factory=set)
     silent: set[ServerId] = field(factory=set)
     unread: set[ShareLocation] = field(factory=set)
+    found: VersionMap | None = None
 
 
 @define(kw_only=True, eq=False)
@@ -136,17 +140,19 @@ class MapPlan(PlanBase):
 
     def result(self) -> VersionMap:
         """What was found, possibly nothing."""
-        return VersionMap(
-            servers=self._servers,
-            answered=frozenset(self._heard.answered),
-            failed=frozenset(self._heard.failed),
-            silent=frozenset(self._heard.silent),
-            sightings=self._sightings,
-            bad=self._bad,
-            unread=frozenset(self._heard.unread),
-            public_key=self._proofs.public_key,
-            private_key=self._proofs.private_key,
-        )
+        if self._heard.found is None:
+            self._heard.found = VersionMap(
+                servers=self._servers,
+                answered=frozenset(self._heard.answered),
+                failed=frozenset(self._heard.failed),
+                silent=frozenset(self._heard.silent),
+                sightings=tuple(self._sightings),
+                bad=tuple(self._bad),
+                unread=frozenset(self._heard.unread),
+                public_key=self._proofs.public_key,
+                private_key=self._proofs.private_key,
+            )
+        return self._heard.found
 
     def wake_at(self) -> float | None:
         """When to look at silent servers again."""
@@ -175,6 +181,7 @@ class MapPlan(PlanBase):
         if not isinstance(request, ReadSlot):
             return
         assert isinstance(answer, Mapping)
+        self._heard.found = None
         question = self._waiting.answered(request, now)
         for candidate in question.candidates:
             pieces = answer.get(candidate.sighting.number, ())
@@ -196,6 +203,7 @@ class MapPlan(PlanBase):
     def fail(self, request: Request, error: GridError, now: float) -> None:
         """Note that a server failed."""
         if isinstance(request, ReadSlot):
+            self._heard.found = None
             self._waiting.failed(request, now)
             self._heard.failed.add(request.server_id)
 

@@ -86,6 +86,8 @@ class VersionMap:
     private_key: PrivateKey | None = field(default=None, repr=False)
     known_seqnum: int = 0
     given_way: frozenset[tuple[int, bytes]] = frozenset()
+    _ranked: list[tuple[Prefix, bool]] = field(factory=list, init=False, repr=False)
+    """Every version, the preferred ones first, and whether it can be read; empty until somebody asks."""
 
     def versions(self) -> dict[Prefix, list[Sighting]]:
         """Every version seen, with its shares."""
@@ -220,15 +222,19 @@ class VersionMap:
         return found
 
     def _sorted(self, recoverable: bool) -> list[Prefix]:
+        if not self._ranked:
+            self._ranked.extend(self._rank())
+        return [prefix for prefix, is_recoverable in self._ranked if is_recoverable is recoverable]
+
+    def _rank(self) -> list[tuple[Prefix, bool]]:
         holders: dict[Prefix, set[ServerId]] = {}
         for share in self.sightings:
             holders.setdefault(share.prefix, set()).add(share.server_id)
-        wanted = [prefix for prefix in holders if (self.count_numbers(prefix) >= prefix.k) is recoverable]
 
         def rank(prefix: Prefix) -> tuple[bool, int, int, bytes]:
             return prefix.order not in self.given_way, prefix.seqnum, len(holders[prefix]), prefix.root_hash
 
-        return sorted(wanted, key=rank, reverse=True)
+        return [(prefix, self.count_numbers(prefix) >= prefix.k) for prefix in sorted(holders, key=rank, reverse=True)]
 
 
 def version_name(prefix: Prefix) -> str:
