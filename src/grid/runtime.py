@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from attrs import define, frozen
 from twisted.internet.defer import CancelledError, Deferred, DeferredList
@@ -327,6 +327,35 @@ class Tasks:
     async def wait(self) -> None:
         """Return when all current tasks have ended; never raises their errors."""
         await DeferredList(list(self._running))
+
+
+class Begun(Generic[T]):
+    """Work that begins before it is known whether its result is needed. The tasks' owner ends it if nobody else does."""
+
+    def __init__(self, work: Coroutine[Any, Any, T], tasks: Tasks) -> None:
+        self._over: Deferred[None] = Deferred()
+        self._results: list[T] = []
+        self._error: BaseException | None = None
+        self._task = tasks.start(work, self._succeed, self._fail)
+
+    async def result(self) -> T:
+        """Wait for the result; raises the errors of the work."""
+        await self._over
+        if self._error is not None:
+            raise self._error
+        return self._results[0]
+
+    def cancel(self) -> None:
+        """Give up the work."""
+        self._task.cancel()
+
+    def _succeed(self, result: T) -> None:
+        self._results.append(result)
+        self._over.callback(None)
+
+    def _fail(self, error: BaseException) -> None:
+        self._error = error
+        self._over.callback(None)
 
 
 def is_cancellation(error: BaseException) -> bool:

@@ -4,7 +4,11 @@ What comes while a publish is under way waits for it, and goes out with the next
 publishes. Each is judged by the contents that it changes; one that is refused holds up no other. An answer comes after
 the publish. A read never begins before it was asked for, so that a client that has put something finds it.
 
-Cost: memory: the changes that wait, and a directory's queues while something waits in them.
+The directories of a path are read at the same time as far as the path is remembered. What is remembered only decides which
+reads begin early.
+
+Cost: round trips: a path takes one if it is as remembered, otherwise one more for each directory behind the first change.
+Memory: the changes that wait, and a directory's queues while something waits in them.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from grid.directory.edits import Edit, RemoveChild, SetChild
 from grid.directory.node import Directory, Look
 from grid.directory.pack import Child
 from grid.errors import ExistingChildError, GridError
-from grid.runtime import Tasks
+from grid.runtime import Begun, Tasks
 
 MOST_TOGETHER = 1000
 """Changes in one publish."""
@@ -147,6 +151,53 @@ class Directories:
             return await queues.reads.submit(None)
         finally:
             self._forget(cap, queues)
+
+    async def read_path(self, top: DirectoryCap, names: Sequence[str]) -> list[Children]:
+        """The children of each directory on a path, from the top on, as far as the path leads through directories.
+
+        Each is read after this was called. Raises the errors of a listing.
+        """
+        tasks = Tasks()
+        ahead = {cap: Begun(self.read(cap), tasks) for cap in self._likely_path(top, names)}
+        found: list[Children] = []
+        cap = top
+        try:
+            for name in (*names, None):
+                begun = ahead.pop(cap, None)
+                found.append(await (self.read(cap) if begun is None else begun.result()))
+                child = None if name is None else found[-1].get(name)
+                if child is None or not isinstance(child.target, DirectoryCap):
+                    break
+                cap = child.target
+            return found
+        finally:
+            tasks.cancel()
+
+    def recall_path(self, top: DirectoryCap, names: Sequence[str]) -> list[Children]:
+        """The same as it was when each of the directories was last used here, as far as it is remembered. Asks nobody."""
+        found: list[Children] = []
+        cap: DirectoryCap | None = top
+        for name in (*names, ""):
+            try:
+                children = None if cap is None else self._store.directory(cap).recall()
+            except GridError:
+                children = None
+            if children is None:
+                break
+            found.append(children)
+            child = children.get(name)
+            cap = child.target if child is not None and isinstance(child.target, DirectoryCap) else None
+        return found
+
+    def _likely_path(self, top: DirectoryCap, names: Sequence[str]) -> list[DirectoryCap]:
+        """The directories that a path probably leads through."""
+        caps = [top]
+        for name, children in zip(names, self.recall_path(top, names), strict=False):
+            child = children.get(name)
+            if child is None or not isinstance(child.target, DirectoryCap):
+                break
+            caps.append(child.target)
+        return caps
 
     async def change(self, cap: DirectoryCap, decide: Decide) -> None:
         """Make a change, and return when it is durable; what it raises, and the errors of `Directory.edit`."""

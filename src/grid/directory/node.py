@@ -127,9 +127,14 @@ class Directory:
         return await self._on_the_pool(len(data), self._listed, data), len(data)
 
     def recall(self) -> Mapping[str, Child] | None:
-        """The children as last read or written; None if unknown, or if they are many. FormatError."""
+        """The children as last read or written; None if that is unknown, or would take time to find out. FormatError."""
         data = None if self._file is None else self._file.recalled
-        return None if data is None or len(data) >= POOLED_BYTES else self._listed(data)
+        if data is None:
+            return None
+        parsed = self._find_parsed(data)
+        if parsed is not None and parsed.is_listed:
+            return parsed.listed()
+        return None if len(data) >= POOLED_BYTES else self._listed(data)
 
     async def get(self, path: Sequence[str]) -> Child:
         """The child at the end of a path; for an empty path, this directory.

@@ -4,7 +4,8 @@ Owns where an object is stored if a directory has its name, and that concurrent 
 decided on the contents that it replaces. Empty directories stay, because another gateway may be storing something in
 one.
 
-Cost: finding: a read of each directory on the path. Linking: the same except for the last, which is published.
+Cost: finding: a read of each directory on the path, all at the same time as far as the path is remembered. Linking: the same
+except for the last, which is published.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from attrs import define, field
 
 from grid.caps import DirectoryCap, KnownCap, LitCap
 from grid.directory.edits import RemoveChild, SetChild
-from grid.directory.gathering import Directories
+from grid.directory.gathering import Children, Directories
 from grid.directory.metadata import Metadata
 from grid.directory.node import Look
 from grid.directory.pack import Child
@@ -51,22 +52,27 @@ class Bucket:
     async def find(self, key: str) -> StoredObject | None:
         """The object of this key, or None. Raises the errors of a listing."""
         path = path_of(key)
-        parent = await self._walk(path.directories)
-        if parent is None:
-            return None
-        children = await self.directories.read(parent)
-        return find_object(children.get, path)
+        return find_at(await self.directories.read_path(self.root, path.directories), path)
 
     async def link(
-        self, key: str, target: KnownCap, describe: Callable[[StoredObject | None], dict[str, object]]
+        self,
+        key: str,
+        target: KnownCap,
+        describe: Callable[[StoredObject | None], dict[str, object]],
+        above: Sequence[Children] | None = None,
     ) -> StoredObject | None:
         """Link the key to a file, durably, and return the object that was there.
 
-        describe: computes the link's metadata from the current object; it may raise to refuse the change. NoSuchBucket if
-        the bucket was deleted meanwhile.
+        describe: computes the link's metadata from the current object; it may raise to refuse the change. above: children
+        of the directories above the key's own, from the top on, if the caller has read them. NoSuchBucket if the bucket was
+        deleted meanwhile.
         """
-        path = path_of(key)
-        return await self._storing(lambda: self._link(path, target, describe))
+        path, present = path_of(key), [] if above is None else [above]
+
+        async def link() -> StoredObject | None:
+            return await self._link(path, target, describe, present.pop() if present else None)
+
+        return await self._storing(link)
 
     async def _storing(self, work: Callable[[], Awaitable[R]]) -> R:
         """Do the work, which stores something in the bucket; NoSuchBucket if the bucket was deleted meanwhile."""
@@ -77,9 +83,13 @@ class Bucket:
             return await storing(link, work)
 
     async def _link(
-        self, path: KeyPath, target: KnownCap, describe: Callable[[StoredObject | None], dict[str, object]]
+        self,
+        path: KeyPath,
+        target: KnownCap,
+        describe: Callable[[StoredObject | None], dict[str, object]],
+        above: Sequence[Children] | None,
     ) -> StoredObject | None:
-        parent = await self._make(path.directories)
+        parent = await self._make(path.directories, above)
         outcome = _Outcome()
 
         def decide(look: Look, retrying: bool) -> Sequence[SetChild | RemoveChild]:
@@ -158,20 +168,23 @@ class Bucket:
 
     async def _walk(self, names: Sequence[str]) -> DirectoryCap | None:
         """The directory at the end of a path, or None."""
-        found = self.root
-        for name in names:
-            child = (await self.directories.read(found)).get(name)
-            if child is None or not isinstance(child.target, DirectoryCap):
-                return None
-            found = child.target
-        return found
+        if not names:
+            return self.root
+        levels = await self.directories.read_path(self.root, names[:-1])
+        return _directory_at(levels, names)
 
-    async def _make(self, names: Sequence[str]) -> DirectoryCap:
-        """The same, creating missing directories. A file in the way moves beside the directory."""
+    async def _make(self, names: Sequence[str], levels: Sequence[Children] | None) -> DirectoryCap:
+        """The same, creating missing directories. A file in the way moves beside the directory.
+
+        levels: the children of the directories above, if they are known.
+        """
         self.require_writable()
+        if levels is None:
+            levels = await self.directories.read_path(self.root, names[:-1]) if names else []
         found = self.root
-        for name in names:
-            child = (await self.directories.read(found)).get(name)
+        for depth, name in enumerate(names):
+            children = levels[depth] if depth < len(levels) else await self.directories.read(found)
+            child = children.get(name)
             if child is not None and isinstance(child.target, DirectoryCap):
                 found = child.target
             else:
@@ -184,10 +197,21 @@ class Bucket:
         return found
 
 
+def find_at(levels: Sequence[Children], path: KeyPath) -> StoredObject | None:
+    """The object at a path, by the children of the directories on it, as `Directories.read_path` returns them."""
+    return find_object(levels[-1].get, path) if len(levels) == len(path.directories) + 1 else None
+
+
 def find_object(look: Look, path: KeyPath) -> StoredObject | None:
     """Look up an object in its directory: under its own name, or beside the directory of that name."""
     here = look(path.name)
     return object_of(look(path.beside) if here is None or _is_directory(here) else here)
+
+
+def _directory_at(levels: Sequence[Children], names: Sequence[str]) -> DirectoryCap | None:
+    """The directory at the end of a path, by the children of those above it."""
+    child = levels[-1].get(names[-1]) if len(levels) == len(names) else None
+    return child.target if child is not None and isinstance(child.target, DirectoryCap) else None
 
 
 def _is_directory(child: Child | None) -> bool:

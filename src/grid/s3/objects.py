@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
 
 from attrs import evolve
 
 from grid.caps import ChkCap, KnownCap, LitCap, SequenceCap, SliceCap
+from grid.directory.gathering import Children
 from grid.directory.metadata import pack_metadata
+from grid.errors import GridError
 from grid.gateway.files.uploads import Arriving, NewFile, store_new
 from grid.gateway.http.answers import Answer, AnyAnswer, StreamedAnswer
 from grid.gateway.http.ranges_and_tags import ByteRange, RangeBeyondEndError, parse_range
 from grid.ports import Sink
+from grid.runtime import Begun
 from grid.s3.bucket import Bucket
 from grid.s3.checksums import default_algorithms
 from grid.s3.conditions import Conditions, DeleteConditions
 from grid.s3.documents import XML, document, element, flag, text
-from grid.s3.door import Call
+from grid.s3.door import Call, Place
+from grid.s3.early_read import EarlyRead
 from grid.s3.faults import S3Fault, invalid_argument, not_implemented
 from grid.s3.object_info import KEPT_HEADERS, MAX_PARTS, ObjectInfo, StoredObject
 from grid.s3.payload import Payload
@@ -51,12 +56,13 @@ _REFUSED = {
 
 async def put_object(call: Call) -> AnyAnswer:
     """Store an object durably."""
-    bucket = await call.bucket()
+    bucket, place = await _find_place(call)
     bucket.require_writable()
     info = described(call)
     conditions = Conditions.of(call.header)
     payload = Payload(call, usual=default_algorithms())
     if conditions != Conditions():
+        bucket, _ = await place.result()
         conditions.require_put(await bucket.find(call.key))
     target = await store_payload(call, payload)
     info = evolve(
@@ -65,9 +71,18 @@ async def put_object(call: Call) -> AnyAnswer:
         checksums=payload.checksums,
         checksum_type="FULL_OBJECT" if payload.checksums else "",
     )
-    await link_object(bucket, call.key, target, info, conditions)
+    bucket, above = await place.result()
+    bucket.require_writable()
+    await link_object(bucket, call.key, target, info, conditions, above)
     said = (("ETag", f'"{info.etag}"'), ("x-amz-object-size", str(payload.size)))
     return Answer(200, "", headers=(*said, *checksum_headers(info)))
+
+
+async def _find_place(call: Call) -> tuple[Bucket, Begun[Place]]:
+    """The bucket and, once that is known, where its object goes; NoSuchBucket. The bucket is only probable if it is remembered."""
+    place = Begun(call.place(), call.tasks)
+    likely = call.door.recall_bucket(call.account, call.bucket_name)
+    return likely or (await place.result())[0], place
 
 
 async def store_payload(call: Call, payload: Payload) -> KnownCap:
@@ -89,8 +104,15 @@ async def store_file(call: Call, size: int, chunks: AsyncIterator[bytes]) -> Kno
     return cap
 
 
-async def link_object(bucket: Bucket, key: str, target: KnownCap, info: ObjectInfo, conditions: Conditions) -> None:
-    """Link the key to the file, if the conditions hold for its current object."""
+async def link_object(
+    bucket: Bucket,
+    key: str,
+    target: KnownCap,
+    info: ObjectInfo,
+    conditions: Conditions,
+    above: Sequence[Children] | None = None,
+) -> None:
+    """Link the key to the file, if the conditions hold for its current object. above: as for `Bucket.link`."""
     metadata = info.to_metadata(target, {})
     pack_metadata(metadata)
 
@@ -99,7 +121,7 @@ async def link_object(bucket: Bucket, key: str, target: KnownCap, info: ObjectIn
             conditions.require_put(before)
         return metadata
 
-    await bucket.link(key, target, describe)
+    await bucket.link(key, target, describe, above)
 
 
 def described(call: Call) -> ObjectInfo:
@@ -150,17 +172,19 @@ def require_offered(call: Call) -> None:
 
 async def get_object(call: Call) -> AnyAnswer:
     """Send an object or part of it."""
-    bucket, number = await call.bucket(), _wanted_part(call)
-    found = await bucket.find(call.key)
-    if found is None:
-        raise S3Fault("NoSuchKey")
+    number = _wanted_part(call)
+    early = _begin_early(call, number) if call.head.method == "GET" else None
+    _, found = await call.find()
     services, target, info = call.door.services, found.target, found.info
     services.require_allowed(target)
     if not Conditions.of(call.header).judge(found):
         return Answer(304, "", headers=_identity(info))
     size = found.size if found.size is not None else await services.store.size(target)
-    chosen = _range(call, info, size) if number is None else _part_range(info, number, size)
+    chosen = _chosen(call, info, number, size)
     start, length = (chosen.start, chosen.length) if chosen is not None else (0, size)
+    if early is not None and not early.is_of(target, start, length):
+        early.cancel()
+        early = None
     headers = object_headers(call, info)
     if chosen is not None:
         headers = (*headers, ("Content-Range", chosen.content_range(size)))
@@ -170,12 +194,33 @@ async def get_object(call: Call) -> AnyAnswer:
         headers = (*headers, ("x-amz-mp-parts-count", str(info.part_count)))
 
     async def write(sink: Sink) -> None:
-        with services.history.download(target.storage_index, length):
-            await read_object(call, target, sink, start, length)
+        await (early.pass_on(sink) if early is not None else _download(call, target, sink, start, length))
 
     usual = "application/x-directory" if call.key.endswith("/") else "binary/octet-stream"
     kind = _replaced(call, "content-type") or info.headers.get("content-type", usual)
     return StreamedAnswer(206 if chosen is not None else 200, kind, length, headers, write)
+
+
+def _begin_early(call: Call, number: int | None) -> EarlyRead | None:
+    """Begin to read what the request probably asks for, if that is remembered. None if it asks for no bytes of an immutable file."""
+    found = call.door.recall(call.account, call.bucket_name, call.key)
+    if found is None or found.size is None or isinstance(found.target, LitCap):
+        return None
+    try:
+        call.door.services.require_allowed(found.target)
+        if not Conditions.of(call.header).judge(found):
+            return None
+        chosen = _chosen(call, found.info, number, found.size)
+    except GridError:
+        return None
+    start, length = (chosen.start, chosen.length) if chosen is not None else (0, found.size)
+    return EarlyRead(partial(_download, call), found.target, start, length, call.tasks) if length else None
+
+
+async def _download(call: Call, target: KnownCap, sink: Sink, start: int, length: int) -> None:
+    """Like `read_object`, but recorded as a download."""
+    with call.door.services.history.download(target.storage_index, length):
+        await read_object(call, target, sink, start, length)
 
 
 async def read_object(call: Call, target: KnownCap, sink: Sink, start: int, length: int) -> None:
@@ -206,6 +251,11 @@ def part_number(given: str) -> int:
         message = f"Part number must be an integer between 1 and {MAX_PARTS}, inclusive."
         raise invalid_argument("partNumber", given, message)
     return int(given)
+
+
+def _chosen(call: Call, info: ObjectInfo, number: int | None, size: int) -> ByteRange | None:
+    """The bytes that the request asks for, None for all. number: of the part that it names. InvalidRange, InvalidPartNumber."""
+    return _range(call, info, size) if number is None else _part_range(info, number, size)
 
 
 def _part_range(info: ObjectInfo, number: int, size: int) -> ByteRange | None:
@@ -268,7 +318,7 @@ def checksum_texts(info: ObjectInfo) -> list[str]:
 
 async def get_attributes(call: Call) -> AnyAnswer:
     """The attributes listed in x-amz-object-attributes."""
-    bucket, wanted = await call.bucket(), call.listed("x-amz-object-attributes")
+    wanted = call.listed("x-amz-object-attributes")
     if not wanted:
         raise S3Fault(
             "InvalidRequest",
@@ -276,9 +326,7 @@ async def get_attributes(call: Call) -> AnyAnswer:
         )
     if unknown := [name for name in wanted if name not in _ATTRIBUTES]:
         raise invalid_argument("x-amz-object-attributes", unknown[0], "Invalid attribute name specified.")
-    found = await bucket.find(call.key)
-    if found is None:
-        raise S3Fault("NoSuchKey")
+    _, found = await call.find()
     info = found.info
     size = found.size if found.size is not None else await call.door.services.store.size(found.target)
     checksums = checksum_texts(info)

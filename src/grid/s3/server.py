@@ -21,6 +21,7 @@ from grid.gateway.http.request import GatewayRequest
 from grid.gateway.http.routing import Routes
 from grid.gateway.http.server import GatewayChannel, GatewayFactory
 from grid.gateway.shared.traffic import Traffic
+from grid.runtime import Tasks
 from grid.s3.accounts import PUBLIC, Account
 from grid.s3.authentication import ANONYMOUS, Claim, is_signed, parse_claim, verify_claim
 from grid.s3.documents import XML, document, text
@@ -58,6 +59,7 @@ class S3Request(GatewayRequest):
         super().__init__(channel, *arguments)
         self._request_id = ""
         self._sharing: Headers = ()
+        self._tasks = Tasks()
         self.responseHeaders = _AnswerHeaders()
 
     @property
@@ -67,6 +69,12 @@ class S3Request(GatewayRequest):
     def _common_headers(self, answer: AnyAnswer) -> Headers:
         own = (("Server", f"Grid/{__version__}"), ("x-amz-request-id", self._request_id))
         return (*own, ("X-Content-Type-Options", "nosniff"), *SANDBOX, *self._sharing)
+
+    async def _serve(self) -> None:
+        try:
+            await super()._serve()
+        finally:
+            self._tasks.cancel()
 
     async def _answer(self) -> AnyAnswer:
         door = self.factory.door
@@ -104,6 +112,7 @@ class S3Request(GatewayRequest):
             body=self.body,
             request_id=self._request_id,
             is_secure=self.isSecure(),
+            tasks=self._tasks,
         )
         return await operation.run(call)
 

@@ -33,9 +33,7 @@ _TAGGING = (
 
 async def get_tagging(call: Call) -> AnyAnswer:
     """The tags of an object, sorted by their keys."""
-    found = await (await call.bucket()).find(call.key)
-    if found is None:
-        raise S3Fault("NoSuchKey")
+    _, found = await call.find()
     return _answer(found.info.tags)
 
 

@@ -1,0 +1,240 @@
+"""What begins before the directories have been asked: reads of remembered objects, and stores into remembered buckets."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from inspect import iscoroutinefunction
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from attrs import define, field
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred
+from twisted.internet.task import deferLater
+
+from grid.directory.file_store import FileStore
+from grid.engine.grid import Encoding
+from grid.gateway.site import Gateway
+from grid.placement.leases import LeaseMaster
+from grid.storage.calls.service import StorageService
+from tests.gateway.rig import Nobody, Rig
+from tests.s3.rig import S3Rig, code, opened, path, running_door
+from tests.support.grids import grid_of
+
+ENCODING = Encoding(k=2, n=4, happy=2, max_segment_size=2**17)
+OLD, NEW = b"old" * 1000, b"new" * 1000
+READS = frozenset({"find_shares", "read_shares"})
+STORES = frozenset({"store_shares", "allocate"})
+
+
+@define(eq=False)
+class Calls:
+    """What servers were asked: method and storage index. held: methods whose calls wait."""
+
+    made: list[tuple[str, object]] = field(factory=list)
+    held: frozenset[str] = frozenset()
+    waiting: list[Deferred[None]] = field(factory=list)
+
+    async def note(self, name: str, about: object) -> None:
+        """Note a call, and hold it if it is to wait."""
+        self.made.append((name, about))
+        if name in self.held:
+            self.waiting.append(Deferred())
+            await self.waiting[-1]
+
+    def release(self) -> None:
+        """Let everything continue, and hold nothing any more."""
+        self.held = frozenset()
+        waiting, self.waiting = self.waiting, []
+        for each in waiting:
+            if not each.called:
+                each.callback(None)
+
+    def asked(self, *names: str) -> set[object]:
+        """The storage indexes that these methods were called for."""
+        return {about for name, about in self.made if name in names}
+
+
+@define(eq=False)
+class WatchedServer:
+    """A server whose calls are noted, and held if the test wants that."""
+
+    service: StorageService
+    calls: Calls
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.service, name)
+        if not iscoroutinefunction(found):
+            return found
+
+        async def call(*arguments: Any, **named: Any) -> Any:
+            about = arguments[0][0].storage_index if name == "store_shares" else (arguments or (None,))[0]
+            await self.calls.note(name, about)
+            return await found(*arguments, **named)
+
+        return call
+
+
+@asynccontextmanager
+async def two_gateways(folder: Path) -> AsyncIterator[tuple[S3Rig, S3Rig, Calls]]:
+    """Two gateways with a bucket `made`, and the calls of the first one."""
+    async with running_door(folder) as second:
+        assert (await second.ask("PUT", "/made")).status == 200
+        calls, rig = Calls(), second.rig
+        servers = cast(Any, [WatchedServer(service, calls) for service in rig.servers])
+        grid = grid_of(servers, rig.gateway.store.runtime, leases=LeaseMaster(bytes(32)), encoding=ENCODING)
+        gateway = Gateway(store=FileStore(grid=grid), client=Nobody(), settings=rig.gateway.settings)
+        async with opened(Rig(gateway, rig.factory, 0, rig.servers), second.accounts) as first:
+            try:
+                yield first, second, calls
+            finally:
+                calls.release()
+
+
+def begun(rig: S3Rig, method: str, key: str, body: bytes = b"", **named: Any) -> Deferred[Any]:
+    """A request that is under way."""
+    return Deferred.fromCoroutine(rig.ask(method, path(key, "made"), body, **named))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until it holds."""
+    while not condition():
+        await deferLater(cast(Any, reactor), 0.001)
+
+
+async def remembered(first: S3Rig, key: str, body: bytes = OLD) -> None:
+    """Put and get an object, so that the gateway remembers its path."""
+    assert (await begun(first, "PUT", key, body)).status == 200
+    assert (await begun(first, "GET", key)).body == body
+
+
+@pytest.mark.parametrize(("key", "directories"), [("a", 2), ("deep/down/a", 4)])
+async def test_a_remembered_object_is_asked_for_together_with_its_directories(
+    tmp_path: Path, key: str, directories: int
+) -> None:
+    async with two_gateways(tmp_path) as (first, _, calls):
+        await remembered(first, key)
+        calls.made.clear()
+        calls.held = frozenset({"read_slot", *READS})
+        reply = begun(first, "GET", key)
+        await until(lambda: len(calls.asked("read_slot")) == directories and len(calls.asked(*READS)) == 1)
+        assert not reply.called
+        calls.release()
+        assert (await reply).body == OLD
+
+
+async def test_nothing_is_sent_before_the_directories_have_been_asked(tmp_path: Path) -> None:
+    async with two_gateways(tmp_path) as (first, _, calls):
+        await remembered(first, "a")
+        calls.made.clear()
+        calls.held = frozenset({"read_slot"})
+        wire = await first.connect()
+        wire.send(first.head("GET", path("a", "made"), {"Connection": "close"}))
+        await until(lambda: bool(calls.asked(*READS)))
+        for _ in range(50):
+            await deferLater(cast(Any, reactor), 0.001)
+        assert not wire.received
+        calls.release()
+        assert (await wire.reply()).body == OLD
+
+
+async def test_an_object_that_another_gateway_has_replaced_is_the_new_one(tmp_path: Path) -> None:
+    async with two_gateways(tmp_path) as (first, second, _):
+        await remembered(first, "a")
+        assert (await begun(second, "PUT", "a", NEW)).status == 200
+        assert (await begun(first, "GET", "a")).body == NEW
+
+
+async def test_a_part_of_an_object_that_another_gateway_has_replaced_is_of_the_new_one(tmp_path: Path) -> None:
+    async with two_gateways(tmp_path) as (first, second, _):
+        await remembered(first, "a")
+        assert (await begun(second, "PUT", "a", NEW[:2000])).status == 200
+        reply = await begun(first, "GET", "a", headers={"Range": "bytes=-10"})
+        assert (reply.status, reply.body) == (206, NEW[1990:2000])
+
+
+async def test_an_object_that_another_gateway_has_deleted_is_gone(tmp_path: Path) -> None:
+    async with two_gateways(tmp_path) as (first, second, _):
+        await remembered(first, "deep/a")
+        assert (await begun(second, "DELETE", "deep/a")).status == 204
+        assert code(await begun(first, "GET", "deep/a")) == "NoSuchKey"
+
+
+async def test_a_bucket_that_another_gateway_has_made_anew_is_the_new_one(tmp_path: Path) -> None:
+    async with two_gateways(tmp_path) as (first, second, _):
+        await remembered(first, "a")
+        assert (await begun(second, "DELETE", "a")).status == 204
+        assert (await second.ask("DELETE", "/made")).status == 204
+        assert code(await begun(first, "GET", "a")) == "NoSuchBucket"
+        assert (await second.ask("PUT", "/made")).status == 200
+        assert (await begun(second, "PUT", "a", NEW)).status == 200
+        assert (await begun(first, "GET", "a")).body == NEW
+
+
+async def test_a_put_into_a_bucket_that_another_gateway_has_made_anew_is_in_the_new_one(tmp_path: Path) -> None:
+    async with two_gateways(tmp_path) as (first, second, _):
+        await remembered(first, "a")
+        assert (await begun(second, "DELETE", "a")).status == 204
+        assert (await second.ask("DELETE", "/made")).status == 204
+        assert (await second.ask("PUT", "/made")).status == 200
+        assert (await begun(first, "PUT", "b", NEW)).status == 200
+        assert (await begun(second, "GET", "b")).body == NEW
+
+
+async def test_the_condition_of_a_put_is_judged_by_a_bucket_that_another_gateway_has_made_anew(tmp_path: Path) -> None:
+    async with two_gateways(tmp_path) as (first, second, _):
+        await remembered(first, "a")
+        assert (await begun(second, "DELETE", "a")).status == 204
+        assert (await second.ask("DELETE", "/made")).status == 204
+        assert (await second.ask("PUT", "/made")).status == 200
+        tag = (await begun(second, "PUT", "a", OLD)).headers["etag"]
+        assert (await begun(first, "PUT", "a", NEW, headers={"If-Match": tag})).status == 200
+        assert (await begun(second, "GET", "a")).body == NEW
+
+
+async def test_a_put_into_a_bucket_that_another_gateway_has_deleted_is_refused(tmp_path: Path) -> None:
+    async with two_gateways(tmp_path) as (first, second, _):
+        await remembered(first, "a")
+        assert (await begun(second, "DELETE", "a")).status == 204
+        assert (await second.ask("DELETE", "/made")).status == 204
+        assert code(await begun(first, "PUT", "b", NEW)) == "NoSuchBucket"
+
+
+async def test_a_put_stores_its_body_while_the_directories_above_are_asked(tmp_path: Path) -> None:
+    async with two_gateways(tmp_path) as (first, second, calls):
+        await remembered(first, "deep/down/a")
+        calls.made.clear()
+        calls.held = frozenset({"read_slot"})
+        reply = begun(first, "PUT", "deep/down/b", NEW)
+        await until(lambda: len(calls.asked(*STORES)) == 1 and len(calls.asked("read_slot")) == 3)
+        assert not calls.asked("test_and_write"), "it must not be linked before the bucket is known to exist"
+        calls.release()
+        assert (await reply).status == 200
+        assert (await begun(second, "GET", "deep/down/b")).body == NEW
+
+
+async def test_head_and_a_get_that_needs_no_bytes_read_none(tmp_path: Path) -> None:
+    async with two_gateways(tmp_path) as (first, _, calls):
+        await remembered(first, "a")
+        tag = (await begun(first, "HEAD", "a")).headers["etag"]
+        calls.made.clear()
+        assert (await begun(first, "HEAD", "a")).status == 200
+        assert (await begun(first, "GET", "a", headers={"If-None-Match": tag})).status == 304
+        assert not calls.asked(*READS)
+        assert len(calls.asked("read_slot")) == 2
+
+
+async def test_a_read_whose_client_has_left_ends(tmp_path: Path) -> None:
+    async with two_gateways(tmp_path) as (first, _, calls):
+        await remembered(first, "a")
+        calls.made.clear()
+        calls.held = frozenset({"read_slot"})
+        wire = await first.connect()
+        wire.send(first.head("GET", path("a", "made"), {"Connection": "close"}))
+        await until(lambda: bool(calls.asked(*READS)))
+        assert first.rig.gateway.history.active
+        cast(Any, wire.transport).abortConnection()
+        await until(lambda: not first.rig.gateway.history.active)
+        calls.release()
