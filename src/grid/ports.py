@@ -62,6 +62,7 @@ class ServerVersion:
     batched_writes: bool = False
     batched_stores: bool = False
     batched_finds: bool = False
+    batched_slot_reads: bool = False
     packed_slots: bool = False
 
 
@@ -290,9 +291,8 @@ class FindsTogether(Protocol):
     """A storage server that looks up the shares of several files in one call."""
 
     async def find_each(self, finds: Sequence[Find]) -> Sequence[Mapping[ShareNumber, Sequence[Buffer]] | None]:
-        """For each in order, the result of find_shares, or None if it cannot be looked up at the moment.
-
-        Data is left out if all answers together would exceed the limit of one.
+        """For each in order, the result of find_shares, or None if it cannot be looked up at the moment. Data is left out if
+        all answers together would exceed the limit of one.
         """
 
 

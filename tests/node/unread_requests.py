@@ -17,7 +17,7 @@ from grid.ports import Find, LeaseSecrets, NewShares, Range, ShareNumber, ShareW
 from grid.wire.http.format.authority import CANCEL, RENEW, UPLOAD, WRITE_ENABLER
 from grid.wire.http.format.bodies import pack_allocation_request, pack_reason, pack_slot_request
 from grid.wire.http.format.frames import pack_write
-from grid.wire.http.format.routes import FIND_PATH, STORE_PATH, Endpoint, pack_path
+from grid.wire.http.format.routes import FIND_PATH, SLOTS_PATH, STORE_PATH, Endpoint, pack_path
 from grid.wire.packed.find_messages import pack_finds
 from grid.wire.packed.share_ranges import pack_ranges, pack_wants, pack_writes
 from grid.wire.packed.slots import pack_slot_wants, pack_slot_write
@@ -37,6 +37,7 @@ ALL: frozenset[ShareNumber] = frozenset()
 SOME = frozenset(map(ShareNumber, range(31)))
 STORE = pack_stores([NewShares(storage_index=FREE, secrets=SECRETS.lease, shares={ShareNumber(0): (bytes(2**19),)})])
 FINDS = pack_finds([Find(INDEX, [(0, READ_CALL_BYTES)]), Find(INDEX, PART)])
+SLOTS = pack_finds([Find(SLOT, [(0, READ_CALL_BYTES)]), Find(SLOT, PART)])
 
 _LEASE = {RENEW: SECRETS.lease.renew, CANCEL: SECRETS.lease.cancel}
 WRITE_SECRETS: dict[str, bytes] = {**_LEASE, WRITE_ENABLER: SECRETS.write_enabler}
@@ -106,6 +107,7 @@ HTTP: dict[Endpoint, list[HttpRequest]] = {
     Endpoint.BATCHED_SLOT_READ: [slot_read(ALL, PART), slot_read(SOME, WHOLE), slot_read(ALL, WHOLE)],
     Endpoint.BATCHED_STORE: [HttpRequest("POST", STORE_PATH, STORE)],
     Endpoint.BATCHED_FINDS: [HttpRequest("POST", FIND_PATH, FINDS)],
+    Endpoint.BATCHED_SLOT_READS: [HttpRequest("POST", SLOTS_PATH, SLOTS)],
 }
 
 

@@ -86,6 +86,8 @@ def test_disk_when_it_fails_is_a_peer_error() -> None:
     bad, good = scene.run(scene.service.find_each([Find(OTHER), Find(INDEX, [WHOLE])]))
     assert bad is None
     assert plain(good or {}) == {0: [b"data"]}
+    disk.fail_in(0, 13, frozenset({"list_directory"}))
+    assert scene.run(scene.service.read_slots([Find(OTHER), Find(OTHER, [WHOLE])])) == [None, {}]
     disk.fail_in(0, 5, frozenset({"read"}))
     assert plain(scene.run(scene.service.find_shares(INDEX, [WHOLE]))) == {0: []}, "a share that cannot be read is here"
     disk.fail_in(0, 5, frozenset({"read"}))
@@ -188,6 +190,9 @@ def test_calls_when_numbers_are_negative_or_too_large_are_refused() -> None:
         service.find_each([Find(INDEX)] * (limits.FIND_CALL_FILES + 1)),
         service.find_each([Find(INDEX), Find(INDEX, [(-1, 1)])]),
         service.find_each([Find(INDEX), Find(INDEX, [(0, limits.READ_CALL_BYTES), (0, 1)])]),
+        service.read_slots([Find(INDEX)] * (limits.FIND_CALL_FILES + 1)),
+        service.read_slots([Find(INDEX), Find(INDEX, [(0, -5)])]),
+        service.read_slots([Find(INDEX), Find(INDEX, [(0, 1)] * (limits.MAX_SLOT_VECTORS + 1))]),
         service.read_shares(INDEX, {share: many}),
         service.read_shares(INDEX, {ShareNumber(n): [(0, limits.READ_CALL_BYTES // 2)] for n in range(3)}),
         service.read_slot(INDEX, frozenset(), [(0, -5)]),

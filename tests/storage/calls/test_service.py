@@ -7,6 +7,7 @@ import struct
 import pytest
 
 from grid.errors import NoSpaceError
+from grid.limits import READ_CALL_BYTES
 from grid.placement.leases import LeaseMaster, write_enabler
 from grid.ports import Find, LeaseSecrets, ShareNumber, SlotSecrets, StorageIndex
 from grid.storage.calls.service import UNLIMITED
@@ -275,6 +276,27 @@ def test_finds_when_of_many_files_are_one_pool_call() -> None:
     answers = scene.run(scene.service.find_each(finds))
     assert [plain(found or {}) for found in answers] == [{1: [b"on"]}, {}, {1: [b"ne", b"e"]}]
     assert len(scene.runtime.cpu.calls) == 1
+
+
+def test_reads_when_of_many_slots_are_one_pool_call() -> None:
+    scene = ServiceScene()
+    scene.run(scene.service.test_and_write(INDEX, slot_secrets(), {ShareNumber(1): vector((0, b"one"))}))
+    scene.runtime.cpu.calls.clear()
+    finds = [Find(INDEX, [(0, 2)]), Find(OTHER, [(0, 2)]), Find(INDEX, [(1, 9), (2, 1)])]
+    answers = scene.run(scene.service.read_slots(finds))
+    assert [plain(found or {}) for found in answers] == [{1: [b"on"]}, {}, {1: [b"ne", b"e"]}]
+    assert len(scene.runtime.cpu.calls) == 1
+
+
+def test_slots_beyond_the_limit_of_one_answer_are_left_to_be_asked_alone() -> None:
+    scene = ServiceScene()
+    data = bytes(READ_CALL_BYTES // 2)
+    for index in (INDEX, OTHER):
+        scene.run(scene.service.test_and_write(index, slot_secrets(), {ShareNumber(1): vector((0, data))}))
+    wanted = [(0, len(data))]
+    finds = [Find(INDEX, wanted), Find(OTHER, wanted), Find(INDEX, [(0, 1)]), Find(INDEX, [(0, 1)])]
+    answers = scene.run(scene.service.read_slots(finds))
+    assert [None if found is None else len(found) for found in answers] == [1, 1, None, None]
 
 
 def test_secrets_when_things_are_printed_are_not_in_them() -> None:

@@ -136,6 +136,7 @@ class StorageService:
             packed_slots=True,
             batched_stores=True,
             batched_finds=True,
+            batched_slot_reads=True,
         )
 
     @metered("get")
@@ -240,6 +241,22 @@ class StorageService:
         check_ranges([ranges], MAX_SLOT_VECTORS)
         async with self._turns.shared(name):
             return await self.run(self._slots.read, name, share_numbers, ranges, room)
+
+    @metered("readv", count_finds)
+    async def read_slots(
+        self, finds: Sequence[Find], *, room: Room | None = None
+    ) -> Sequence[Mapping[ShareNumber, Sequence[bytes]] | None]:
+        """Like read_slot with all shares, for several files; one pool call for all of them."""
+        names = [_checked_name(find.storage_index) for find in finds]
+        if len(finds) > FIND_CALL_FILES:
+            raise FormatError(f"a question about more than {FIND_CALL_FILES} files at once")
+        for find in finds:
+            check_ranges([find.ranges], MAX_SLOT_VECTORS)
+        questions = [(name, find.ranges) for name, find in zip(names, finds, strict=True)]
+        async with AsyncExitStack() as stack:
+            for name in sorted(set(names)):  # Every caller that needs several locks takes them in this order.
+                await stack.enter_async_context(self._turns.shared(name))
+            return await self.run(self._slots.read_each, questions, room)
 
     @metered("writev")
     async def test_and_write(

@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 
 from grid.codec import base32
 from grid.errors import BadWriteEnablerError, FormatError, UnknownVersionError
-from grid.limits import MAX_SLOT_WRITE
+from grid.limits import MAX_SLOT_WRITE, READ_CALL_BYTES
 from grid.ports import LeaseSecrets, Range, Room, ShareNumber, SlotAnswer, SlotSecrets, TestWrite
 from grid.storage.files.disk import Disk, Handle
 from grid.storage.files.incoming import make_directories, remove_if_empty
@@ -85,9 +85,32 @@ class SlotStore:
 
         FormatError if that is too much for one answer, NoRoomError if it is at the moment.
         """
+        budget = _Budget(room)
+        found = self._read(name, numbers, ranges, budget)
+        budget.require()
+        return found
+
+    def read_each(
+        self, questions: Sequence[tuple[str, Sequence[Range]]], room: Room | None = None
+    ) -> list[dict[ShareNumber, list[bytes]] | None]:
+        """Like `read` with all shares of each name. None if the disk fails, and for what is too much for one answer."""
+        budget = _Budget(room, READ_CALL_BYTES)
+        answers: list[dict[ShareNumber, list[bytes]] | None] = []
+        for name, ranges in questions:
+            try:
+                found = self._read(name, frozenset(), ranges, budget)
+            except OSError:
+                answers.append(None)
+                continue
+            answers.append(None if budget.is_exceeded else found)
+        budget.require_room()
+        return answers
+
+    def _read(
+        self, name: str, numbers: frozenset[ShareNumber], ranges: Sequence[Range], budget: _Budget
+    ) -> dict[ShareNumber, list[bytes]]:
         self._store.undo.settle(name, to_read=True)
         found: dict[ShareNumber, list[bytes]] = {}
-        budget = _Budget(room)
         for number in share_numbers(self._disk, name):
             if numbers and number not in numbers:
                 continue
@@ -97,7 +120,6 @@ class SlotStore:
                     found[number] = share.read(ranges)
             if unread:
                 found[number] = []
-        budget.require()
         return found
 
     def test_and_write(self, name: str, call: SlotCall) -> SlotAnswer:
@@ -240,18 +262,29 @@ class SlotStore:
 class _Budget:
     """How much one answer may hold, counted before anything is read."""
 
-    def __init__(self, room: Room | None) -> None:
+    def __init__(self, room: Room | None, most: int | None = None) -> None:
         self._answer = AnswerSize(room)
+        self._most = MAX_SLOT_WRITE if most is None else most
         self._size = 0
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether more was to be read than one answer may hold."""
+        return self._size > self._most
 
     def admits(self, share: ShareFile, ranges: Sequence[Range]) -> bool:
         size = share.clipped_size(ranges)
         self._size += size
-        return self._answer.admits(size, len(ranges)) and self._size <= MAX_SLOT_WRITE
+        return not self.is_exceeded and self._answer.admits(size, len(ranges))
 
     def require(self) -> None:
-        if self._size > MAX_SLOT_WRITE:
-            raise FormatError(f"a read of {self._size} bytes at once; at most {MAX_SLOT_WRITE} are possible")
+        """Raise FormatError if it is exceeded, NoRoomError if there is no room at the moment."""
+        if self.is_exceeded:
+            raise FormatError(f"a read of {self._size} bytes at once; at most {self._most} are possible")
+        self.require_room()
+
+    def require_room(self) -> None:
+        """Raise NoRoomError if there is no room at the moment."""
         self._answer.require()
 
 

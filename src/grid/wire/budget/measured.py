@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
-from grid.errors import NoRoomError
+from grid.errors import GridError, NoRoomError
 from grid.limits import ANSWER_RANGE_BYTES
 from grid.ports import (
     Buffer,
@@ -79,6 +79,16 @@ class MeasuringServer(Protocol):
         """Test and, if every test holds, write. If there is no room for the answer, nothing is written."""
 
 
+@runtime_checkable
+class ReadsSlotsTogether(Protocol):
+    """A storage server that reads the mutable shares of several files in one call."""
+
+    async def read_slots(
+        self, finds: Sequence[Find], *, room: Room | None = None
+    ) -> Sequence[Mapping[ShareNumber, Sequence[Buffer]] | None]:
+        """For each in order, the result of read_slot with all shares, or None if it must be asked for alone."""
+
+
 class MeasuredReads:
     """The calls of a storage server whose answers contain share data.
 
@@ -127,6 +137,25 @@ class MeasuredReads:
         if server is None:
             return await _measured_later(room, lambda: self._server.read_slot(index, numbers, ranges))
         return await room.read(lambda: server.read_slot(index, numbers, ranges, room=room))
+
+    async def read_slots(self, room: Reservation, finds: Sequence[Find]) -> Sequence[Shares | None]:
+        """Like read_slot with all shares, for several files."""
+        server = self._server
+        if self._measuring is not None and isinstance(server, ReadsSlotsTogether):
+            return await room.read(lambda: server.read_slots(finds, room=room))
+
+        async def work() -> Sequence[Shares | None]:
+            answers = [await self._slot_or_none(find) for find in finds]
+            _take(room, [found for found in answers if found])
+            return answers
+
+        return await room.read(work)
+
+    async def _slot_or_none(self, find: Find) -> Shares | None:
+        try:
+            return await self._server.read_slot(find.storage_index, frozenset(), find.ranges)
+        except GridError:
+            return None
 
     async def test_and_write(
         self,

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from twisted.internet.defer import Deferred, gatherResults
 
+from grid.limits import FIND_FILE_BYTES
 from grid.ports import Buffer, LeaseSecrets, ShareNumber, ShareWrite, SlotSecrets, StorageIndex, TestWrite
 from grid.wire.http.client.connection import ChooseReceiver, ClientConnection
 from grid.wire.http.format.messages import ResponseHead
 from tests.wire.http.rig import make_service, running
 
-INDEX = StorageIndex(bytes(range(16)))
+INDEX, OTHER, NEITHER = (StorageIndex(bytes(range(first, first + 16))) for first in (0, 100, 200))
 LEASE = LeaseSecrets(renew=b"r" * 32, cancel=b"c" * 32)
 SLOT = SlotSecrets(write_enabler=b"w" * 32, lease=LEASE)
 
@@ -54,20 +56,58 @@ async def test_slot_when_written_then_read_back_and_tested() -> None:
         assert not answer.passed and bytes(answer.data[ShareNumber(1)][0]) == b"hello"
 
 
-async def test_upload_when_finished_with_its_last_writes_takes_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes in bytes of all requests from now on."""
+    sizes: list[int] = []
     ask = ClientConnection.ask
 
     async def counted(
         connection: ClientConnection, pieces: Sequence[Buffer], choose: ChooseReceiver, *, may_be_followed: bool = False
     ) -> ResponseHead:
-        asked.append(sum(map(len, pieces)))
+        sizes.append(sum(map(len, pieces)))
         return await ask(connection, pieces, choose, may_be_followed=may_be_followed)
 
+    monkeypatch.setattr(ClientConnection, "ask", counted)
+    return sizes
+
+
+async def test_slots_when_read_at_the_same_time_share_a_request(asked: list[int]) -> None:
+    async with running(await make_service()) as rig:
+        server = rig.client
+        for index in (INDEX, OTHER):
+            await server.test_and_write(index, SLOT, {ShareNumber(1): TestWrite(writes=[(0, index)])})
+        asked.clear()
+        reading = [
+            Deferred.fromCoroutine(server.read_slot(index, frozenset(), [(0, 4), (12, 9)]))
+            for index in (INDEX, OTHER, NEITHER)
+        ]
+        found = [
+            {n: [bytes(p) for p in pieces] for n, pieces in answer.items()} for answer in await gatherResults(reading)
+        ]
+        assert found == [{1: [INDEX[:4], INDEX[12:]]}, {1: [OTHER[:4], OTHER[12:]]}, {}]
+        assert len(asked) == 1
+
+
+@pytest.mark.parametrize(("named", "size"), [(frozenset({ShareNumber(1)}), 4), (frozenset(), FIND_FILE_BYTES + 1)])
+async def test_slots_when_some_shares_or_many_bytes_are_read_have_requests_of_their_own(
+    asked: list[int], named: frozenset[ShareNumber], size: int
+) -> None:
+    async with running(await make_service()) as rig:
+        server = rig.client
+        await server.test_and_write(INDEX, SLOT, {ShareNumber(n): TestWrite(writes=[(0, b"data")]) for n in range(2)})
+        asked.clear()
+        reading = [Deferred.fromCoroutine(server.read_slot(INDEX, named, [(0, size)])) for _ in range(2)]
+        for answer in await gatherResults(reading):
+            assert answer.keys() == (named or numbers(0, 1))
+        assert len(asked) == 2
+
+
+async def test_upload_when_finished_with_its_last_writes_takes_one_request(asked: list[int]) -> None:
     async with running(await make_service()) as rig:
         data = bytes(range(250)) * 4000
         upload = (await rig.client.allocate(INDEX, LEASE, numbers(0, 3), len(data))).upload
-        monkeypatch.setattr(ClientConnection, "ask", counted)
+        asked.clear()
         await upload.finish([ShareWrite(ShareNumber(number), 0, [data]) for number in (0, 3)])
         assert len(asked) == 1 and asked[0] > 2 * len(data)
         found = await rig.client.find_shares(INDEX, [(len(data) - 3, 100)])

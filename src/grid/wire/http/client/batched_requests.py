@@ -32,10 +32,10 @@ async def find_shares(requester: Requester, access: Access, index: StorageIndex,
 
 
 async def find_each(
-    requester: Requester, access: Access, finds: Sequence[Find]
+    requester: Requester, access: Access, finds: Sequence[Find], path: bytes = FIND_PATH
 ) -> Sequence[find_messages.Found | None]:
-    """The shares of each file: one request."""
-    request = HttpRequest(method=b"POST", path=FIND_PATH, body=(find_messages.pack_finds(finds),))
+    """The shares of each file: one request. path: SLOTS_PATH for mutable files."""
+    request = HttpRequest(method=b"POST", path=path, body=(find_messages.pack_finds(finds),))
     reply = await requester.require(access, request, find_messages.MAX_FIND_ANSWER)
     try:
         return find_messages.parse_find_answers(reply.body, finds)

@@ -41,9 +41,10 @@ from grid.wire.http.client.upload import HttpUpload, UploadTarget
 from grid.wire.http.format.answers import parse_allocation, parse_slot_answer
 from grid.wire.http.format.authority import CANCEL, RENEW, UPLOAD, WRITE_ENABLER, authorization, plain_authorization
 from grid.wire.http.format.bodies import pack_allocation_request, pack_reason, pack_slot_request
-from grid.wire.http.format.routes import pack_path
+from grid.wire.http.format.routes import SLOTS_PATH, pack_path
 from grid.wire.locators import Nurl
 from grid.wire.packed.find_messages import Found
+from grid.wire.queues.shared_messages import ask_together, find_queue
 from grid.wire.remote_server import SessionServer, server_name
 from grid.wire.status import brief
 
@@ -82,6 +83,7 @@ class HttpServer(SessionServer[Session]):
             in_the_clear = Access(Address(plain[0].strip("[]"), plain[1], None), plain_authorization(nurls[0].swissnum))
         self._link = Link(self._requester, accesses, in_the_clear, runtime.clock)
         self._ahead = ReadAhead(self._requester, runtime.clock)
+        self._slot_reads = find_queue(self._send_slot_reads, runtime.clock)
         super().__init__(identity, self._link, runtime.clock)
 
     def close(self) -> None:
@@ -109,6 +111,12 @@ class HttpServer(SessionServer[Session]):
     async def _send_finds(self, finds: Sequence[Find]) -> Sequence[Found | None]:
         async def ask(session: Session, access: Access) -> Sequence[Found | None]:
             return await batched_requests.find_each(self._requester, access, finds)
+
+        return await self._read(ask)
+
+    async def _send_slot_reads(self, finds: Sequence[Find]) -> Sequence[Found | None]:
+        async def ask(session: Session, access: Access) -> Sequence[Found | None]:
+            return await batched_requests.find_each(self._requester, access, finds, SLOTS_PATH)
 
         return await self._read(ask)
 
@@ -201,7 +209,14 @@ class HttpServer(SessionServer[Session]):
     async def read_slot(
         self, storage_index: StorageIndex, share_numbers: frozenset[ShareNumber], ranges: Sequence[Range]
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        """Read ranges of mutable shares; all shares if none is named. From a 1.20 server, the ranges are not a snapshot."""
+        """Read ranges of mutable shares; all shares if none is named. From a 1.20 server, the ranges are not a snapshot.
+
+        Small questions about all shares of a file share messages.
+        """
+        if not share_numbers and (await self._link.session()).version.batched_slot_reads:
+            found = await ask_together(Find(storage_index, ranges), self._slot_reads)
+            if found is not None:
+                return found
 
         async def ask(session: Session, access: Access) -> Mapping[ShareNumber, Sequence[Buffer]]:
             if session.version.batched_reads:

@@ -33,6 +33,7 @@ EXTENSIONS_HEADER = b"Grid-Extensions"
 EXTENSIONS_VALUE = b"batch-1"
 STORE_EXTENSION = b"store-1"
 FIND_EXTENSION = b"find-1"
+SLOTS_EXTENSION = b"slots-1"
 
 DATE_HEADER = b"Date"
 """Header of the answer to a version request: the server's clock. 1.20 sends it with all its answers."""
@@ -70,6 +71,7 @@ def parse_version(body: Buffer, offers: Collection[bytes] = ()) -> ServerVersion
         batched_writes=batched,
         batched_stores=STORE_EXTENSION in offers,
         batched_finds=FIND_EXTENSION in offers,
+        batched_slot_reads=SLOTS_EXTENSION in offers,
     )
 
 

@@ -16,6 +16,7 @@ from grid.wire.http.format.authority import CANCEL, RENEW, UPLOAD, WRITE_ENABLER
 PREFIX = b"/storage/v1/"
 STORE_PATH = PREFIX + b"grid-store"
 FIND_PATH = PREFIX + b"grid-find"
+SLOTS_PATH = PREFIX + b"grid-read-slots"
 
 
 class Endpoint(Enum):
@@ -39,6 +40,7 @@ class Endpoint(Enum):
     BATCHED_SLOT_READ = "batched slot read"
     BATCHED_STORE = "batched store"
     BATCHED_FINDS = "batched finds"
+    BATCHED_SLOT_READS = "batched slot reads"
 
 
 _LEASE = frozenset((RENEW, CANCEL))
@@ -62,6 +64,7 @@ READS = frozenset(
         Endpoint.BATCHED_READ,
         Endpoint.BATCHED_SLOT_READ,
         Endpoint.BATCHED_FINDS,
+        Endpoint.BATCHED_SLOT_READS,
     )
 )
 """The endpoints that are allowed unencrypted, if the server permits that at all."""
@@ -74,6 +77,7 @@ EXTENSIONS = frozenset(
         Endpoint.BATCHED_SLOT_READ,
         Endpoint.BATCHED_STORE,
         Endpoint.BATCHED_FINDS,
+        Endpoint.BATCHED_SLOT_READS,
     )
 )
 """The endpoints that 1.20 does not have."""
@@ -96,6 +100,7 @@ _ROUTES: tuple[tuple[bytes, dict[bytes, Endpoint]], ...] = (
     (rb"immutable/" + _INDEX + rb"/grid-write", {b"POST": Endpoint.BATCHED_WRITE}),
     (rb"grid-store", {b"POST": Endpoint.BATCHED_STORE}),
     (rb"grid-find", {b"POST": Endpoint.BATCHED_FINDS}),
+    (rb"grid-read-slots", {b"POST": Endpoint.BATCHED_SLOT_READS}),
     (rb"mutable/" + _INDEX + rb"/read-test-write", {b"POST": Endpoint.READ_TEST_WRITE}),
     (rb"mutable/" + _INDEX + rb"/shares", {b"GET": Endpoint.LIST_MUTABLE}),
     (rb"mutable/" + _INDEX + rb"/" + _NUMBER, {b"GET": Endpoint.READ_MUTABLE}),

@@ -21,6 +21,7 @@ from grid.wire.http.format.answers import (
     EXTENSIONS_HEADER,
     EXTENSIONS_VALUE,
     FIND_EXTENSION,
+    SLOTS_EXTENSION,
     STORE_EXTENSION,
     pack_date,
     pack_numbers,
@@ -56,7 +57,7 @@ class ReadAnswers:
         self._server = server
         self._reads = MeasuredReads(server)
         self._bounds = bounds
-        offers = (EXTENSIONS_VALUE, STORE_EXTENSION, FIND_EXTENSION) if extensions else ()
+        offers = (EXTENSIONS_VALUE, STORE_EXTENSION, FIND_EXTENSION, SLOTS_EXTENSION) if extensions else ()
         offered = tuple((EXTENSIONS_HEADER, offer) for offer in offers)
         self._version_headers = (*CBOR_HEADERS, *offered)
 
@@ -74,6 +75,7 @@ class ReadAnswers:
             Endpoint.BATCHED_FINDS: self._batched_finds,
             Endpoint.BATCHED_READ: self._batched_read,
             Endpoint.BATCHED_SLOT_READ: self._batched_slot_read,
+            Endpoint.BATCHED_SLOT_READS: self._batched_slot_reads,
         }
 
     async def _version(self, request: Request) -> None:
@@ -214,6 +216,11 @@ class ReadAnswers:
         async with self._records(request, MAX_FIND_MESSAGE) as (body, room):
             finds = parse_finds(body)
             request.exchange.send(200, BYTES_HEADERS, pack_find_answers(await self._reads.find_each(room, finds)))
+
+    async def _batched_slot_reads(self, request: Request) -> None:
+        async with self._records(request, MAX_FIND_MESSAGE) as (body, room):
+            finds = parse_finds(body)
+            request.exchange.send(200, BYTES_HEADERS, pack_find_answers(await self._reads.read_slots(room, finds)))
 
     async def _batched_read(self, request: Request) -> None:
         async with self._records(request, MAX_READ_BODY) as (body, room):
