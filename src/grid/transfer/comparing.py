@@ -63,9 +63,6 @@ class Comparer:
             name = entry.name
             if name in taken:
                 findings.failures.append((name, GridError(f"{name}: {taken[name]} has a file of this name too")))
-            elif (refusal := self._target.refuse(name)) is not None:
-                why = GridError(f"{name!r}: {self._target.label} cannot hold it: {refusal}")
-                findings.failures.append((name, why))
             else:
                 self._compare(entry, there.get(name), rows.get(name), findings)
         return findings
@@ -83,7 +80,12 @@ class Comparer:
         if there is not None and not failed and is_same(entry, there, self._comparison, accuracy_ns):
             findings.unchanged += 1
             return
-        findings.wanted.append(entry)
+        refusal = self._target.refuse(entry.name)
+        if refusal is None:
+            findings.wanted.append(entry)
+        else:
+            why = GridError(f"{entry.name!r}: {self._target.label} cannot hold it: {refusal}")
+            findings.failures.append((entry.name, why))
 
     def _still_holds(self, entry: Entry, there: Entry) -> bool:
         """Whether the target may still have what the journal recorded."""

@@ -360,18 +360,20 @@ def _place(named: tuple[str, Child]) -> tuple[bytes, int]:
 
 def _entry(name: str, child: Child, size: int | None, tag: str) -> Entry:
     """The entry of a link: time and mode as backups record them."""
-    mtime, mode = _time_of(child.metadata), child.metadata.get("st_mode")
-    noted = child.metadata.get("attributes")
+    metadata = child.metadata
+    mode, noted, mtime_ns = metadata.get("st_mode"), metadata.get("attributes"), metadata.get("mtime_ns")
+    if not isinstance(mtime_ns, int):
+        mtime = _time_of(metadata)
+        mtime_ns = None if mtime is None else round(mtime * 1e9)
     attributes = (
         {str(key): value for key, value in noted.items() if isinstance(value, str)}
-        if isinstance(noted, Mapping)
+        if noted is not None and isinstance(noted, Mapping)
         else {}
     )
-    exact = child.metadata.get("mtime_ns")
     return Entry(
         name=name,
         size=size,
-        mtime_ns=exact if isinstance(exact, int) else None if mtime is None else round(mtime * 1e9),
+        mtime_ns=mtime_ns,
         tag=tag,
         mode=mode & 0o777 if isinstance(mode, int) else None,
         attributes=attributes,
