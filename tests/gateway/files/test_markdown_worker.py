@@ -42,6 +42,15 @@ def test_text_has_headings_below_those_of_its_page_tables_lists_and_code() -> No
     assert "<strong>b</strong>" in html and "<s>s</s>" in html and "<em>alt</em>" in html
 
 
+def test_comments_are_left_out_and_all_other_html_is_shown_as_it_is_written() -> None:
+    html = render_markdown(
+        "a <!-- b --> c <b>d</b>\n\n<!-- five\nnumbers -->\n\n<div>*x*</div> <!-- y -->\n\n`<!-- code -->`\n\n<!-- open"
+    )
+    assert "<p>a  c &lt;b&gt;d&lt;/b&gt;</p>" in html and "five" not in html and "y" not in html
+    assert "<p>&lt;div&gt;*x*&lt;/div&gt;" in html and "<code>&lt;!-- code --&gt;</code>" in html
+    assert "&lt;!-- open" in html
+
+
 def test_nesting_is_cut() -> None:
     html = render_markdown("> " * 500 + "deep")
     assert 0 < html.count("<blockquote>") <= MAX_NESTING

@@ -38,8 +38,10 @@ def render_markdown(text: str) -> str:
     import nh3
     from markdown_it import MarkdownIt
 
-    parser = MarkdownIt("js-default", {"maxNesting": MAX_NESTING, "html": False, "linkify": False})
+    parser = MarkdownIt("js-default", {"maxNesting": MAX_NESTING, "html": True, "linkify": False})
     parser.add_render_rule("image", _image)
+    parser.add_render_rule("html_inline", _raw)
+    parser.add_render_rule("html_block", _raw)
     tokens = parser.parse(text)
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
@@ -62,6 +64,21 @@ def _image(renderer: object, tokens: Sequence[Token], index: int, options: objec
 
     words = tokens[index].content.strip()
     return f"<em>{escapeHtml(words or 'image')}</em>"
+
+
+def _raw(renderer: object, tokens: Sequence[Token], index: int, options: object, env: object) -> str:
+    """HTML in the text is shown as it is written, except for its comments, which nobody is meant to read."""
+    from markdown_it.common.utils import escapeHtml
+
+    text, kept = tokens[index].content, ""
+    while text:
+        before, begin, inside = text.partition("<!--")
+        kept += before
+        comment, end, text = inside.partition("-->")
+        if begin and not end:
+            kept += begin + comment
+    shown = escapeHtml(kept)
+    return f"<p>{shown}</p>" if tokens[index].type == "html_block" and shown.strip() else shown
 
 
 def _filtered(element: str, attribute: str, value: str) -> str | None:
