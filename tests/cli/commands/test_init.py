@@ -47,6 +47,7 @@ def test_client_is_made_by_questions(command: MemoryCommand, monkeypatch: pytest
     command.on_terminal = True
     ended = command.run("init")
     assert ended.code == 0 and "An introducer tells the client which storage servers there are" in ended.err
+    assert f"grid create client {command.path} --join CODE" in ended.err.replace("\n", " ")
     assert asked == [
         "FURL of the introducer, or a file that holds it", "How many storage servers", "Name of the first directory",
     ]  # fmt: skip

@@ -229,10 +229,11 @@ def test_introducer_that_only_this_machine_reaches_is_mentioned(server: str, tmp
 
 def test_server_that_is_not_there_is_unreachable(inviter: Path, tmp_path: Path) -> None:
     nowhere = "ws://127.0.0.1:1/v1"
-    for arguments in (
+    commands: tuple[list[str | Path], ...] = (
         ["-d", inviter, "invite", "--wormhole-server", nowhere, "bob"],
         ["create", "client", "--wormhole-server", nowhere, "--join", "7-a-b", tmp_path / "new"],
-    ):
+    )
+    for arguments in commands:
         outcome = grid(*arguments)
         assert outcome.code == 5 and f"cannot reach the wormhole server {nowhere}" in outcome.err
         assert outcome.err.endswith("does it run?\n")

@@ -107,6 +107,7 @@ def _ask_introducer(path: Path, asks: bool) -> str:
         "An introducer tells the client which storage servers there are. The person who runs the grid has its"
         " FURL, a line that begins with pb://. To try Grid by yourself, stop here and run `grid up`."
     )
+    _say(f"If you were given an invitation code instead, stop here and run `grid create client {path} --join CODE`.")
     return str(click.prompt("FURL of the introducer, or a file that holds it", err=True))
 
 
@@ -132,7 +133,7 @@ def _ask_alias() -> str:
 def _say(text: str) -> None:
     import textwrap
 
-    click.echo(textwrap.fill(text, 78) + "\n", err=True)
+    click.echo(textwrap.fill(text, 78, break_long_words=False, break_on_hyphens=False) + "\n", err=True)
 
 
 def _make_alias(home: NodeDirectory, name: str) -> tuple[DirectoryCap | None, GridError | None]:

@@ -83,7 +83,7 @@ def invite(
 
     On the other machine, `grid create client DIR --join CODE` or `grid create storage DIR --join CODE` makes a node with
     the introducer, the numbers of shares, and NICKNAME. Tahoe-LAFS nodes can join, too. Give the code only to
-    the person you invite: who uses it first can use the grid. Ctrl-C withdraws it.
+    the person you invite: the first one who uses it can use the grid. Ctrl-C withdraws it.
     """
     from grid.cli.terminal.quoting import plain
     from grid.discovery.invitation import Invitation, parse_nickname
