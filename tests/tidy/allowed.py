@@ -79,7 +79,6 @@ ALLOWED: dict[tuple[str, str], str] = {
         "src/grid/wire/connections/limited_factory.py",
     ): "the one factory between ports and their limit",
     ("module too short", "src/grid/wire/http/format/refusals.py"): "a table: errors and their statuses",
-    ("module too short", "src/grid/wire/reasons.py"): "a table: failures and their words",
     ("module too short", "src/grid/wire/two_ways/watched_upload.py"): "one side of a port; fallback.py is full",
     ("module too short", "src/grid/sinks.py"): "the port's three plain forms, under every layer",
     (

@@ -1,6 +1,6 @@
 """The parts of a directory's page for backups: the way to the snapshots, and the snapshots with what is known of each. Pure.
 
-What `grid backup` recorded beside a link comes from whoever can write the directory: it is shown, and never trusted.
+Anyone who can write the directory can write what `grid backup` recorded beside a link: it is shown, and never trusted.
 (decision 300)
 """
 
