@@ -117,3 +117,11 @@ def test_listing_when_all_is_asked_for_is_the_same(command: MemoryCommand) -> No
     command.succeed("cp", "tree/a.txt", "work:.hidden")
     assert command.succeed("ls", "-la", "work:") == command.succeed("ls", "-l", "work:")
     assert command.succeed("ls", "-a", "work:") == ".hidden"
+
+
+def test_mkdir_when_written_as_for_a_local_directory_makes_all_of_the_path_and_keeps_what_is_there(
+    command: MemoryCommand,
+) -> None:
+    made = command.succeed("mkdir", "-p", "work:a/b/c")
+    assert command.succeed("mkdir", "--parents", "work:a/b/c") == made
+    assert command.names("work:a/b") == ["c"]

@@ -265,9 +265,15 @@ def _translating_conflicts(run: Callable[[], bool]) -> bool:
     type=click.Choice(["SDMF", "MDMF"], case_sensitive=False),
     help="The format of the directory; default: mutable.format in the configuration.",
 )
+@click.option(
+    "-p",
+    "--parents",
+    is_flag=True,
+    help="Accepted for compatibility: missing directories above are made with or without it.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one line of JSON.")
 @click.pass_context
-def mkdir(ctx: click.Context, *, path: str, format_name: str | None, as_json: bool) -> int:
+def mkdir(ctx: click.Context, *, path: str, format_name: str | None, parents: bool, as_json: bool) -> int:
     """Create the directory PATH, with any missing directories above it, and print its capability.
 
     Without PATH, or with only `ALIAS:`, the new directory is not linked anywhere: keep its capability. If PATH is a
