@@ -54,11 +54,21 @@ def draw_timeline(rows: Sequence[Row], names: Mapping[str, str]) -> Markup:
         y += height
     total = f"{counted(len(shown), 'request')} to {counted(len(bands), 'server')} in {duration_text(now)}"
     # Widths are in percent, so that all of it is seen in a narrow window too; the style sheet places the two parts.
-    svg = tag(
+    lines = [band.line for band in bands]
+    labels = tag(
         "svg",
-        tag("g", [band.line for band in bands]),
-        tag("svg", [band.label for band in bands], class_="labels"),
-        tag("svg", _axis(span, y), [band.bars for band in bands], class_="lanes"),
+        lines,
+        [band.label for band in bands],
+        class_="timeline",
+        height=y + 6,
+        aria_hidden="true",
+        focusable="false",
+    )
+    bars = tag(
+        "svg",
+        lines,
+        _axis(span, y),
+        [band.bars for band in bands],
         class_="timeline",
         height=y + 6,
         role="img",
@@ -67,7 +77,15 @@ def draw_timeline(rows: Sequence[Row], names: Mapping[str, str]) -> Markup:
     legend = (("held", "answered"), ("wait", "in progress"), ("slow", "no longer needed"), ("damaged", "failed"))
     words = tag("p", total, class_="hint")
     keys = tag("ul", [tag("li", word, class_=kind) for kind, word in legend], class_="legend")
-    return tag("div", words, svg, keys, class_="picture", role="region", aria_label="Timeline")
+    return tag(
+        "div",
+        words,
+        tag("div", labels, bars, class_="bands"),
+        keys,
+        class_="picture",
+        role="region",
+        aria_label="Timeline",
+    )
 
 
 def _stack(rows: Iterable[Row]) -> Iterable[_Placed]:
