@@ -7,12 +7,13 @@ from functools import cache
 
 from grid.gateway.faults import BadRequest, NotFound
 from grid.gateway.http.answers import Answer, AnyAnswer, modern_json, page
-from grid.gateway.http.compression import accepts_gzip, pack_asset
+from grid.gateway.http.compression import accepts_gzip, compressed, pack_asset
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.http.routing import Handler, allow
 from grid.gateway.pages.assets import asset_contents, assets_version
 from grid.gateway.pages.home import render_visitors_home, render_welcome
 from grid.gateway.pages.servers import render_servers
+from grid.gateway.pages.shell import with_styles
 from grid.gateway.shared.node_view import ServerView
 from grid.gateway.shared.services import Services
 
@@ -48,9 +49,10 @@ def routes(gateway: Services) -> Mapping[str, Handler]:
         if t:
             raise BadRequest(f"the home page has no t={t!r}", shape="page")
         if exchange.is_visit:
-            return page(render_visitors_home())
+            return _opened(exchange, render_visitors_home())
         settings, encoding, client = gateway.settings, gateway.store.grid.encoding, gateway.client
-        return page(
+        return _opened(
+            exchange,
             render_welcome(
                 client.servers(),
                 client.introducers(),
@@ -58,7 +60,7 @@ def routes(gateway: Services) -> Mapping[str, Handler]:
                 needed=encoding.k,
                 total=encoding.n,
                 nickname=settings.nickname,
-            )
+            ),
         )
 
     async def servers(exchange: Exchange) -> AnyAnswer:
@@ -68,6 +70,12 @@ def routes(gateway: Services) -> Mapping[str, Handler]:
         return page(render_servers(known, introducers, encoding.k, encoding.n, gateway.settings.happy))
 
     return {"": root, "servers": servers, "assets": asset, "healthz": healthz, "readyz": readyz}
+
+
+def _opened(exchange: Exchange, html: str) -> Answer:
+    """The page for somebody who has just come: it contains its styles if it is compressed. (decision 365)"""
+    accepted = exchange.headers.get("accept-encoding")
+    return compressed(page(with_styles(html) if accepts_gzip(accepted) else html), accepted)
 
 
 def former_addresses() -> Mapping[str, Handler]:
