@@ -51,7 +51,8 @@ def test_key_in_an_empty_file_gets_a_section() -> None:
     ("name", "value", "message"),
     [
         ("client.shares.hapy", "5", "there is no key 'client.shares.hapy'; did you mean client.shares.happy?"),
-        ("nickname", "x", "there is no key 'nickname'; did you mean node.nickname?"),
+        ("nicknam", "x", "there is no key 'nicknam'; did you mean node.nickname?"),
+        ("port", "x", "several sections have a key port: write s3.port or sftpd.port"),
         ("zzz", "x", "there is no key 'zzz'; `grid config list --all` shows them"),
         ("client.shares.happy", "50", "F: section [client], key shares.happy: 50 is more than shares.total, 10"),
         ("node.nickname", "a\nb", "a value is one line"),
@@ -77,6 +78,12 @@ def test_unknown_key_can_be_removed() -> None:
 def test_keys_of_plugins_are_split_behind_their_section() -> None:
     assert split_name("storageclient.plugins.x-v1.a.b") == ("storageclient.plugins.x-v1", "a.b")
     assert split_name("grid_managers.alice") == ("grid_managers", "alice")
+
+
+def test_section_is_found_if_only_one_has_the_key() -> None:
+    assert split_name("web.allowed_hosts") == ("node", "web.allowed_hosts")
+    assert split_name("Nickname") == ("node", "nickname")
+    assert split_name("storage.plugins") == ("storage", "plugins")
 
 
 @given(value=st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=40))
