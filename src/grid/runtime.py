@@ -6,6 +6,7 @@ It owns the threads. It takes the reactor as an argument and never imports one; 
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import resource
 import sys
@@ -216,6 +217,12 @@ def keep_freed_memory() -> None:
     mallopt(_MMAP_THRESHOLD, KEPT_MEMORY // 2)
     mallopt(_TRIM_THRESHOLD, KEPT_MEMORY)
     mallopt(_ARENA_MAX, 1)
+
+
+def collect_garbage() -> None:
+    """Turn on Python's garbage collector, which commands turn off while they import. What exists by now is not scanned again."""
+    gc.freeze()
+    gc.enable()
 
 
 EXCESS_MEMORY = 20 * 2**20

@@ -159,12 +159,15 @@ def _request(arguments: tuple[str, ...], options: dict[str, object]) -> Request:
 
 
 async def _run(ctx: click.Context, request: Request, display: TransferDisplay, *, unique: bool) -> Outcome:
+    from grid.runtime import collect_garbage
     from grid.transfer.opening import transfer as run_transfer
 
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     opener = EndOpener(ctx, unique=unique)
+    # Runs at the first wait, when the ends are open and everything is imported.
+    asyncio.get_running_loop().call_soon(collect_garbage)
     try:
         return await run_transfer(request, opener.open, observer_of(display))
     finally:

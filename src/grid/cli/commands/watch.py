@@ -122,6 +122,7 @@ def _conclude_watch(report: _Report, *, as_json: bool) -> int:
 async def _run(ctx: click.Context, given: _Options, report: _Report, *, once: bool) -> None:
     """Watch until cancelled, or make one pass. Raises the errors of opening the ends and of the first pass."""
     from grid.cli.commands.transfer import EndOpener
+    from grid.runtime import collect_garbage
     from grid.transfer.grid_end import GridEnd
     from grid.transfer.journal import Journal, journal_path
     from grid.transfer.opening import limit, open_target
@@ -133,6 +134,7 @@ async def _run(ctx: click.Context, given: _Options, report: _Report, *, once: bo
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     opener = EndOpener(ctx, unique=given.unique, packs=False)
     target = open_target(given.target, opener.open)
+    collect_garbage()
     try:
         journal = Journal(journal_path([given.folder], given.target))
         try:

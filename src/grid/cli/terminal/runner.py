@@ -6,7 +6,6 @@ down). A second signal ends the process at once, except a second SIGTERM while r
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -19,7 +18,7 @@ from twisted.logger import ILogObserver, globalLogBeginner, textFileLogObserver
 from twisted.python.failure import Failure
 
 from grid.errors import CancelledError
-from grid.runtime import forbid_core_dumps, use_monotonic_time
+from grid.runtime import collect_garbage, forbid_core_dumps, use_monotonic_time
 
 T = TypeVar("T")
 
@@ -61,8 +60,7 @@ def run_task(
         interruption.watch()  # Before the task begins, since a signal may arrive at once.
         interruption.task = Deferred.fromCoroutine(task(reactor)).addBoth(ended)
 
-    gc.freeze()
-    gc.enable()
+    collect_garbage()
     reactor.callWhenRunning(start)
     reactor.run()
     if not outcome:  # Otherwise Twisted's own handler has stopped the reactor while it started.
