@@ -79,7 +79,7 @@ async def test_rules_of_a_bucket_are_kept_shown_and_removed(tmp_path: Path) -> N
             "InvalidRequest",
         ),
         (
-            rule("<AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</AllowedMethod><MaxAgeSeconds>-1</MaxAgeSeconds>"),
+            rule("<AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</AllowedMethod><MaxAgeSeconds>1h</MaxAgeSeconds>"),
             "MalformedXML",
         ),
         (
@@ -129,10 +129,13 @@ async def test_a_question_about_a_presigned_request_is_answered_by_the_rules(tmp
             {"Origin": "https://example.com"},
             {"Access_Control_Request_Method": "DELETE"},
             {"Access_Control_Request_Headers": "authorization"},
-            {"Access_Control_Request_Headers": "x-amz-a, b c"},
         ):
             assert code(await preflight(rig, presigned(), **(put | changed))) == "AccessForbidden"
-        for changed in ({"Origin": ""}, {"Access_Control_Request_Method": "TRACE"}):
+        for changed in (
+            {"Origin": ""},
+            {"Access_Control_Request_Method": "TRACE"},
+            {"Access_Control_Request_Headers": "x-amz-a, b c"},
+        ):
             assert code(await preflight(rig, presigned(), **(put | changed))) == "BadRequest"
 
 

@@ -63,7 +63,7 @@ _CODES: dict[str, tuple[int, str]] = {
     "NoSuchBucket": (404, "The specified bucket does not exist."),
     "NoSuchCORSConfiguration": (404, "The CORS configuration does not exist"),
     "NoSuchKey": (404, "The specified key does not exist."),
-    "NoSuchTagSet": (404, "The TagSet does not exist"),
+    "NoSuchTagSet": (404, "The TagSet does not exist."),
     "NoSuchUpload": (
         404,
         (

@@ -144,6 +144,14 @@ def _rule(said: Element) -> Rule:
     )
     if not rule.origins or not rule.methods or len(rule.name) > 255:
         raise S3Fault("MalformedXML")
+    _require_offered(rule)
+    if not _is_valid(rule):
+        raise S3Fault("InvalidRequest", "An AllowedOrigin is not the origin of a page.")
+    return rule
+
+
+def _require_offered(rule: Rule) -> None:
+    """Raise InvalidRequest for a method or a header that no rule can have, or too many wildcards."""
     for method in rule.methods:
         if method not in _METHODS:
             message = f"Found unsupported HTTP method in CORS config. Unsupported method is {method}"
@@ -156,24 +164,25 @@ def _rule(said: Element) -> Rule:
         if "*" in value:
             message = "contains wildcard. We currently do not support wildcard for ExposeHeader."
             raise S3Fault("InvalidRequest", f'ExposeHeader "{value}" {message}')
-    if (wrong := _invalid(rule)) is not None:
-        raise S3Fault("InvalidRequest", f'"{wrong}" is not an origin or the name of a header.')
-    return rule
+    for value in (*rule.headers, *rule.exposed):
+        if not _HEADER.fullmatch(value):
+            raise S3Fault("InvalidRequest", f'AllowedHeader "{value}" contains invalid character.')
 
 
 def _age(given: str | None) -> int | None:
     if given is None:
         return None
-    if not (given.isascii() and given.isdigit() and len(given) < 11 and int(given) <= MAX_AGE_S):
+    digits = given.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 11 and int(digits) <= MAX_AGE_S):
         raise S3Fault("MalformedXML")
     return int(given)
 
 
-def _invalid(rule: Rule) -> str | None:
-    """A text of the rule that no header of an answer could contain, or None."""
-    wrong = [value for value in rule.origins if not _ORIGIN.fullmatch(value)]
-    wrong += [value for value in (*rule.headers, *rule.exposed) if not _HEADER.fullmatch(value)]
-    return wrong[0] if wrong else None
+def _is_valid(rule: Rule) -> bool:
+    """Whether headers of answers can contain the texts of the rule."""
+    return all(_ORIGIN.fullmatch(value) for value in rule.origins) and all(
+        _HEADER.fullmatch(value) for value in (*rule.headers, *rule.exposed)
+    )
 
 
 def _to_metadata(rules: Sequence[Rule]) -> Metadata:
@@ -213,9 +222,9 @@ def _kept_rule(said: object) -> Rule | None:
         methods=tuple(method for method in texts("methods") if method in _METHODS),
         headers=texts("headers"),
         exposed=texts("exposed"),
-        max_age_s=age if type(age) is int and 0 <= age <= MAX_AGE_S else None,
+        max_age_s=age if type(age) is int and abs(age) <= MAX_AGE_S else None,
     )
-    return rule if rule.origins and rule.methods and _invalid(rule) is None else None
+    return rule if rule.origins and rule.methods and _is_valid(rule) else None
 
 
 async def shared_with(door: Door, account: Account, bucket_name: str, head: RequestHead) -> Headers:
@@ -241,8 +250,11 @@ async def answer_preflight(door: Door, bucket_name: str, head: RequestHead) -> A
         raise S3Fault("BadRequest", "Insufficient information. Origin request header needed.")
     if method not in _METHODS:
         raise S3Fault("BadRequest", f"Invalid Access-Control-Request-Method: {method}")
-    wanted = [name.strip().lower() for name in (head.header("access-control-request-headers") or "").split(",")]
-    headers = [name for name in wanted if name]
+    wanted = [name for name in (head.header("access-control-request-headers") or "").split(",") if name.strip()]
+    headers = [name.strip().lower() for name in wanted]
+    for name, shown in zip(headers, wanted, strict=True):
+        if not _HEADER.fullmatch(name):
+            raise S3Fault("BadRequest", f'Access-Control-Request-Headers "{shown}" contains invalid character.')
     account = _asked(door, head)
     try:
         rules = [] if account is None else await _rules_of(door, account, bucket_name)
@@ -251,7 +263,7 @@ async def answer_preflight(door: Door, bucket_name: str, head: RequestHead) -> A
     if not rules:
         raise S3Fault("AccessForbidden", _NOT_ENABLED)
     for rule in rules:
-        if all(_HEADER.fullmatch(name) for name in headers) and rule.permits(origin, method, headers):
+        if rule.permits(origin, method, headers):
             allowed = (("Access-Control-Allow-Headers", ", ".join(headers)),) if headers else ()
             return Answer(200, "", headers=(*rule.answer(origin), *allowed))
     raise S3Fault("AccessForbidden", _NOT_ALLOWED)
