@@ -26,6 +26,8 @@ CHANGES = [
     ("DELETE", "/site?tagging", b"", {}),
     ("PUT", "/site?cors", RULES, {}),
     ("DELETE", "/site?cors", b"", {}),
+    ("PUT", "/site?acl", b"", {"x-amz-acl": "private"}),
+    ("PUT", "/site/a?acl", b"", {"x-amz-acl": "private"}),
     ("DELETE", "/site/a", b"", {}),
     ("POST", "/site?delete", b"<Delete><Object><Key>a</Key></Object></Delete>", {}),
     ("POST", "/site/a?uploads", b"", {}),

@@ -26,6 +26,8 @@ CHANGES = [
     ("DELETE", "/bucket?tagging", b"", {}),
     ("PUT", "/bucket?cors", RULES, {}),
     ("DELETE", "/bucket?cors", b"", {}),
+    ("PUT", "/bucket?acl", b"", {"x-amz-acl": "private"}),
+    ("PUT", "/bucket/a?acl", b"", {"x-amz-acl": "private"}),
     ("DELETE", "/bucket/a", b"", {}),
     ("POST", "/bucket?delete", b"<Delete><Object><Key>a</Key></Object></Delete>", {}),
     ("PUT", "/another", b"", {}),

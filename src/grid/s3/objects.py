@@ -26,6 +26,7 @@ from grid.s3.early_read import EarlyRead
 from grid.s3.faults import S3Fault, invalid_argument, not_implemented
 from grid.s3.object_info import KEPT_HEADERS, MAX_PARTS, ObjectInfo, StoredObject
 from grid.s3.payload import Payload
+from grid.s3.permissions import require_private
 from grid.s3.tagging import header_tags
 from grid.s3.times import header_time
 
@@ -34,8 +35,6 @@ MAX_PARTS_PAGE = 1000
 
 REDIRECT = "x-amz-website-redirect-location"
 """Kept and returned, as S3 does where it does not serve websites."""
-
-PRIVATE_ACLS = frozenset({"private", "bucket-owner-full-control", "bucket-owner-read"})
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -162,10 +161,7 @@ def require_offered(call: Call) -> None:
     for name, what in _REFUSED.items():
         if call.header(name) is not None:
             raise not_implemented(what)
-    if (call.header("x-amz-acl") or "private") not in PRIVATE_ACLS or any(
-        name.startswith("x-amz-grant-") for name, _ in call.head.headers
-    ):
-        raise not_implemented("access control lists: access keys determine permissions")
+    require_private(call)
     if (call.header("x-amz-storage-class") or "STANDARD") != "STANDARD":
         raise S3Fault("InvalidStorageClass")
 
