@@ -160,6 +160,25 @@ def test_rclone_copies_checks_and_removes_a_folder(door: OpenDoor, data: Path, t
     assert rclone(door, tmp_path, "lsf", "-R", "--files-only", f"grid:{BUCKET}/rclone") == ""
 
 
+def test_rclone_finds_that_it_can_stream_and_that_names_stay_as_they_are(door: OpenDoor, tmp_path: Path) -> None:
+    found = tmp_path / "info.json"
+    rclone(
+        door,
+        tmp_path,
+        "test",
+        "info",
+        "--check-normalization",
+        "--check-streaming",
+        "--write-json",
+        found,
+        f"grid:{BUCKET}/info",
+    )
+    said = json.loads(found.read_text())
+    assert said["CanStream"] and said["CanWriteUnnormalized"] and said["CanReadUnnormalized"]
+    assert not said["CanReadRenormalized"]
+    rclone(door, tmp_path, "purge", f"grid:{BUCKET}/info")
+
+
 def test_rclone_mounts_a_bucket_as_a_file_system(door: OpenDoor, data: Path, tmp_path: Path) -> None:
     remote = f"grid:{BUCKET}/mounted"
     with mounted(door, tmp_path, remote) as mount:
