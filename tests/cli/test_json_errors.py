@@ -84,4 +84,5 @@ def test_json_option_before_the_command_applies_to_the_command(command: MemoryCo
 
 def test_json_option_before_a_command_of_several_words_applies_to_the_command(command: MemoryCommand) -> None:
     error = error_of(command, "--json", "create", "client", "d")
-    assert (error["kind"], error["message"]) == ("usage", "Missing option '--introducer'.")
+    message = "which grid? Give --join CODE, from `grid invite` on another node, or --introducer FURL"
+    assert (error["kind"], error["message"]) == ("usage", message)

@@ -74,7 +74,7 @@ class Inviting:
             self.code = next((line.removeprefix(words).strip() for words in CODE_LINES if line.startswith(words)), "")
 
     def end(self) -> int:
-        """Its exit status."""
+        """Its exit code."""
         self.said += self._process.communicate(timeout=COMMAND_S)[0]
         return self._process.returncode
 
