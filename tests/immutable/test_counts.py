@@ -250,15 +250,6 @@ def test_put_when_its_servers_are_known_costs_two_round_trips_and_no_question(si
     assert again.round_trips() == 1 and len(again.sent("Allocate")) == 10
 
 
-def test_put_when_a_server_takes_shares_in_two_rounds_writes_them_at_once() -> None:
-    grid = ScriptedGrid()
-    for index in range(10):
-        grid.script(index, delay_s=0.1, known=True, full=index == 3)
-    grid.put(noise(3_000_000))
-    assert sorted(len(numbers) for server in grid.servers for numbers in server.shares.values()) == [1] * 8 + [2]
-    assert grid.now < 0.35  # Room, room for the tenth share, and one write.
-
-
 def test_put_when_one_server_holds_many_large_shares_keeps_messages_within_their_limit() -> None:
     from grid import limits
 

@@ -177,26 +177,19 @@ class Performer(BasePerformer):
         return evolve(secrets, upload=self._leases.upload_secret_for(self._storage_index, seed))
 
     async def _write(self, request: r.WriteShares) -> None:
-        """Write to the uploads that the shares belong to: one write each, all at once, and nearly always one upload."""
+        """Write to the uploads that the shares belong to: one write each, and nearly always one upload."""
         groups: dict[int, tuple[Upload, list[ShareWrite]]] = {}
         for write in request.writes:
             upload = self._upload(request.server_id, write.share_number)
             groups.setdefault(id(upload), (upload, []))[1].append(write)
-        tasks, errors = Tasks(), list[BaseException]()
         for upload, writes in groups.values():
-            tasks.start(self._write_to(upload, writes, request), on_error=errors.append)
-        await tasks.wait()
-        if errors:
-            raise errors[0]
-
-    async def _write_to(self, upload: Upload, writes: Sequence[ShareWrite], request: r.WriteShares) -> None:
-        last = [write for write in writes if write.share_number in request.closing]
-        if len(last) < len(writes):
-            await upload.write([write for write in writes if write.share_number not in request.closing])
-        if last:
-            await upload.finish(last)
-        for write in last:
-            self._uploads.pop((request.server_id, write.share_number), None)
+            last = [write for write in writes if write.share_number in request.closing]
+            if len(last) < len(writes):
+                await upload.write([write for write in writes if write.share_number not in request.closing])
+            if last:
+                await upload.finish(last)
+            for write in last:
+                self._uploads.pop((request.server_id, write.share_number), None)
 
     async def _abort_server(self, server_id: ServerId) -> None:
         """Send all aborts at once, so that the server gets each of them even if the caller stops waiting."""
