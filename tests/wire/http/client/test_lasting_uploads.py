@@ -34,11 +34,9 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counts: list[int] = []
     ask = ClientConnection.ask
 
-    async def counted(
-        connection: ClientConnection, pieces: Sequence[Buffer], choose: ChooseReceiver, *, may_be_followed: bool = False
-    ) -> ResponseHead:
+    async def counted(connection: ClientConnection, pieces: Sequence[Buffer], choose: ChooseReceiver) -> ResponseHead:
         counts.append(sum(map(len, pieces)))
-        return await ask(connection, pieces, choose, may_be_followed=may_be_followed)
+        return await ask(connection, pieces, choose)
 
     monkeypatch.setattr(ClientConnection, "ask", counted)
     return counts

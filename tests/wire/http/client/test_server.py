@@ -62,11 +62,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     ask = ClientConnection.ask
 
-    async def counted(
-        connection: ClientConnection, pieces: Sequence[Buffer], choose: ChooseReceiver, *, may_be_followed: bool = False
-    ) -> ResponseHead:
+    async def counted(connection: ClientConnection, pieces: Sequence[Buffer], choose: ChooseReceiver) -> ResponseHead:
         sizes.append(sum(map(len, pieces)))
-        return await ask(connection, pieces, choose, may_be_followed=may_be_followed)
+        return await ask(connection, pieces, choose)
 
     monkeypatch.setattr(ClientConnection, "ask", counted)
     return sizes

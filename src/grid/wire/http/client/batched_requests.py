@@ -10,7 +10,6 @@ from grid.ports import Buffer, Find, NewShares, Range, ShareNumber, ShareWrite, 
 from grid.wire.http.client import single_requests
 from grid.wire.http.client.connection import Discarder, Receiver
 from grid.wire.http.client.requester import Access, HttpRequest, Reply, Requester
-from grid.wire.http.client.spread import Follow
 from grid.wire.http.format.authority import UPLOAD
 from grid.wire.http.format.frames import AnswerParser, pack_write
 from grid.wire.http.format.messages import ResponseHead
@@ -90,18 +89,12 @@ async def store_shares(requester: Requester, access: Access, stores: Sequence[Ne
 
 
 async def write_shares(
-    requester: Requester,
-    access: Access,
-    index: StorageIndex,
-    secret: bytes,
-    writes: Sequence[ShareWrite],
-    *,
-    follow: Follow = Follow.NEVER,
+    requester: Requester, access: Access, index: StorageIndex, secret: bytes, writes: Sequence[ShareWrite]
 ) -> frozenset[ShareNumber]:
     """Store all writes. Returns the shares that these writes completed and closed."""
     body, _ = pack_write(writes)
     path = pack_path(index, "immutable", "grid-write")
-    request = HttpRequest(method=b"POST", path=path, secrets={UPLOAD: secret}, body=body, follow=follow)
+    request = HttpRequest(method=b"POST", path=path, secrets={UPLOAD: secret}, body=body)
     reply = await requester.ask(access, request, MAX_SHARES)
     named = frozenset(write.share_number for write in writes)
     if reply.status == 404 and named <= await single_requests.list_shares(requester, access, "immutable", index):

@@ -1,7 +1,4 @@
-"""The client's end of one HTTP connection: requests whose answers go to receivers as they arrive, in order.
-
-Usually there is one request at a time. Over a long line, a long message may follow another one before that is answered, so that
-the line stays busy (decision 432).
+"""The client's end of one HTTP connection: one request at a time, whose answer goes to a receiver as it arrives.
 
 A request's bytes are borrowed until it is answered, and are sent as the socket accepts them. An answer's bytes are
 passed on in the buffers they came in. Every wait has a deadline, kept by one timer that is re-armed when it fires.
@@ -9,7 +6,6 @@ passed on in the buffers they came in. Every wait has a deadline, kept by one ti
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -57,15 +53,10 @@ ChooseReceiver = Callable[[ResponseHead], Receiver]
 
 @define(eq=False)
 class _Pending:
-    """A request that waits for its answer. end: bytes given to the socket by the time that all of the request is.
-
-    may_be_followed: it is long, and another one may be sent after it.
-    """
+    """The request that waits for its answer."""
 
     choose: ChooseReceiver
     done: Deferred[ResponseHead]
-    end: int = 0
-    may_be_followed: bool = False
     head: ResponseHead | None = None
     receiver: Receiver | None = None
     decoder: BodyDecoder | None = None
@@ -83,8 +74,7 @@ class ClientConnection(TwistedProtocol):
         self._clock = clock
         self._where = where
         self._on_lost = on_lost
-        self._pendings: deque[_Pending] = deque()
-        self._pushed_size = 0
+        self._pending: _Pending | None = None
         self._received = b""
         self._is_paused = False
         self._deadline = 0.0
@@ -109,28 +99,20 @@ class ClientConnection(TwistedProtocol):
         """Take received data."""
         self.got_bytes = True
         self._set_deadline(HTTP_STALL_DEADLINE_S)
-        rest: bytes | None = data
-        while rest:
-            rest = self._take_answer(rest)
-        decoder = self._pendings[0].decoder if self._pendings else None
-        expect(self.transport, 0 if decoder is None else decoder.awaited)
-
-    def _take_answer(self, data: bytes) -> bytes | None:
-        """Take the next part of the first answer that is awaited. Returns what follows it; None if it goes on."""
-        if not self._pendings:
+        pending = self._pending
+        if pending is None:
             self.abort()  # An answer to no request. Whatever it is, the connection is unusable.
-            return None
-        pending = self._pendings[0]
+            return
         try:
             rest = self._take(pending, data)
         except GridError as error:
             self.abort()
             self._fail(error)
-            return None
-        if rest is None or not self._pendings or self._pendings[0] is not pending:
-            return None  # A receiver may have canceled the request.
-        self._answered(pending, rest)
-        return rest
+            return
+        if rest is not None and self._pending is pending:  # A receiver may have canceled the request.
+            self._answered(pending, rest)
+        decoder = None if self._pending is None else self._pending.decoder
+        expect(self.transport, 0 if decoder is None else decoder.awaited)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """End the current request, if any."""
@@ -139,9 +121,11 @@ class ClientConnection(TwistedProtocol):
         if self._timer is not None:
             self._timer.cancel()
         self._outbox.clear()
-        if self._pendings and isinstance(self._pendings[0].decoder, EndlessDecoder):
-            self._answered(self._pendings[0], b"")
-        self._fail(PeerGoneError(f"the connection to {self._where} was lost"))
+        pending = self._pending
+        if pending is not None and isinstance(pending.decoder, EndlessDecoder):
+            self._answered(pending, b"")
+        else:
+            self._fail(PeerGoneError(f"the connection to {self._where} was lost"))
         self._on_lost(self)
 
     def pauseProducing(self) -> None:
@@ -158,39 +142,17 @@ class ClientConnection(TwistedProtocol):
 
     # Called by the client.
 
-    @property
-    def is_awaited(self) -> bool:
-        """Whether a request has not been answered."""
-        return bool(self._pendings)
-
-    @property
-    def unsent_size(self) -> int:
-        """Bytes of requests that the socket has not taken."""
-        return self._pushed_size - self._outbox.given_size
-
-    @property
-    def may_be_followed(self) -> bool:
-        """Whether another long request may be sent after the only one that is not answered."""
-        return self.is_reusable and not self.is_lost and len(self._pendings) == 1 and self._pendings[0].may_be_followed
-
-    async def ask(
-        self, pieces: Sequence[Buffer], choose: ChooseReceiver, *, may_be_followed: bool = False
-    ) -> ResponseHead:
+    async def ask(self, pieces: Sequence[Buffer], choose: ChooseReceiver) -> ResponseHead:
         """Send a request. Returns when the whole body of the answer has been received.
 
-        may_be_followed: another one may be sent meanwhile. If either is canceled or broken off, so is the other.
         PeerGoneError, PeerTimeoutError, PeerError, or an error of the receiver. Canceling closes the connection.
         """
         if self.is_lost:
             raise PeerGoneError(f"the connection to {self._where} was lost")
-        if self._pendings and not self.may_be_followed:
-            raise RuntimeError("the connection is in use")
-        done: Deferred[ResponseHead] = Deferred(lambda _: self._cancelled(pending))
-        self._pushed_size += sum(map(len, pieces))
-        pending = _Pending(choose, done, self._pushed_size, may_be_followed)
-        if not self._pendings:
-            self.got_bytes = False
-        self._pendings.append(pending)
+        assert self._pending is None
+        done: Deferred[ResponseHead] = Deferred(lambda _: self._cancelled())
+        self._pending = _Pending(choose, done)
+        self.got_bytes = False
         self._set_deadline(HTTP_STALL_DEADLINE_S)
         self._outbox.push(pieces)
         return await done
@@ -261,22 +223,20 @@ class ClientConnection(TwistedProtocol):
 
     def _answered(self, pending: _Pending, rest: bytes) -> None:
         assert pending.head is not None
-        self._pendings.popleft()
-        self.got_bytes = bool(rest)  # None of the next answer, perhaps.
+        self._pending = None
         self.idle_since = self._clock.now()
-        self._set_deadline(HTTP_STALL_DEADLINE_S if self._pendings else IDLE_S)
-        is_unsent, is_unwanted = self._outbox.given_size < pending.end, bool(rest) and not self._pendings
-        if is_unsent or is_unwanted or pending.head.wants_close:
+        self._set_deadline(IDLE_S)
+        if self._outbox.has_unsent or rest or pending.head.wants_close:
             self.abort()
         pending.done.callback(pending.head)
 
     def _fail(self, error: GridError) -> None:
-        while self._pendings:
-            self._pendings.popleft().done.errback(error)
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.done.errback(error)
 
-    def _cancelled(self, pending: _Pending) -> None:
-        if pending in self._pendings:
-            self._pendings.remove(pending)
+    def _cancelled(self) -> None:
+        self._pending = None
         self.abort()
 
     def _set_deadline(self, seconds: float) -> None:

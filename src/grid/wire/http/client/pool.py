@@ -22,7 +22,7 @@ from grid.ports import Buffer, Clock
 from grid.runtime import with_deadline
 from grid.wire.connections.connect_watch import ConnectWatch, OnQuiet, ignore_quiet
 from grid.wire.http.client.connection import IDLE_S, LONG_IDLE_S, ClientConnection, Discarder
-from grid.wire.http.client.spread import Direction, Follow, Line
+from grid.wire.http.client.spread import Direction, Line
 from grid.wire.http.format.tls import TlsLayer, client_context, spki_hash
 from grid.wire.reasons import ANOTHER_NODE, not_connected, unreachable
 
@@ -76,12 +76,6 @@ class _Destination:
         """How long after a request a connection is surely still open."""
         return LONG_FRESH_S if self.is_patient and self.line.is_long else FRESH_S
 
-    def leaders(self) -> list[ClientConnection]:
-        """The connections on which another long write may follow, those with the least to send first."""
-        if not (self.is_patient and self.line.is_long):
-            return []
-        return sorted((each for each in self.busy if each.may_be_followed), key=lambda each: each.unsent_size)
-
     @property
     def count(self) -> int:
         return len(self.idle) + len(self.busy) + self.connecting
@@ -99,13 +93,7 @@ class Pool:
         self._context = client_context()
 
     async def acquire(
-        self,
-        address: Address,
-        where: str,
-        *,
-        fresh: bool = False,
-        follow: Follow = Follow.NEVER,
-        on_quiet: OnQuiet = ignore_quiet,
+        self, address: Address, where: str, *, fresh: bool = False, on_quiet: OnQuiet = ignore_quiet
     ) -> tuple[ClientConnection, bool]:
         """A connection for one request, and whether it was used before; PeerUnreachableError, PeerTimeoutError.
 
@@ -114,15 +102,10 @@ class Pool:
         """
         destination = self._destinations.setdefault(address, _Destination())
         while True:
-            leaders = destination.leaders() if follow is not Follow.NEVER else []
-            if leaders and follow is Follow.RATHER:
-                return leaders[0], True
             connection = self._take_idle(destination, fresh)
             if connection is not None:
                 destination.busy.add(connection)
                 return connection, True
-            if leaders:
-                return leaders[0], True
             if destination.count < self._per_server:
                 break
             turn: Deferred[None] = Deferred(lambda turn: _forget(destination.waiters, turn))
@@ -141,8 +124,6 @@ class Pool:
 
     def release(self, address: Address, connection: ClientConnection) -> None:
         """Return a connection after its request."""
-        if connection.is_awaited:
-            return  # Another request has followed the one that has ended.
         destination = self._destinations.setdefault(address, _Destination())
         destination.busy.discard(connection)
         if connection.is_reusable and not connection.is_lost:
@@ -166,17 +147,16 @@ class Pool:
     def part_count(self, address: Address, direction: Direction, size: int) -> int:
         """How many parallel connections should carry a message of that many bytes.
 
-        Only open ones count, and for writes those that lead others. Missing ones are opened for later messages: this one would wait for them as long as it would gain.
+        Only open ones count. Missing ones are opened for later messages: this one would wait for them as long as it would gain.
         """
         destination = self._destinations.get(address)
         if destination is None:
             return 1
         free = self._per_server - len(destination.busy) - destination.connecting - len(destination.waiters)
-        leading = len(destination.leaders()) if direction is Direction.UP else 0
-        count = destination.line.part_count(direction, size, free + leading, self._clock.now())
+        count = destination.line.part_count(direction, size, free, self._clock.now())
         if count < 2:
             return 1  # It waits for a connection of its own if none is idle.
-        ready = leading + sum(connection.is_reusable and not connection.is_lost for connection in destination.idle)
+        ready = sum(connection.is_reusable and not connection.is_lost for connection in destination.idle)
         for _ in range(count - ready - destination.connecting):
             self._open_beside(address, destination)
         return max(1, min(count, ready))

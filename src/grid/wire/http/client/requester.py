@@ -26,7 +26,6 @@ from grid.ports import Buffer
 from grid.wire.connections.connect_watch import OnQuiet, ignore_quiet
 from grid.wire.http.client.connection import ChooseReceiver, Collector, Receiver
 from grid.wire.http.client.pool import Address, Pool
-from grid.wire.http.client.spread import Follow
 from grid.wire.http.format.authority import pack_secrets
 from grid.wire.http.format.messages import ResponseHead, pack_head
 
@@ -53,10 +52,7 @@ class Access:
 
 @frozen(kw_only=True)
 class HttpRequest:
-    """One request. repeatable: sending it twice has the same effect as sending it once.
-
-    follow: whether it may be sent right after another such request over a long line.
-    """
+    """One request. repeatable: sending it twice has the same effect as sending it once."""
 
     method: bytes
     path: bytes
@@ -64,7 +60,6 @@ class HttpRequest:
     headers: tuple[tuple[bytes, bytes], ...] = ()
     body: Sequence[Buffer] | None = field(repr=False, default=None)
     repeatable: bool = True
-    follow: Follow = Follow.NEVER
 
     def pack(self, access: Access) -> list[Buffer]:
         """The request in pieces; pieces of the body are not copied."""
@@ -102,14 +97,10 @@ class Requester:
         pieces = request.pack(access)
         while True:
             connection, was_used = await self.pool.acquire(
-                access.address,
-                self.where,
-                fresh=not request.repeatable,
-                follow=request.follow,
-                on_quiet=self.on_quiet,
+                access.address, self.where, fresh=not request.repeatable, on_quiet=self.on_quiet
             )
             try:
-                return await connection.ask(pieces, choose, may_be_followed=request.follow is not Follow.NEVER)
+                return await connection.ask(pieces, choose)
             except PeerGoneError:
                 if not (was_used and request.repeatable) or connection.got_bytes:
                     raise

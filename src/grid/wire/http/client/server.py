@@ -35,7 +35,7 @@ from grid.wire.http.client import batched_requests, single_requests, wide_reques
 from grid.wire.http.client.link import Link, Session
 from grid.wire.http.client.pool import Address, Pool
 from grid.wire.http.client.requester import Access, HttpRequest, Reply, Requester, all_of
-from grid.wire.http.client.spread import PART_BYTES, Direction, Follow
+from grid.wire.http.client.spread import Direction
 from grid.wire.http.client.streams import ReadAhead
 from grid.wire.http.client.upload import HttpUpload, UploadTarget
 from grid.wire.http.format.answers import parse_allocation, parse_slot_answer
@@ -237,15 +237,13 @@ class HttpServer(SessionServer[Session]):
         ranges: Sequence[Range] = (),
     ) -> SlotAnswer:
         """Test and, if every test holds, write, as one atomic step."""
-        body = pack_slot_request(writes, ranges)
         request = HttpRequest(
             method=b"POST",
             path=pack_path(storage_index, "mutable", "read-test-write"),
             secrets={**_lease(secrets.lease), WRITE_ENABLER: secrets.write_enabler},
             headers=_CBOR,
-            body=body,
+            body=pack_slot_request(writes, ranges),
             repeatable=False,
-            follow=Follow.RATHER if sum(map(len, body)) >= PART_BYTES else Follow.NEVER,
         )
         _, reply = await self._ask(request)
         if reply.status != 200:

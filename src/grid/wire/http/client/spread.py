@@ -31,16 +31,6 @@ STILL_S = 0.5
 """If nothing long was sent for this time, a line starts slowly again: systems close their windows after some idle round trips."""
 
 
-class Follow(Enum):
-    """Whether a request may be sent right after another long one, on its connection: RATHER than over an idle one, or ELSE,
-    if none is idle.
-    """
-
-    NEVER = "never"
-    RATHER = "rather"
-    ELSE = "else"
-
-
 class Direction(Enum):
     """The direction of the long part of a message."""
 

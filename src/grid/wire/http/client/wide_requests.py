@@ -11,7 +11,7 @@ from grid.ports import Range, ShareNumber, ShareWrite, StorageIndex
 from grid.wire.http.client import batched_requests
 from grid.wire.http.client.batched_requests import Found
 from grid.wire.http.client.requester import Access, Requester, all_of
-from grid.wire.http.client.spread import PART_BYTES, Direction, Follow, join_answers, split_wants, split_writes
+from grid.wire.http.client.spread import Direction, join_answers, split_wants, split_writes
 
 
 async def find_shares(requester: Requester, access: Access, index: StorageIndex, ranges: Sequence[Range]) -> Found:
@@ -66,13 +66,10 @@ async def write_shares(
     size = sum(write.size for write in writes)
     count = requester.pool.part_count(access.address, Direction.UP, size)
     if count < 2:
-        follow = Follow.RATHER if size >= PART_BYTES else Follow.NEVER
-        complete = await batched_requests.write_shares(requester, access, index, secret, writes, follow=follow)
+        complete = await batched_requests.write_shares(requester, access, index, secret, writes)
     else:
         parts = split_writes(writes, count)
-        answers = await all_of(
-            batched_requests.write_shares(requester, access, index, secret, part, follow=Follow.ELSE) for part in parts
-        )
+        answers = await all_of(batched_requests.write_shares(requester, access, index, secret, part) for part in parts)
         complete = frozenset[ShareNumber]().union(*answers)
     requester.pool.moved(access.address, Direction.UP, size)
     return complete
