@@ -36,7 +36,7 @@ MAX_FILE = 2**40
 class Draft:
     """The draft of one path. path: None once it was removed. target: what the path led to, or None.
 
-    wire: attributes set by the client. is_changed: whether there are contents to store.
+    wire: attributes set by the client. closing: how many of its handles are being closed. is_changed: whether there are contents to store.
     """
 
     door: Door
@@ -48,6 +48,7 @@ class Draft:
     is_changed: bool
     wire: dict[str, int] = field(factory=dict)
     handles: int = 0
+    closing: int = 0
     _is_described: bool = field(init=False, default=True)
     _shortest: int = field(init=False)
     _old: ReadAhead | None = field(init=False, default=None)
@@ -126,6 +127,11 @@ class Draft:
             if self.path is not None and self.target is not None:
                 await unlink(self.path)
             self.path = None
+
+    async def wait(self) -> None:
+        """Wait until earlier requests, such as a close, have ended."""
+        async with self._turn.one():
+            pass
 
     async def forget_path(self) -> None:
         """Never store it again."""

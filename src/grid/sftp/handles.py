@@ -130,10 +130,12 @@ class DraftHandle:
 
     async def close(self) -> None:
         """Store what was written, and close the file even if that fails."""
+        self.draft.closing += 1
         try:
             if self.flags & (WRITE | APPEND):
                 await self.draft.store()
         finally:
+            self.draft.closing -= 1
             self.abandon()
 
     def abandon(self) -> None:

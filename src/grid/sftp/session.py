@@ -111,9 +111,12 @@ class Session:
         if not wire.keys() & {"size", "permissions", "mtime"}:
             raise SftpFault(UNSUPPORTED, "owners are not stored: capabilities determine permissions")
         draft = self.drafts.get(path)
-        if draft is not None:
+        if draft is not None and draft.handles > draft.closing:
             await draft.set_attributes(wire)
-        elif "size" in wire:
+            return
+        if draft is not None:
+            await draft.wait()  # Its last close would not store what is set now.
+        if "size" in wire:
             opened = await self.open(raw, WRITE, {})
             try:
                 await opened.set_attributes(wire)
