@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -150,3 +151,54 @@ def test_file_when_it_is_in_too_many_pieces_is_refused_while_others_go_on(tmp_pa
     result(orderly.write(5000, b"y"))
     orderly.close()
     assert room.taken == 0
+
+
+class Seen:
+    """A hasher that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def update(self, data: Buffer) -> None:
+        self.data += data
+
+
+@pytest.mark.parametrize("size", [1, BATCH_SIZE - 1, BATCH_SIZE, 3 * BATCH_SIZE + 5])
+def test_file_when_it_is_written_in_order_is_hashed_as_it_arrives(tmp_path: Path, size: int) -> None:
+    key: Any = Seen()
+    contents = random.Random(size).randbytes(size)
+    scratch = Scratch(SpoolFolder(tmp_path), InlineCpu(), PieceRoom(), None, key)
+    for offset in range(0, size, 200_000):
+        result(scratch.write(offset, contents[offset : offset + 200_000]))
+    assert len(key.data) >= size - BATCH_SIZE - 200_000
+    assert [result(scratch.finish())] == [key]
+    assert key.data == contents
+    result(scratch.write(size, b"more"))
+    assert [result(scratch.finish())] == [key]
+    assert key.data == contents + b"more"
+    scratch.close()
+
+
+@pytest.mark.parametrize("change", ["gap", "overwritten", "cut", "in the middle of old contents"])
+def test_file_when_it_is_not_written_in_order_has_no_hash_yet(tmp_path: Path, change: str) -> None:
+    key: Any = Seen()
+    old = old_contents(OLD) if "old" in change else None
+    scratch = Scratch(SpoolFolder(tmp_path), InlineCpu(), PieceRoom(), old, key)
+    result(scratch.write(0 if change in ("overwritten", "cut") else 10, b"first part"))
+    if change == "overwritten":
+        result(scratch.write(3, b"again"))
+    if change == "cut":
+        scratch.truncate(4)
+    result(scratch.settle())
+    assert result(scratch.finish()) is None
+    scratch.close()
+
+
+def test_file_when_old_contents_follow_what_was_written_is_hashed_whole(tmp_path: Path) -> None:
+    key: Any = Seen()
+    scratch = Scratch(SpoolFolder(tmp_path), InlineCpu(), PieceRoom(), old_contents(OLD), key)
+    result(scratch.write(0, b"first part"))
+    result(scratch.settle())
+    assert [result(scratch.finish())] == [key]
+    assert key.data == b"first part" + OLD[10:]
+    scratch.close()

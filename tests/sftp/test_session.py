@@ -47,7 +47,8 @@ class Scene:
     def __init__(self, folder: Path) -> None:
         runtime = VirtualRuntime()
         services = SimpleNamespace(
-            settings=SimpleNamespace(spools=SpoolFolder(folder)), store=SimpleNamespace(runtime=runtime)
+            settings=SimpleNamespace(spools=SpoolFolder(folder)),
+            store=SimpleNamespace(runtime=runtime, grid=SimpleNamespace(convergence=None)),
         )
         self.door = cast(
             Any, SimpleNamespace(services=services, directories=None, room=AheadRoom(), pieces=PieceRoom(), load=Load())

@@ -18,7 +18,13 @@ from twisted.internet.defer import Deferred
 from grid.caps import KnownCap, MdmfWriteCap
 from grid.directory.metadata import Metadata
 from grid.errors import DataTooLargeError
-from grid.gateway.files.uploads import UPDATE_SIZE, NewFile, require_sdmf_size, store_spooled
+from grid.gateway.files.uploads import (
+    UPDATE_SIZE,
+    NewFile,
+    arriving_key,
+    require_sdmf_size,
+    store_spooled,
+)
 from grid.gateway.shared.store_turns import Semaphore
 from grid.ports import Buffer
 from grid.sftp.attributes import Facts, Wire, changed_metadata, facts_of
@@ -51,21 +57,22 @@ class Draft:
     closing: int = 0
     _is_described: bool = field(init=False, default=True)
     _shortest: int = field(init=False)
-    _old: ReadAhead | None = field(init=False, default=None)
     _scratch: Scratch = field(init=False)
     _turn: Semaphore = field(init=False, factory=lambda: Semaphore(1))
 
     def __attrs_post_init__(self) -> None:
         services = self.door.services
-        old = None
-        if self.target is not None and self.old_size:
-            target = self.target
-            self._old = ReadAhead(
-                lambda sink, start, length: self.door.read(target, sink, start, length), self.old_size, self.door.room
+        target, old, key = self.target, None, None
+        if target is not None and self.old_size:
+            known = target
+            ahead = ReadAhead(
+                lambda sink, start, length: self.door.read(known, sink, start, length), self.old_size, self.door.room
             )
-            old = OldContents(self.old_size, self._old.read)
+            old = OldContents(self.old_size, ahead.read, ahead.close)
+        if target is None or not target.is_mutable:
+            key = arriving_key(services.store, None)
         self._shortest = self.old_size
-        self._scratch = Scratch(services.settings.spools, services.store.runtime.cpu, self.door.pieces, old)
+        self._scratch = Scratch(services.settings.spools, services.store.runtime.cpu, self.door.pieces, old, key)
 
     @property
     def facts(self) -> Facts:
@@ -162,14 +169,13 @@ class Draft:
     def discard(self) -> None:
         """Discard the draft."""
         self._scratch.close()
-        if self._old is not None:
-            self._old.close()
 
     async def _store_new(self) -> KnownCap:
         services = self.door.services
         await self._scratch.settle()
         with services.history.upload(size=self._scratch.size) as operation:
-            cap = await store_spooled(services.store, services.stores, NewFile(), self._scratch)
+            key = await self._scratch.finish()
+            cap = await store_spooled(services.store, services.stores, NewFile(), self._scratch, key)
             if cap.storage_index is not None:
                 operation.name(cap.storage_index)
         return cap

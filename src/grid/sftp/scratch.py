@@ -4,6 +4,8 @@ New bytes are appended to a log, first in memory and later in an encrypted anony
 log is which part of the file. So no key stream is ever used twice, but bytes written twice take space twice. Old
 contents are fetched when they are read, or when the file is stored.
 
+The bytes of a file that is written in order are hashed when they are written to the disk.
+
 The owner ensures that changes do not overlap; reads may run in parallel. Cost: memory: BATCH_SIZE and the map. Disk:
 each byte written.
 """
@@ -11,13 +13,15 @@ each byte written.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from operator import itemgetter
 
 from attrs import define, field, frozen
 
 from grid.errors import DataTooLargeError, GridError
+from grid.gateway.files.uploads import ArrivingKey
 from grid.gateway.shared.spool import BATCH_SIZE, LEAST_BATCH, SpoolFolder, UnnamedFile
+from grid.immutable.put import INLINE_SIZE
 from grid.ports import Buffer, CpuPool
 from grid.runtime import Tasks
 
@@ -47,10 +51,11 @@ _STOP: Callable[[tuple[int, int, int]], int] = itemgetter(1)
 
 @frozen
 class OldContents:
-    """A file's previous contents. fetch: returns exactly the bytes of an offset and length."""
+    """A file's previous contents. fetch: returns exactly the bytes of an offset and length. close: ends all fetches."""
 
     size: int
     fetch: Callable[[int, int], Awaitable[Buffer]]
+    close: Callable[[], None] = lambda: None
 
 
 @define(eq=False)
@@ -69,7 +74,17 @@ class PieceRoom:
 class Scratch:
     """The contents, which also serve as a source to store."""
 
-    def __init__(self, folder: SpoolFolder, cpu: CpuPool, room: PieceRoom, old: OldContents | None = None) -> None:
+    def __init__(
+        self,
+        folder: SpoolFolder,
+        cpu: CpuPool,
+        room: PieceRoom,
+        old: OldContents | None = None,
+        key: ArrivingKey | None = None,
+    ) -> None:
+        """key: hashes all bytes on the pool, while the file is written in order."""
+        self._key = key
+        self._hashed = 0
         self._folder = folder
         self._cpu = cpu
         self._room = room
@@ -166,6 +181,31 @@ class Scratch:
             await self._append(start, data)
             offset = start + len(data)
 
+    async def finish(self) -> ArrivingKey | None:
+        """Hash the rest; return the key if it has seen exactly the file. Call `settle` first."""
+        if not self._is_in_order:
+            self._key = None
+        key = self._key
+        if key is None:
+            return None
+        fresh = self._unhashed()
+        if sum(map(len, fresh)) <= INLINE_SIZE:
+            _hash(fresh, key)
+        else:
+            await self._cpu.run(_hash, fresh, key)
+        return key
+
+    @property
+    def _is_in_order(self) -> bool:
+        """Whether the log is the file."""
+        return self._map == [(0, self._size, 0)] and self._log_size == self._size
+
+    def _unhashed(self) -> list[Buffer]:
+        """The bytes in memory that are to be hashed next, in order; they count as hashed."""
+        fresh = [data for position, data in self._memory if position >= self._hashed]
+        self._hashed = self._log_size
+        return fresh
+
     def close(self) -> None:
         """Discard everything."""
         self._failure = self._failure or GridError("the file was closed")
@@ -174,6 +214,8 @@ class Scratch:
         self._memory.clear()
         self._room.taken -= len(self._map)
         self._map.clear()
+        if self._old is not None:
+            self._old.close()
         file, self._file = self._file, None
         if file is not None:
             Tasks().start(_wait(self._cpu.run(file.close)))
@@ -239,8 +281,11 @@ class Scratch:
         if self._file is None:
             self._file = UnnamedFile(self._folder.path)
         pieces = [data for _, data in self._memory]
+        if not self._is_in_order:
+            self._key = None
+        fresh = [] if self._key is None else self._unhashed()
         try:
-            await self._cpu.run(self._file.append, pieces, None)
+            await self._cpu.run(_spill, self._file, pieces, fresh, self._key)
         except GridError as error:
             self._failure = self._failure or error
             raise
@@ -253,6 +298,18 @@ class Scratch:
         """Count bytes held in memory."""
         self._held += size
         self._folder.held_size += size
+
+
+def _spill(file: UnnamedFile, pieces: Sequence[Buffer], fresh: Sequence[Buffer], key: ArrivingKey | None) -> None:
+    """Append pieces to the file, and hash the fresh ones."""
+    file.append(pieces, None)
+    if key is not None:
+        _hash(fresh, key)
+
+
+def _hash(pieces: Sequence[Buffer], key: ArrivingKey) -> None:
+    for piece in pieces:
+        key.update(piece)
 
 
 async def _wait(ending: Awaitable[object]) -> None:

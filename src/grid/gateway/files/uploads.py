@@ -94,7 +94,7 @@ async def store_new(
     elif _is_unique(store, new) and body.size is not None and body.size > BATCH_SIZE and stores.passing.is_free:
         async with stores.passing.one():
             return await _put_passing(store, PassingSource(body.size, body.chunks))
-    arriving = _arriving_key(store, body.size) if new.format == "chk" and not new.unique else None
+    arriving = arriving_key(store, body.size) if new.format == "chk" and not new.unique else None
     with Spool(folder, store.runtime.cpu, arriving.update if arriving else None) as spool:
         await spool_body(spool, body, MAX_SDMF_BODY if new.format == "sdmf" else None)
         return await store_spooled(store, stores, new, spool, arriving)
@@ -136,15 +136,15 @@ def _is_unique(store: RecordedStore, new: NewFile) -> bool:
     return new.format == "chk" and (new.unique or store.grid.convergence is None)
 
 
-def _arriving_key(store: RecordedStore, size: int | None) -> ArrivingKey | None:
-    """A hasher for a body of this size; None if equal files get keys of their own."""
+def arriving_key(store: RecordedStore, size: int | None) -> ArrivingKey | None:
+    """A hasher for a body of this size, or of unknown size; None if equal files get keys of their own."""
     convergence = store.grid.convergence
     return None if convergence is None else ArrivingKey(convergence, store.grid.encoding, size)
 
 
 async def _key_of(store: RecordedStore, spool: Source) -> bytes | None:
     """The convergent key of the spooled bytes; None if they have none."""
-    making = _arriving_key(store, spool.size)
+    making = arriving_key(store, spool.size)
     if spool.size <= LIT_SIZE or making is None:
         return None
     for offset in range(0, spool.size, KEY_CHUNK):
