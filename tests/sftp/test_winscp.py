@@ -1,7 +1,7 @@
 """The requests of WinSCP, in its order: a partial file that is renamed over the old one, times set late, resumed uploads.
 
 WinSCP does not run here. It uploads to NAME.filepart, sends the next request before the last answer, removes the old file and
-renames, or uses posix-rename if told so, and then sets permissions and times. It talks to the SSH layer as PuTTY does.
+renames, or uses posix-rename if it is set to, and then sets permissions and times. It talks to the SSH layer as PuTTY does.
 """
 
 from __future__ import annotations
