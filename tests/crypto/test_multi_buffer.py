@@ -6,6 +6,7 @@ import ast
 import shutil
 from hashlib import sha256
 from pathlib import Path
+from random import Random
 
 import cffi  # type: ignore[import-untyped]
 import pytest
@@ -46,8 +47,8 @@ def test_library_when_it_is_something_else_is_refused(tmp_path: Path) -> None:
 
 def test_library_when_it_hashes_wrongly_does_not_prove_itself() -> None:
     class Wrong(MultiBufferLibrary):
-        def join_pairs(self, row: object) -> bytes:
-            return bytes(96)
+        def rows_above(self, row: object) -> bytes:
+            return bytes(224)
 
     for _ in libraries():
         path = module._paths()[0]
@@ -55,14 +56,19 @@ def test_library_when_it_hashes_wrongly_does_not_prove_itself() -> None:
         assert not module._proves_itself(Wrong(path))
 
 
-@given(st.lists(st.binary(min_size=64, max_size=64), max_size=9))
-def test_row_above_a_row_is_that_of_the_specification(pairs: list[bytes]) -> None:
+@given(st.integers(min_value=0, max_value=8), st.randoms(use_true_random=False))
+def test_rows_above_a_row_are_those_of_the_specification(depth: int, random: Random) -> None:
     def parent(pair: bytes) -> bytes:
         text = b"25:Merkle tree internal node,32:" + pair[:32] + b",32:" + pair[32:] + b","
         return sha256(sha256(text).digest()).digest()
 
+    row = leaves = random.randbytes(32 << depth)
+    above = b""
+    while len(row) > 32:
+        row = b"".join(parent(row[start : start + 64]) for start in range(0, len(row), 64))
+        above += row
     for library in libraries():
-        assert library.join_pairs(b"".join(pairs)) == b"".join(map(parent, pairs))
+        assert library.rows_above(leaves) == above
 
 
 def test_declarations_are_what_cffi_makes_of_those_in_the_text(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def build_tree(leaves: Buffer) -> bytes:
 
 def tree_root(leaves: Buffer) -> bytes:
     """The root of the tree over a row of leaves; ValueError as in build_tree."""
-    return _rows(_pad_row(leaves, 0, padded_leaf_count(_count_leaves(leaves))))[-1]
+    return _top(_pad_row(leaves, 0, padded_leaf_count(_count_leaves(leaves))))
 
 
 def sibling_chain(leaf_index: int, leaf_count: int) -> list[int]:
@@ -108,7 +108,7 @@ def prove_row(root: bytes, leaf_count: int, first_leaf: int, row: Buffer, nodes:
     inside = first_leaf >= 0 and 0 < count <= leaf_count - first_leaf
     if rest or not whole or not inside or first_leaf % chunk_leaves:
         raise IntegrityError(f"{len(row)} bytes from leaf {first_leaf} of {leaf_count} on are not a row of leaves")
-    subtree = _rows(_pad_row(row, first_leaf, chunk_leaves))[-1]
+    subtree = _top(_pad_row(row, first_leaf, chunk_leaves))
     _climb(root, leaf_count, first_leaf, chunk_leaves, subtree, nodes)
 
 
@@ -136,16 +136,30 @@ _short_padding = lru_cache(maxsize=64)(_pad)
 def _rows(row: bytes) -> list[bytes]:
     """All rows above a padded row of leaves, from the row itself to the root."""
     rows = [row]
+    above = _rows_above(row)
+    size, start = len(row) // 2, 0
+    while start < len(above):
+        rows.append(above[start : start + size])
+        size, start = size // 2, start + size
+    return rows
+
+
+def _top(row: bytes) -> bytes:
+    """The root of the tree over a padded row of leaves."""
+    return _rows_above(row)[-HASH_SIZE:] or row
+
+
+def _rows_above(row: bytes) -> bytes:
+    """The rows above a padded row of leaves, joined, the root last; empty if the row is the root."""
     library = multi_buffer() if len(row) >= _WIDE_ROW else None
+    if library is not None:
+        return library.rows_above(row)
+    rows = []
     while len(row) > HASH_SIZE:
-        if library is not None:
-            row = library.join_pairs(row)
-            rows.append(row)
-            continue
         starts = range(0, len(row), 2 * HASH_SIZE)
         row = b"".join([_node_hash(row[start : start + 32], row[start + 32 : start + 64]) for start in starts])
         rows.append(row)
-    return rows
+    return b"".join(rows)
 
 
 def _node_hash(left: bytes, right: bytes) -> bytes:
@@ -187,4 +201,4 @@ def _climb(
 def _padding_node(leaf_count: int, node: int, first_leaf: int, width: int) -> bytes:
     if first_leaf < leaf_count or width > MAX_COMPUTED_PADDING:
         raise IntegrityError(f"node {node} of the hash tree is missing")
-    return _rows(_pad_row(b"", first_leaf, width))[-1]
+    return _top(_pad_row(b"", first_leaf, width))

@@ -126,15 +126,18 @@ class MultiBufferLibrary:
         )
         return bytes(leaves), bytes(segments)
 
-    def join_pairs(self, row: Buffer) -> bytes:
-        """The next row of a Merkle tree above this one, which has an even number of 32-byte hashes. [spec immutable 7]"""
-        parents = bytearray(len(row) // 2)
-        self._join_pairs(
-            self._ffi.from_buffer("unsigned char[]", row),
-            len(parents) // _DIGEST_SIZE,
-            self._ffi.from_buffer("unsigned char[]", parents, require_writable=True),
-        )
-        return bytes(parents)
+    def rows_above(self, row: Buffer) -> bytes:
+        """All rows of a Merkle tree above this one, joined, the root last. row: 2, 4, 8 ... 32-byte hashes. [spec immutable 7]"""
+        size, start = len(row), 0
+        rows = bytearray(size - _DIGEST_SIZE)
+        first = self._ffi.from_buffer("unsigned char[]", rows, require_writable=True)
+        children = self._ffi.from_buffer("unsigned char[]", row)
+        while size > _DIGEST_SIZE:
+            size //= 2
+            parents = first + start
+            self._join_pairs(children, size // _DIGEST_SIZE, parents)
+            children, start = parents, start + size
+        return bytes(rows)
 
 
 @cache
@@ -179,13 +182,17 @@ def _proves_itself(library: MultiBufferLibrary) -> bool:
     leaves, segments = library.hash_rows((3, 30, 10), runs, prefixes[0], runs, prefixes[0], 205)
     joined = [b"".join(row)[: 205 - 90 * index] for index, row in enumerate(rows)]
     head, tail = b"25:Merkle tree internal node,32:", b","
-    pairs = [_double(head + text[i : i + 32] + b",32:" + text[i + 32 : i + 64] + tail) for i in range(0, 192, 64)]
+    row = above = text[:256]
+    while len(row) > _DIGEST_SIZE:
+        starts = range(0, len(row), 64)
+        row = b"".join(_double(head + row[i : i + 32] + b",32:" + row[i + 32 : i + 64] + tail) for i in starts)
+        above += row
     return (
         made == b"".join(right)
         and leaves == b"".join(_double(front + row[share]) for share in range(3) for row in rows)
         and segments == b"".join(_double(front + row) for row in joined)
         and library.hash_messages([running], [[]]) == _double(b"run" + text)
-        and library.join_pairs(text[:192]) == b"".join(pairs)
+        and library.rows_above(text[:256]) == above[256:]
     )
 
 

@@ -111,15 +111,21 @@ class _Group:
         self._stranger_limit = max(1, limit // 2)
         self._stranger_floor = limit // 4
         self._queues: tuple[dict[Permit, None], ...] = tuple({} for _ in Standing)
+        self._count = 0
 
     def __len__(self) -> int:
-        return sum(map(len, self._queues))
+        return self._count
 
     def add(self, permit: Permit) -> None:
-        self._queues[permit.standing][permit] = None
+        queue = self._queues[permit.standing]
+        self._count += permit not in queue
+        queue[permit] = None
 
     def discard(self, permit: Permit) -> None:
-        self._queues[permit.standing].pop(permit, None)
+        queue = self._queues[permit.standing]
+        if permit in queue:
+            del queue[permit]
+            self._count -= 1
 
     @property
     def is_hurried(self) -> bool:
