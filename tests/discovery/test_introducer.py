@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from foolscap.api import Referenceable, RemoteException
-from twisted.internet.defer import Deferred
+from foolscap.api import Referenceable, RemoteException, eventually
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.endpoints import TCP4ServerEndpoint
 
 from grid.discovery import introducer_client
 from grid.discovery.announcement import Announcement, SignedAnnouncement, parse_announcement
 from grid.discovery.condition import Condition
 from grid.discovery.introducer_client import CACHE_PAUSE_S, SILENCE_S, IntroducerClient, IntroducerSettings
+from grid.discovery.introducer_schema import INTRODUCER_KEY
 from grid.discovery.introducer_server import Introducer
 from grid.discovery.server_files import KeptAnnouncements, pack_cache, parse_cache
 from grid.runtime import ReactorClock
@@ -144,6 +145,31 @@ class _SilentTub:
 
     def getReference(self, furl: str) -> Deferred[object]:
         return Deferred()
+
+
+class _OneReadTub:
+    """A Tub whose introducer's announcements and answer arrive in one read: Foolscap fires the answer first."""
+
+    def getReference(self, furl: str) -> Deferred[object]:
+        return succeed(self)
+
+    def notifyOnDisconnect(self, callback: Callable[..., object], *arguments: object) -> None:
+        pass
+
+    def callRemote(self, method: str, *arguments: Any, **options: object) -> Deferred[object]:
+        if method == "get_version":
+            return succeed({INTRODUCER_KEY: {}, b"application-version": b"grid"})
+        eventually(arguments[0].remote_announce_v2, {signed(index).to_tuple() for index in range(3)})
+        return succeed(None)
+
+
+async def test_client_when_announcements_and_answer_arrive_in_one_read_then_settles_with_all_of_them() -> None:
+    heard = Heard()
+    found = IntroducerClient(IntroducerSettings(furl=parse_furl(f"pb://{'a' * 32}@tcp:127.0.0.1:1/x")), _OneReadTub(), clock(), heard.take)
+    found.start()
+    assert await found.settled(WAIT_S)
+    found.close()
+    assert len(heard.announcements) == 3
 
 
 def test_client_when_the_introducer_keeps_silent_then_uses_what_it_said_last_time(tmp_path: Path) -> None:

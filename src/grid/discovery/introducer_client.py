@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
-from foolscap.api import Referenceable
+from foolscap.api import Referenceable, fireEventually
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from zope.interface import implementer
@@ -165,6 +165,8 @@ class IntroducerClient:
                 log.info("{error}", error=error)
         subscriber = _Subscriber(self._take)
         await call(reference, RIIntroducer, where, "subscribe_v2", subscriber, STORAGE_SERVICE.encode(), self._info())
+        # Of what arrives in one read, Foolscap fires answers first and delivers calls, the announcements, a turn later.
+        await fireEventually()
         return lost
 
     async def _publish(self, reference: Any, signed: SignedAnnouncement) -> None:
