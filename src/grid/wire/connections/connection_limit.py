@@ -53,7 +53,12 @@ class Permit:
     @property
     def crowd(self) -> int:
         """How many connections hold permits together with this one, itself included."""
-        return max(map(len, self._groups), default=1)
+        crowd = 1
+        for (
+            group
+        ) in self._groups:
+            crowd = max(crowd, group.count)
+        return crowd
 
     @property
     def waited_s(self) -> float:
@@ -67,11 +72,9 @@ class Permit:
 
     def stand(self, standing: Standing) -> None:
         """Move to the end of the connections with that standing."""
+        before, self.standing = self.standing, standing
         for group in self._groups:
-            group.discard(self)
-        self.standing = standing
-        for group in self._groups:
-            group.add(self)
+            group.move(self, before)
 
     def release(self) -> None:
         """Release the permit, because the connection has ended."""
@@ -111,21 +114,26 @@ class _Group:
         self._stranger_limit = max(1, limit // 2)
         self._stranger_floor = limit // 4
         self._queues: tuple[dict[Permit, None], ...] = tuple({} for _ in Standing)
-        self._count = 0
+        self.count = 0
 
     def __len__(self) -> int:
-        return self._count
+        return self.count
 
     def add(self, permit: Permit) -> None:
         queue = self._queues[permit.standing]
-        self._count += permit not in queue
+        self.count += permit not in queue
         queue[permit] = None
+
+    def move(self, permit: Permit, before: Standing) -> None:
+        """Put a permit at the end of those with its standing. before: its standing until now."""
+        self._queues[before].pop(permit, None)
+        self._queues[permit.standing][permit] = None
 
     def discard(self, permit: Permit) -> None:
         queue = self._queues[permit.standing]
         if permit in queue:
             del queue[permit]
-            self._count -= 1
+            self.count -= 1
 
     @property
     def is_hurried(self) -> bool:

@@ -92,7 +92,10 @@ def chunk_size(crowd: int) -> int:
     ends. With large chunks everywhere, each client that never reads would make a server hold half a megabyte,
     outside of every budget.
     """
-    return next((size for most, size in _BY_CROWD if crowd <= most), _SMALLEST_CHUNK)
+    for most, size in _BY_CROWD:
+        if crowd <= most:
+            return size
+    return _SMALLEST_CHUNK
 
 
 def largest_chunk() -> int:
