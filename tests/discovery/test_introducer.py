@@ -165,7 +165,9 @@ class _OneReadTub:
 
 async def test_client_when_announcements_and_answer_arrive_in_one_read_then_settles_with_all_of_them() -> None:
     heard = Heard()
-    found = IntroducerClient(IntroducerSettings(furl=parse_furl(f"pb://{'a' * 32}@tcp:127.0.0.1:1/x")), _OneReadTub(), clock(), heard.take)
+    found = IntroducerClient(
+        IntroducerSettings(furl=parse_furl(f"pb://{'a' * 32}@tcp:127.0.0.1:1/x")), _OneReadTub(), clock(), heard.take
+    )
     found.start()
     assert await found.settled(WAIT_S)
     found.close()

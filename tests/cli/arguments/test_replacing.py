@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from grid.cli.arguments.replacing import ReplacePolicy, make_policy, shell_word, time_of
+from grid.cli.terminal.exit_codes import ExitCode
 from tests.support.memory_command import MemoryCommand
 
 OLD, NEW = 1_000_000_000, 3_000_000_000
@@ -178,6 +179,30 @@ def test_directory_when_removed_with_or_without_r_is_unlinked(command: MemoryCom
         command.succeed("mkdir", "work:dir/below")
         assert command.succeed("rm", *options, "work:dir") == "200 OK"
     assert command.names() == []
+
+
+def test_several_paths_when_removed_are_one_change_and_a_missing_one_stops_none_of_the_others(
+    command: MemoryCommand,
+) -> None:
+    for name in ("a", "b", "c", "kept"):
+        command.succeed("put", "one", f"work:{name}")
+    assert command.succeed("rm", "work:a", "work:b") == "200 OK\n200 OK"
+    command.succeed("undo")
+    assert command.names() == ["a", "b", "c", "kept"]
+    ended = command.run("rm", "work:a", "work:none", "work:no/where", "work:b")
+    assert (ended.code, ended.out) == (ExitCode.NOT_FOUND, "200 OK\n200 OK\n")
+    assert "work:none: No such file or directory" in ended.err
+    assert command.names() == ["c", "kept"]
+    lines = command.succeed("rm", "--json", "-rf", "work:none", "work:no/where", "work:c").splitlines()
+    assert [[one["path"] for one in json.loads(line)["removed"]] for line in lines] == [[], [], ["work:c"]]
+    assert command.names() == ["kept"]
+
+
+def test_root_when_removed_is_refused_before_anything_is_removed(command: MemoryCommand) -> None:
+    command.succeed("put", "one", "work:a")
+    ended = command.run("rm", "-f", "work:a", "work:")
+    assert ended.err == "grid: work: is not an entry of a directory, so it cannot be removed\n"
+    assert command.names() == ["a"]
 
 
 @pytest.mark.parametrize(

@@ -160,8 +160,13 @@ def ln(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, a
     return 0
 
 
-@click.command(epilog=examples("grid rm work:docs/draft.txt", "grid rm -r work:old", "grid undo     # brings it back"))
-@click.argument("path", metavar="PATH", shell_complete=complete_remote)
+@click.command(
+    epilog=examples(
+        "grid rm work:docs/draft.txt work:docs/old.txt", "grid rm -r work:old", "grid undo     # brings it back"
+    )
+)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, shell_complete=complete_remote)
+@click.option("-f", "--force", is_flag=True, help="Do not complain about a path that does not exist.")
 @click.option(
     "-r",
     "-R",
@@ -171,40 +176,68 @@ def ln(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, a
 )
 @_JSON
 @click.pass_context
-def unlink(ctx: click.Context, *, path: str, recursive: bool, as_json: bool) -> int:
-    """Remove the file at PATH, or the directory with everything in it.
+def unlink(ctx: click.Context, *, paths: tuple[str, ...], force: bool, recursive: bool, as_json: bool) -> int:
+    """Remove the file at each PATH, or the directory with everything in it.
 
     Anyone who has its capability can still open it as long as servers keep its shares: by default forever; on a
     server with expire.enabled, until their leases expire. On a terminal, rm prints the command that links it again;
-    with --json, the capability is under `removed`.
+    with --json, the capability is under `removed`. If one path does not exist, the others are removed all the same.
     """
     from grid.cli.arguments.remote import parse_remote
-    from grid.cli.arguments.replacing import edit_entry, open_undo
-    from grid.cli.arguments.tree import nothing_at, open_tree_directory, run_in_tree
-    from grid.directory.edits import RemoveChild
-    from grid.errors import GridError, NoSuchChildError
+    from grid.cli.arguments.replacing import open_undo
+    from grid.cli.arguments.tree import open_tree_directory, run_in_tree
+    from grid.errors import GridError
 
     directory, aliases = open_tree_directory(ctx)
-    remote = parse_remote(path, aliases)
-    if not remote.names:
-        raise GridError("'grid unlink' can only unlink directory entries, so a path must be given.")
+    remotes = [parse_remote(path, aliases) for path in paths]
+    for remote in remotes:
+        if not remote.names:
+            raise GridError(f"{remote.shown} is not an entry of a directory, so it cannot be removed")
     undo = open_undo(ctx, "removed")
 
-    async def operation(tree: Tree) -> None:
-        above, name = await tree.parent(remote)
-        try:
-            undo.note(above.cap, remote, await edit_entry(above, RemoveChild(name)))
-        except NoSuchChildError:
-            raise nothing_at(remote) from None
+    async def operation(tree: Tree) -> Exception | None:
+        missing = None
+        for remote in remotes:
+            before = len(undo.taken)
+            error = await _remove(tree, remote, undo)
+            missing = missing or error
+            if error is None or force:
+                _report_removal(remote, undo, before, is_there=error is None, as_json=as_json)
+        return missing
 
-    run_in_tree(directory, operation)
-    if as_json:
-        click.echo(json.dumps({"event": "unlink", "path": remote.shown, "removed": undo.to_json()}))
-    else:
-        # Scripts get 1.20's word; on a terminal, `tell` reports the removal.
-        click.echo("200 OK" if not sys.stdout.isatty() else f"Removed {remote.shown}")
+    missing = run_in_tree(directory, operation)
+    if not as_json:
         undo.tell()
+    if missing is not None and not force:
+        raise missing
     return 0
+
+
+async def _remove(tree: Tree, path: RemotePath, undo: Undo) -> Exception | None:
+    """Remove one entry. Returns an error, rather than raising it, if there is nothing at the path."""
+    from grid.cli.arguments.replacing import edit_entry
+    from grid.cli.arguments.tree import nothing_at
+    from grid.directory.edits import RemoveChild
+    from grid.errors import NoSuchChildError
+
+    try:
+        above, name = await tree.parent(path)
+    except NoSuchChildError as error:
+        return error
+    try:
+        undo.note(above.cap, path, await edit_entry(above, RemoveChild(name)))
+    except NoSuchChildError:
+        return nothing_at(path)
+    return None
+
+
+def _report_removal(path: RemotePath, undo: Undo, before: int, *, is_there: bool, as_json: bool) -> None:
+    """Report one removal. before: how many entries `undo` had recorded before it."""
+    if as_json:
+        click.echo(json.dumps({"event": "unlink", "path": path.shown, "removed": undo.to_json()[before:]}))
+    elif is_there:
+        # Scripts get 1.20's word; on a terminal, `tell` reports how to undo the removal.
+        click.echo("200 OK" if not sys.stdout.isatty() else f"Removed {path.shown}")
 
 
 async def _may_replace(policy: ReplacePolicy, path: RemotePath, new: Child, there: Child | None) -> bool:

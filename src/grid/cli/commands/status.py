@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,10 +15,15 @@ from grid.plural import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from twisted.internet.defer import Deferred
+
     from grid.node.client import Client
     from grid.ports import StorageServer
 
 _ANSWER_S = 10.0
+_PATIENCE_S = 1.5
+"""When to say on a terminal which servers have not answered."""
+
 MAX_DETAIL = 48
 """Characters of an error; together with a server's name, they fit into a terminal's line."""
 
@@ -78,7 +84,8 @@ async def _ask(client: Client) -> dict[str, Any]:
 
 async def ask_servers(client: Client) -> list[dict[str, Any]]:
     """Ask each server for its version and free space; sorted by nickname."""
-    from twisted.internet.defer import Deferred, gatherResults
+    from twisted.internet.defer import Deferred as Answer
+    from twisted.internet.defer import gatherResults
 
     from grid.errors import NoServersError
 
@@ -86,9 +93,30 @@ async def ask_servers(client: Client) -> list[dict[str, Any]]:
         servers = await client.servers()
     except NoServersError:
         servers = []
+    answering = [Answer.fromCoroutine(_ask_server(client, server)) for server in servers]
+    notice = client.runtime.clock.call_later(_PATIENCE_S, lambda: _tell_who_is_late(servers, answering))
+    try:
+        answers = await gatherResults(answering)
+    finally:
+        notice.cancel()
     # Nicknames are chosen by the servers' operators: shown, never trusted.
-    answers = await gatherResults([Deferred.fromCoroutine(_ask_server(client, server)) for server in servers])
     return sorted(answers, key=lambda server: (str(server["nickname"]), str(server["id"])))
+
+
+def _tell_who_is_late(servers: Sequence[StorageServer], answering: Sequence[Deferred[Any]]) -> None:
+    """Print on a terminal which servers have not answered yet, and how long the command waits for them."""
+    from grid.node.redaction import one_line
+
+    if not sys.stderr.isatty():
+        return
+    late = [
+        server.identity.nickname or server.identity.server_id[:11]
+        for server, answer in zip(servers, answering, strict=True)
+        if not answer.called
+    ]
+    if late:
+        names = _shorten(", ".join(late))
+        click.echo(one_line(f"waiting up to {_ANSWER_S - _PATIENCE_S:g} s longer for {names} ..."), err=True)
 
 
 async def _ask_server(client: Client, server: StorageServer) -> dict[str, object]:
