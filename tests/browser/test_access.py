@@ -267,7 +267,7 @@ def test_pages_work_without_scripts(chromium: Any, served: Served, visitor: Visi
         page.get_by_role("button", name="Create").click()
         page.get_by_role("link", name="made without scripts", exact=True).wait_for()
         page.get_by_role("button", name="Check", exact=True).click()
-        page.locator(".notice", has_text="Healthy: 5 of 5 shares are there").wait_for()
+        page.locator(".notice", has_text="Healthy: 5 of 5 shares are good").wait_for()
         page.get_by_role("link", name="Back").click()
         page.get_by_role("link", name="Rename, move or delete a.txt").click()
         page.locator("#sure").check()

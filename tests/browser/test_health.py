@@ -20,7 +20,7 @@ def test_a_file_whose_servers_were_killed_is_shown_as_unhealthy_and_repaired(vis
     visitor.go(f"{uri(cap)}?t=info&filename=treasure.bin")
     page = visitor.page
     page.get_by_role("button", name="Verify", exact=True).click()
-    page.locator(".notice", has_text="Healthy: 5 of 5 shares are there").wait_for()
+    page.locator(".notice", has_text="Healthy: 5 of 5 shares are good").wait_for()
 
     served.kill(0)
     served.kill(3)
@@ -32,7 +32,7 @@ def test_a_file_whose_servers_were_killed_is_shown_as_unhealthy_and_repaired(vis
     assert silent == [f"{name} – not connected: the server is switched off" for name in ("Ada", "Grace")]
     visitor.picture("ill")
     page.get_by_role("button", name="Repair", exact=True).click()
-    page.locator(".notice", has_text="Repaired: all shares are there again.").wait_for()
+    page.locator(".notice", has_text="Repaired: all shares are good again.").wait_for()
 
     assert page.locator(".shares").last.locator(".held").count() == 5
     with page.expect_download() as started:
@@ -41,6 +41,28 @@ def test_a_file_whose_servers_were_killed_is_shown_as_unhealthy_and_repaired(vis
         assert file.read() == contents
     visitor.go("/servers")
     assert page.get_by_text("2 servers cannot be reached right now.").is_visible()
+
+
+def test_a_check_that_fails_says_why_in_a_sentence_and_can_be_repeated(visitor: Visitor) -> None:
+    visitor.go(f"{uri(visitor.store(random.Random(8).randbytes(2000)))}?t=info")
+    page, health = visitor.page, visitor.page.locator("#health")
+    check = page.get_by_role("button", name="Check", exact=True)
+    answers = [
+        (lambda route: route.fulfill(status=503, body="too few servers\n"), "Too few servers."),
+        (lambda route: route.fulfill(status=400, body="verify= must be a boolean"), "verify= must be a boolean."),
+        (lambda route: route.fulfill(status=500, body=""), "The gateway answered with HTTP status 500."),
+        (lambda route: route.abort("connectionreset"), "The connection to the gateway was lost. Try again."),
+    ]
+    for answer, sentence in answers:
+        page.route(lambda url: "t=info" not in url, answer)
+        check.click()
+        health.get_by_text(sentence, exact=True).wait_for()
+        page.unroute_all()
+
+    check.click()
+    health.locator(".notice strong").wait_for()
+    assert health.locator("[data-problem]").count() == 0
+    visitor.complaints.clear()  # The browser says that requests failed, as they did.
 
 
 def test_an_upload_is_shown_live_from_start_to_end(visitor: Visitor, served: Served) -> None:

@@ -61,7 +61,7 @@ def test_upload_from_the_first_page_is_canceled_and_an_ended_one_dismissed(
 
     page.get_by_role("button", name="Cancel waiting.bin").click()
     page.get_by_role("button", name="Cancel canceled.bin").click()
-    page.locator("#announce", has_text="The upload of canceled.bin is canceled").wait_for(state="attached")
+    page.locator("#announce", has_text="The upload of canceled.bin was canceled").wait_for(state="attached")
     served.order("release")
     page.get_by_role("button", name="Dismiss kept.bin").click()
 

@@ -30,7 +30,7 @@ def test_everything_below_is_checked_live_stopped_and_repaired(visitor: Visitor,
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert faults(visitor, axe_script(), None) == []
     page.get_by_role("button", name="Stop", exact=True).click()
-    page.get_by_text("Stopped. These are the results up to then.").wait_for()
+    page.get_by_text("Stopped. These are the results so far.").wait_for()
     served.order("release")
 
     served.kill(0)

@@ -61,7 +61,7 @@ def test_a_folder_dropped_again_after_a_reload_sends_only_what_is_new_or_changed
     sent = puts(visitor)
 
     visitor.drop([folder])
-    page.get_by_label("Do the same for all files of this batch").check()
+    page.get_by_label("Do the same for all files in this batch").check()
     visitor.picture("question")
     page.get_by_role("button", name="Replace", exact=True).click()
 
@@ -70,7 +70,7 @@ def test_a_folder_dropped_again_after_a_reload_sends_only_what_is_new_or_changed
     assert "2 already existed" in page.locator(".queue .hint").inner_text()
     assert page.locator(".queue li.skipped").count() == 2
     visitor.picture("skipped")
-    page.get_by_role("button", name="Upload all again").click()
+    page.get_by_role("button", name="Upload skipped files anyway").click()
     page.locator(".queue .sum").get_by_text("5 of 5 files,").wait_for()
     finish(visitor)
     assert sorted(sent[3:]) == ["2.bin", "3.bin"]
@@ -82,14 +82,14 @@ def test_uploads_whose_script_does_not_arrive_say_so_and_begin_when_it_does(visi
     page.route("**/queueview.js", lambda route: route.abort())
     visitor.go(visitor.make_directory())
     visitor.drop([folder])
-    page.locator(".queue").get_by_text("nothing is uploaded. Reload this page").wait_for()
+    page.locator(".queue").get_by_text("nothing was uploaded. Reload this page").wait_for()
     visitor.complaints.clear()  # The browser says that the script did not come.
 
     page.unroute("**/queueview.js")
     page.reload()
     visitor.drop([folder])
     assert finish(visitor).startswith("2 of 2 files,")
-    assert "nothing is uploaded" not in page.locator(".queue").inner_text()
+    assert "nothing was uploaded" not in page.locator(".queue").inner_text()
 
 
 def test_a_lost_connection_pauses_uploads_and_resuming_sends_the_rest(visitor: Visitor, tmp_path: Path) -> None:

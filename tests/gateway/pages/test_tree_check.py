@@ -44,7 +44,7 @@ def test_running_check_shows_how_far_it_is_and_what_is_under_way() -> None:
     document = require_harmless(render_tree_check(RUNNING))
     (bar,) = document.all("progress")
     assert (bar["value"], bar["max"]) == ("3", "9")
-    assert "Checking: 3 objects done of about 9 found so far." in document.text
+    assert "Checking: 3 of about 9 objects done so far." in document.text
     assert "Stop" in document.text and "In progress" in document.text
     over = render_tree_check(evolve(RUNNING, state="finished", done=9))
     assert "data-poll" not in over and ">Stop</button>" not in over
@@ -66,6 +66,6 @@ def test_long_lists_and_paths_are_cut() -> None:
 
 
 def test_reader_is_told_what_a_repair_cannot_reach() -> None:
-    assert "It goes on even if you leave this page." in tree_card(HOME, is_writable=True)
+    assert "The check continues even if you leave this page." in tree_card(HOME, is_writable=True)
     assert "need the write capability" in tree_card(HOME, is_writable=False)
     assert "need the write capability" not in tree_card(HOME, is_writable=True)

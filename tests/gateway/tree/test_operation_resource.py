@@ -119,10 +119,10 @@ async def test_check_stopped_from_its_page_keeps_what_it_found(tmp_path: Path, m
         reply = await web.post_form(f"/uri/{tree['']}/", {"t": "start-deep-check", "ask": "true"})
         address = "/operations/" + reply.headers["location"].partition("/operations/")[2]
         document = await page(web, address)
-        assert "Checking: 1 object done" in document.text and len(document.all("progress")) == 1
+        assert "Checking: 1 of about 1 object done" in document.text and len(document.all("progress")) == 1
         told = await web.post_form(address, {"t": "cancel", "ask": "true"})
         assert (told.status, told.headers["location"]) == (302, address)
-        assert "Stopped. These are the results up to then." in (await page(web, address)).text
+        assert "Stopped. These are the results so far." in (await page(web, address)).text
 
 
 async def test_check_of_a_lost_directory_from_a_page_says_why_it_ended(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ async def test_move_that_cannot_be_is_explained_in_the_picker_and_moves_nothing(
         await web.put(f"/uri/{directory}/sub/a.txt", b"another")
         before = await children_of(web, directory)
         taken = await send(web, directory, NAMES[:2], t="move-many", to_dir=f"{directory}/sub")
-        assert taken.status == 409 and "“a.txt” exists there already" in taken.text
+        assert taken.status == 409 and "“a.txt” already exists there" in taken.text
         below = await send(web, directory, ["sub"], t="move-many", to_dir=f"{directory}/sub/inner")
         assert below.status == 400 and "below it" in below.text and "Move 1 entry" in below.text
         typed = await send(web, directory, NAMES[:1], t="move-many", other="no capability")

@@ -22,7 +22,7 @@ VERSION = "3.1.0"
 _FAULTS = {
     "400": "The request cannot be understood.",
     "401": "The node's token is required.",
-    "403": "Refused: no authority to write, a blacklisted object, or a page of another site.",
+    "403": "Refused: no authority to write, a blacklisted object, or a page from another site.",
     "404": "No such child, operation or page.",
     "405": "The resource does not support this method.",
     "408": "The request arrived too slowly.",

@@ -46,17 +46,28 @@ export function openDialog(from) {
   return dialog;
 }
 
-// Parses a page of this gateway as a document, or throws an Error with its message.
+// Parses a page of this gateway as a document, or throws an Error whose message is a sentence.
 export async function fetchPage(address, options = {}) {
-  const answer = await fetch(address, { credentials: "same-origin", referrerPolicy: "no-referrer", ...options });
+  let answer;
+  try {
+    answer = await fetch(address, { credentials: "same-origin", referrerPolicy: "no-referrer", ...options });
+  } catch {
+    throw new Error("The connection to the gateway was lost. Try again.");
+  }
   const text = await answer.text();
   const type = answer.headers.get("Content-Type") ?? "";
   const page = new DOMParser().parseFromString(type.includes("html") ? text : "", "text/html");
   if (!answer.ok) {
     const said = type.includes("html") ? page.querySelector("main .notice p, main .lead, main p, p")?.textContent : text;
-    throw new Error((said ?? "").trim().split("\n")[0] || `the gateway answered ${answer.status}`);
+    throw new Error(sentence((said ?? "").trim().split("\n")[0] || `the gateway answered with HTTP status ${answer.status}`));
   }
   return page;
+}
+
+// The message with a capital letter and a period. The name of an argument, such as uri=, stays as it is.
+function sentence(message) {
+  const begun = message.split(" ")[0].endsWith("=") ? message : message[0].toUpperCase() + message.slice(1);
+  return /[.?!]$/.test(begun) ? begun : `${begun}.`;
 }
 
 const UNITS = ["B", "kB", "MB", "GB", "TB", "PB"];

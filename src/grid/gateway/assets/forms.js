@@ -27,7 +27,7 @@ async function send(form, submitter) {
     if (answer.ok && answer.redirected) finish(form, fields, page, neighbor);
     else await show(form, page, answer, fields, neighbor);
   } catch {
-    report(form, "The connection to the gateway was lost. Nothing may have been changed: check before you try again.");
+    report(form, "The connection to the gateway was lost. The change may or may not have been made: reload this page before you try again.");
   } finally {
     form.removeAttribute("aria-busy");
   }
@@ -51,7 +51,7 @@ function finish(form, fields, page, neighbor) {
 async function show(form, page, answer, fields, neighbor) {
   const main = page.querySelector("main");
   if (!main) {
-    report(form, `The gateway answered ${answer.status}.`);
+    report(form, `The gateway answered with HTTP status ${answer.status}.`);
     return;
   }
   const dialog = form.closest("dialog") ?? openDialog(form);

@@ -39,7 +39,7 @@ export function makeHomeDrop(zone) {
       return;
     }
     const kept = found.filter(({ file }) => file);
-    if (kept.length < found.length) announce("Empty folders are left out: only a directory can keep them.");
+    if (kept.length < found.length) announce("Empty folders were skipped: they can only be stored in a directory.");
     for (const { file, path } of kept) {
       const item = { file, size: file.size, ...row(path.join("/"), file.size) };
       item.remove.addEventListener("click", () => remove(item));
@@ -54,7 +54,7 @@ export function makeHomeDrop(zone) {
     item.request?.abort();
     item.line.remove();
     done.hidden = done.childElementCount === 0;
-    announce(item.isEnded ? `${item.name} was removed from the list` : `The upload of ${item.name} is canceled`);
+    announce(item.isEnded ? `${item.name} was removed from the list` : `The upload of ${item.name} was canceled`);
     (done.querySelector("[data-remove]") ?? pick).focus();
   }
 

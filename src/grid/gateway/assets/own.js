@@ -34,13 +34,13 @@ async function enter(token) {
   history.replaceState(null, "", location.pathname + location.search);
   const answer = await post("enter", { token });
   if (!answer?.ok) {
-    announce("This link has been used already, or has expired: run grid web again.");
+    announce("This link has already been used or has expired: run grid web again.");
     return false;
   }
   try {
     localStorage.setItem(KEY, (await answer.json()).key);
   } catch {
-    announce("This browser stores no data for this page, so it cannot show your directories.");
+    announce("This browser does not let this page store data, so it cannot show your directories.");
     return false;
   }
   return true;

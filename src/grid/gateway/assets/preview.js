@@ -59,13 +59,13 @@ async function showFormatted(place) {
 
 async function showDocument(place) {
   const head = await fetch(place.dataset.address, { method: "HEAD" });
-  if (!head.ok) throw new Error(`the gateway answered ${head.status}`);
+  if (!head.ok) throw new Error(`the gateway answered with HTTP status ${head.status}`);
   if (Number(head.headers.get("Content-Length")) > PDF_SIZE) {
     place.replaceChildren(element("p", {}, "Too large to show here. "), link(place, "Open it"));
     return;
   }
   const answer = await fetch(place.dataset.address);
-  if (!answer.ok) throw new Error(`the gateway answered ${answer.status}`);
+  if (!answer.ok) throw new Error(`the gateway answered with HTTP status ${answer.status}`);
   const bytes = await answer.arrayBuffer();
   if (new TextDecoder("latin1").decode(bytes.slice(0, 5)) !== "%PDF-") throw new Error("it is not a PDF document");
   const address = URL.createObjectURL(new Blob([bytes], { type: "application/pdf" }));

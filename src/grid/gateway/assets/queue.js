@@ -127,7 +127,7 @@ export class Queue {
       await require(fetch(`${this.at(item.target)}?t=uri&replace=true`, { method: "PUT", body: item.replaced }));
       item.state = "undone";
     } catch (error) {
-      item.problem = error.message;
+      item.problem = `Could not undo this: ${error.message}`;
     }
     this.tell();
     this.onIdle();

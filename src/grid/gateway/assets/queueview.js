@@ -23,7 +23,7 @@ class QueueView {
     this.pause = button("Pause");
     this.stop = button("Stop uploads in progress too");
     this.retry = button("Retry failed files");
-    this.all = button("Upload all again");
+    this.all = button("Upload skipped files anyway");
     this.clear = button("Clear the list");
     this.hint = element("p", { class: "hint" }, "");
     this.question = element("div", { class: "notice warn", role: "group", "aria-label": "Replace?", hidden: true });
@@ -96,7 +96,7 @@ class QueueView {
       return made;
     });
     const words = `“${item.path.join("/")}” already exists: ${thereText(item.there)}. Yours is ${sizeText(item.size)}. ${lossText(item.there)}`;
-    const others = element("div", { class: "check" }, all, element("label", { for: "for-all" }, "Do the same for all files of this batch"));
+    const others = element("div", { class: "check" }, all, element("label", { for: "for-all" }, "Do the same for all files in this batch"));
     this.question.replaceChildren(element("p", {}, words), element("div", { class: "buttons" }, ...buttons), others);
     announce(words);
   }
@@ -153,13 +153,13 @@ function button(label, isHidden = true) {
 }
 
 function thereText(there) {
-  const when = typeof there.linked === "number" ? `, linked ${new Date(there.linked * 1000).toLocaleString()}` : "";
+  const when = typeof there.linked === "number" ? `, changed ${new Date(there.linked * 1000).toLocaleString()}` : "";
   if (there.kind === "dirnode") return `a directory${when}`;
   return `a file of ${typeof there.size === "number" ? sizeText(there.size) : "unknown size"}${when}`;
 }
 
 function lossText(there) {
-  if (there.kind === "dirnode") return "A directory is not replaced.";
+  if (there.kind === "dirnode") return "A directory cannot be replaced.";
   if (there.isMutable) return "It is editable: replacing overwrites its contents, which cannot be undone.";
   return "Once replaced, it can be brought back from this list.";
 }
@@ -174,24 +174,24 @@ function paceText(state) {
 
 function hintText(state) {
   const wait = `${state.waiting} ${state.waiting === 1 ? "file waits" : "files wait"}`;
-  if (state.trouble && state.left) return `Paused, because ${state.trouble}. Stored files stay stored; ${wait} until you resume.`;
+  if (state.trouble && state.left) return `Paused, because ${state.trouble}. Files already stored are safe; ${wait} until you resume.`;
   if (state.left && state.isPaused) {
-    if (state.active) return `No new uploads will start; ${state.active} in progress will finish. If you stop them, small files start over, and large ones continue.`;
-    return `Stored files stay stored; ${wait} on this page until you resume.`;
+    if (state.active) return `No new uploads will start; ${state.active} in progress will finish. If you stop them, small files start over when you resume, and large ones continue where they stopped.`;
+    return `Files already stored are safe; ${wait} on this page until you resume.`;
   }
-  if (state.left) return "Keep this page open. If it closes, drop the same files again: those that are already stored are skipped, and large ones continue.";
+  if (state.left) return "Keep this page open. If it closes, drop the same files again: those already stored are skipped, and large ones continue where they stopped.";
   if (state.skipped) return `${state.skipped} already existed, and ${state.skipped === 1 ? "was" : "were"} not sent again.`;
   return "";
 }
 
 const WORDS = {
   waiting: (item) => sizeText(item.size),
-  looking: () => "Looking…",
+  looking: () => "Checking…",
   asking: () => "Already exists: choose above",
   sending: (item) => (item.size ? `Sent ${sizeText(item.sent)} of ${sizeText(item.size)}` : "Creating…"),
   storing: (item) => (item.stored ? `Stored ${sizeText(item.stored)} of ${sizeText(item.size)}` : "Storing…"),
   done: (item) => `Stored${item.choice === "both" ? ` as ${item.target.at(-1)}` : item.replaced ? ", the old file was replaced" : ""}, ${sizeText(item.size)}${item.problem ? `. ${item.problem}` : ""}`,
   undone: () => "The old file is back",
   skipped: (item) => (item.choice === "skip" ? "Skipped" : "Already stored"),
-  failed: (item) => item.problem,
+  failed: (item) => `Failed: ${item.problem}`,
 };

@@ -110,10 +110,10 @@ async function whyLost(file) {
     await file.slice(0, 1).arrayBuffer();
     return new Lost();
   } catch {
-    return new Error("it cannot be read any more: it was changed, moved or deleted after you chose it");
+    return new Error("the file can no longer be read: it was changed, moved or deleted after you chose it");
   }
 }
 
 function firstLine(text, status) {
-  return text.split("\n")[0].slice(0, 300) || `the gateway answered ${status}`;
+  return text.split("\n")[0].slice(0, 300) || `the gateway answered with HTTP status ${status}`;
 }

@@ -55,7 +55,7 @@ export class LateQueue {
       }
       this.queue.add(found);
     } catch {
-      this.panel.textContent = "The gateway did not answer, so nothing is uploaded. Reload this page and try again.";
+      this.panel.textContent = "The gateway did not answer, so nothing was uploaded. Reload this page and try again.";
       this.panel.hidden = false;
       announce(this.panel.textContent);
     } finally {

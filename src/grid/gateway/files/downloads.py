@@ -114,7 +114,7 @@ def _note_name(exchange: Exchange, child: Child, name: str) -> None:
 def why_unknown(target: UnknownChild) -> str:
     """Explain why a capability in a URL leads to nothing readable."""
     if target.error is None or isinstance(target.error, UnknownWriteCapError):
-        return "this is not a capability of a kind that this gateway knows. Was it copied completely?"
+        return "this gateway does not know this kind of capability. Was it copied completely?"
     return str(target.error)
 
 

@@ -104,7 +104,7 @@ async def put_file(exchange: Exchange, entry: PathEntry, early: WholeFile | None
     arguments = exchange.arguments
     offset, replace = arguments.offset(), arguments.replace()
     if exchange.headers.get("content-range") is not None:
-        raise NotImplementedHere("Content-Range in a PUT is not supported; offset= is, for mutable files")
+        raise NotImplementedHere("PUT does not support Content-Range; for mutable files, use offset=")
     file = _require_replaceable(entry, replace)
     if file is not None:
         exchange.gateway.require_allowed(file)
@@ -242,7 +242,7 @@ def _require_replaceable(entry: PathEntry, replace: Replace) -> KnownCap | None:
     Raises if neither is allowed.
     """
     if entry.is_directory:
-        raise BadRequest("a directory is there: a file cannot replace it")
+        raise BadRequest("there is a directory at this path, and a file cannot replace it")
     if entry.child is not None and replace is False and entry.parent is not None:
         raise _exists(entry)
     file = entry.mutable_file
@@ -292,7 +292,7 @@ def _note_upload(exchange: Exchange, cap: KnownCap, size: int) -> None:
 
 
 def _exists(entry: PathEntry) -> Conflict:
-    return Conflict(f"there is a {entry.name!r} already, and replace= forbids replacing it")
+    return Conflict(f"there is already a {entry.name!r}, and replace= forbids replacing it")
 
 
 async def _put_contents(exchange: Exchange, cap: KnownCap, offset: int | None) -> None:

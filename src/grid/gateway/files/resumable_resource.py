@@ -103,12 +103,12 @@ async def _state(exchange: Exchange, identifier: str) -> Answer:
 async def _append(exchange: Exchange, identifier: str) -> Answer:
     uploads, body = exchange.gateway.uploads, exchange.body
     if body.content_type.partition(";")[0].strip().lower() != _TYPE:
-        raise UnsupportedType(f"bytes of an upload have the type {_TYPE}")
+        raise UnsupportedType(f"the Content-Type of uploaded bytes must be {_TYPE}")
     offset = _number(exchange, "Upload-Offset")
     with uploads.using(identifier) as upload:
 
         def stop() -> None:
-            body.fail(Conflict("another request continues this upload"))
+            body.fail(Conflict("another request has taken over this upload"))
 
         await uploads.append(upload, offset, body.chunks(), stop)
     return _empty(204, _offset(upload), _expires(upload))

@@ -179,13 +179,13 @@ class UndoFile:
 
     def _require_own(self, about: os.stat_result) -> None:
         if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o077:
-            raise OSError("others can read or change it, or it is no file")
+            raise OSError("others can read or change it, or it is not a regular file")
         if about.st_size > MAX_FILE:
             raise OSError("it is too large")
 
     def _give_up(self, error: OSError) -> None:
         if not self._is_broken:
-            self._warn(f"{self.path} keeps no changes for undo: {error.strerror or error}")
+            self._warn(f"changes cannot be kept for undo in {self.path}: {error.strerror or error}")
         self._is_broken = True
 
 

@@ -148,7 +148,7 @@ class Body:
 
     async def _limited(self, limit: int) -> AsyncIterator[bytes]:
         if self.size is not None and self.size > limit:
-            raise PayloadTooLarge(f"the body has {self.size} bytes; at most {limit} are taken here")
+            raise PayloadTooLarge(f"the body has {self.size} bytes; at most {limit} are accepted here")
         size = 0
         async for chunk in self.chunks():
             size += len(chunk)

@@ -71,7 +71,7 @@ async def read_form(
         await reader.read(body, boundary)
     except MultipartError as error:
         reader.form.close()
-        raise BadRequest("the form cannot be read: it is not multipart/form-data as RFC 7578 has it") from error
+        raise BadRequest("the form cannot be read: it is not multipart/form-data as RFC 7578 defines it") from error
     except BaseException:
         reader.form.close()
         raise

@@ -75,9 +75,9 @@ def check_origin(method: str, headers: Headers, host: str) -> None:
         except ValueError:
             same = False
         if not same:
-            raise Forbidden("a page of another site may not change anything here")
+            raise Forbidden("a page from another site may not change anything here")
     elif site not in _OWN_SITES:
-        raise Forbidden("a page of another site may not change anything here")
+        raise Forbidden("a page from another site may not change anything here")
 
 
 def loggable(segments: tuple[str, ...], t: str) -> str:
@@ -95,7 +95,7 @@ def _explain(name: str) -> str:
     return (
         f"this gateway does not answer to that name, to keep other sites from posing as it. Use the address"
         f" that it listens on; or, if it should have this name, set web.allowed_hosts = {shown} in section [node] of its"
-        f" configuration, and start it again"
+        f" configuration, and restart it"
     )
 
 

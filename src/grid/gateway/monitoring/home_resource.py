@@ -51,7 +51,7 @@ async def _enter(exchange: Exchange, gateway: Services) -> Answer:
     token = exchange.arguments.text("token") or ""
     keys = await gateway.store.runtime.cpu.run(gateway.home.enter, token)
     if keys is None:
-        raise Forbidden("this link has been used already, or has expired: run `grid web` again")
+        raise Forbidden("this link has already been used or has expired: run `grid web` again")
     return _answer({"key": keys.key}, f"{cookie_name(exchange.headers)}={keys.cookie}{_attributes(exchange)}")
 
 

@@ -160,7 +160,9 @@ class _Monitoring:
             raise NotFound("there is no such page")
         logs = self._node.logs
         if logs.is_full:
-            raise ServiceUnavailable("too many clients follow the log already", headers=(("Retry-After", "30"),))
+            raise ServiceUnavailable(
+                "too many clients are following the log; try again later", headers=(("Retry-After", "30"),)
+            )
         reader = LogReader()
         answer = accept(exchange, reader.next, reader.nudge, reader.end)
 

@@ -60,7 +60,9 @@ class EventStreams:
     def answer(self) -> StreamedAnswer:
         """Return the stream of a new listener; ServiceUnavailable if there are too many."""
         if self.count >= MAX_LISTENERS or self._is_closed:
-            raise ServiceUnavailable("too many clients listen already", headers=(("Retry-After", "30"),))
+            raise ServiceUnavailable(
+                "too many clients are listening; try again later", headers=(("Retry-After", "30"),)
+            )
         headers = (("Cache-Control", "no-store"), ("X-Accel-Buffering", "no"))
         return StreamedAnswer(200, "text/event-stream; charset=utf-8", None, headers, self._tell)
 
@@ -81,7 +83,7 @@ class EventStreams:
 
     async def _write(self, sink: Sink, data: bytes) -> None:
         await with_deadline(
-            self._clock, sink.write(data), SLOW_S, lambda: PeerTimeoutError("nothing may be sent on this connection")
+            self._clock, sink.write(data), SLOW_S, lambda: PeerTimeoutError("the client stopped reading the events")
         )
 
 

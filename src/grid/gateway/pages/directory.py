@@ -225,7 +225,7 @@ def _filter(view: DirectoryView) -> Markup:
 
 def _listing(view: DirectoryView) -> Markup:
     if not view.children:
-        hint = "Drop files here, or make a directory." if view.is_writable else "There is nothing here yet."
+        hint = "Drop files here, or create a directory." if view.is_writable else "There is nothing here yet."
         return tag("div", nothing_here("This directory is empty", hint), id="listing")
     found = find_names(view.children, view.find)
     if not found:

@@ -115,7 +115,7 @@ def describe(child: Child) -> str:
     else:
         kind = "an editable file"
     at = linked_at(child)
-    return kind if at is None else f"{kind}, linked {time_text(at)}"
+    return kind if at is None else f"{kind}, changed {time_text(at)}"
 
 
 def target_text(target: Target) -> str:

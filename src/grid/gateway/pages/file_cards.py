@@ -77,10 +77,11 @@ def share_links(cap: KnownCap) -> Markup:
         rows.append(_row("key", "Read only", words, cap.read_cap().to_string(), opens=True))
     verify = None if isinstance(cap, LitCap) else cap.verify_cap()
     if verify is not None:
-        words = "Anyone with this capability can check and repair the shares, but read nothing."
+        words = "Anyone with this capability can check and repair the shares, but not read the contents."
         if cap.is_mutable:
             words = (
-                "Anyone with this capability can check the shares, but read nothing. Repair needs the write capability."
+                "Anyone with this capability can check the shares, but not read the contents. Repair needs the write "
+                "capability."
             )
         rows.append(_row("shield", "Verify", words, verify.to_string(), opens=False))
     note = tag("p", "There are no accounts: the capability is the permission. Once shared, it cannot be taken back.")

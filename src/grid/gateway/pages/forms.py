@@ -176,7 +176,7 @@ def unlinked_mkdir_form(chosen: str = "") -> Markup:
     return post_form(
         "/uri",
         format_choice("mkdir-format", ("sdmf", "mdmf"), chosen),
-        button("Make a directory", "primary"),
+        button("Create a directory", "primary"),
         t="mkdir",
         redirect_to_result="true",
     )

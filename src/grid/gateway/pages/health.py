@@ -41,12 +41,12 @@ def _repair_notice(checked: Json) -> Markup:
     if not checked.get("repair-attempted"):
         return notice("good", tag("p", "There was nothing to repair."))
     if checked.get("repair-successful"):
-        return notice("good", tag("p", "Repaired: all shares are there again."))
-    return notice("bad", tag("p", "The repair did not bring back all shares. Check which servers are unreachable."))
+        return notice("good", tag("p", "Repaired: all shares are good again."))
+    return notice("bad", tag("p", "The repair did not recreate all shares. Check which servers are unreachable."))
 
 
 def _good_of(good: int, expected: int) -> str:
-    return f"{good} of {counted(expected, 'share is', 'shares are')}"
+    return f"{good} of {counted(expected, 'share is', 'shares are')} good"
 
 
 def _needed(needed: int) -> str:
@@ -56,20 +56,19 @@ def _needed(needed: int) -> str:
 def _results(checked: Json, known: Sequence[ServerView]) -> Markup:
     results = _object(checked.get("results"))
     if "sharemap" not in results:
-        return notice("good", tag("p", "Healthy: the file has no shares to lose."))
+        words = "Healthy: the capability itself contains the whole file, so there are no shares to lose."
+        return notice("good", tag("p", words))
     silent = _silent(results, known)
     needed, expected = _number(results, "count-shares-needed"), _number(results, "count-shares-expected")
     good = _number(results, "count-shares-good")
     healthy, recoverable = bool(results.get("healthy")), bool(results.get("recoverable"))
     kind = "good" if healthy else "warn" if recoverable else "bad"
     if healthy:
-        words = (
-            f"Healthy: {_good_of(good, expected)} there; any {needed} of them {'is' if needed == 1 else 'are'} enough."
-        )
+        words = f"Healthy: {_good_of(good, expected)}; any {needed} of them {'is' if needed == 1 else 'are'} enough."
     elif recoverable:
-        words = f"Not healthy, but readable: {_good_of(good, expected)} there; {_needed(needed)}. Repair recreates the rest."
+        words = f"Not healthy, but readable: {_good_of(good, expected)}; {_needed(needed)}. Repair recreates the rest."
     else:
-        words = f"Cannot be read now: {_good_of(good, expected)} there, and {_needed(needed)}."
+        words = f"Cannot be read now: {_good_of(good, expected)}, and {_needed(needed)}."
     return join(
         notice(kind, tag("p", tag("strong", words))),
         share_picture(results, known),

@@ -78,7 +78,7 @@ def render_own(aliases: Sequence[Alias], recent: Sequence[RecentUpload]) -> str:
     """The page whose part `own` scripts show on the first page."""
     leave = tag("button", "Forget this browser", type="button", class_="small quiet", data_leave=True)
     hint = tag(
-        "p", "Only this browser sees these, because ", tag("code", "grid web"), " opened it. ", leave, class_="hint"
+        "p", "Only this browser shows these, because ", tag("code", "grid web"), " opened it. ", leave, class_="hint"
     )
     columns = tag("div", _directories(aliases), _recent(recent), class_="columns")
     return document("Your directories", tag("h1", "Your directories"), tag("div", columns, hint, id="own"), here="/")
@@ -139,10 +139,10 @@ def _download() -> Markup:
 
 
 def _upload() -> Markup:
-    words = tag("p", "You get a capability for it. To keep several files together, make a directory first.")
+    words = tag("p", "You get a capability for it. To keep several files together, create a directory first.")
     return card("Store a file", words, store_form(), id="upload")
 
 
 def _make_directory() -> Markup:
     words = tag("p", "A new, empty directory. Its capability is its only name: bookmark the page that opens.")
-    return card("Make a directory", words, unlinked_mkdir_form(), id="mkdir")
+    return card("Create a directory", words, unlinked_mkdir_form(), id="mkdir")

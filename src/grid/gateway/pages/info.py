@@ -82,7 +82,7 @@ def neighbor_links(near: Neighbors | None, address: Callable[[str], str]) -> Mar
         return None
     steps = [_step("Previous", "prev", near.before, address), _step("Next", "next", near.after, address)]
     where = tag("li", f"{near.number} of {near.count}")
-    return tag("nav", tag("ul", steps[0], where, steps[1]), class_="neighbors", aria_label="Files of this directory")
+    return tag("nav", tag("ul", steps[0], where, steps[1]), class_="neighbors", aria_label="Files in this directory")
 
 
 def _step(word: str, rel: str, name: str | None, address: Callable[[str], str]) -> Markup:

@@ -87,7 +87,7 @@ def render_operations(
     )
     hint = None
     if name_of is None:
-        words = ("Names are shown in a browser that ", tag("code", "grid web"), " opened on the gateway's machine.")
+        words = ("To see names here, run ", tag("code", "grid web"), " on the gateway's machine.")
         hint = tag("p", words, class_="hint")
     lead = tag("p", "Live uploads, downloads and changes.", class_="lead")
     return document("Operations", tag("h1", "Operations"), lead, _filter(choice), live, hint, here="/status")

@@ -120,7 +120,7 @@ def render_gone(title: str, gone: Gone, back: str) -> str:
         tag("button", "Copy", type="button", data_copy=text, hidden=True, aria_label="Copy: its capability"),
         class_="copy",
     )
-    words = f"It was {describe(gone.child)}. Its capability still opens it while servers keep its shares:"
+    words = f"It was {describe(gone.child)}. Its capability still opens it as long as servers keep its shares:"
     return document(
         title,
         tag("h1", title),

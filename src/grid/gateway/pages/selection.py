@@ -125,7 +125,7 @@ def render_picker(picker: Picker) -> str:
     form = post_form(
         picker.action,
         _names(picker.names),
-        tag("nav", tag("ol", _way(picker)), class_="crumbs", aria_label="Where to"),
+        tag("nav", tag("ol", _way(picker)), class_="crumbs", aria_label="Destination"),
         _places(picker),
         tag("div", here, class_="buttons"),
         elsewhere,

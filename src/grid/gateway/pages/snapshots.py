@@ -41,7 +41,7 @@ def snapshots_card(children: Mapping[str, Child], base: str) -> Markup | None:
     rest = len(found) - MAX_SHOWN
     more = tag("p", f"The list below has {counted(rest, 'older one')}, too.", class_="hint") if rest > 0 else None
     words = tag(
-        "p", "Open one to see or download what was there then. ", tag("code", "grid restore"), " brings all of it back."
+        "p", "Open a snapshot to see or download its files. ", tag("code", "grid restore"), " restores all of them."
     )
     rows = [_row(each, f"{base}{quote(each.name, safe='')}/") for each in found[:MAX_SHOWN]]
     return card("Snapshots", words, tag("ul", rows, class_="rows"), more, id="snapshots")

@@ -71,7 +71,7 @@ def tree_card(path: str, *, is_writable: bool, last: tuple[str, bool] | None = N
 
     last: the handle of the last one, and whether it has finished.
     """
-    words = "Checks this directory, and all files and directories below it. It goes on even if you leave this page."
+    words = "Checks this directory and everything below it. The check continues even if you leave this page."
     again = None
     if last is not None:
         handle, has_finished = last
@@ -121,14 +121,14 @@ def render_tree_check(view: TreeCheck) -> str:
 def _state(view: TreeCheck) -> Markup:
     if view.state == "running":
         doing = "Repairing" if view.repair else "Verifying" if view.verify else "Checking"
-        words = f"{doing}: {counted(view.done, 'object')} done of about {max(view.found, view.done)} found so far."
+        words = f"{doing}: {view.done} of about {counted(max(view.found, view.done), 'object')} done so far."
         most = max(view.found, view.done, 1)
         bar = tag("progress", value=view.done, max=most, aria_label=view.title)
         return tag("div", tag("p", words, class_="busy"), bar, class_="card")
     if view.state == "failed":
         return notice("bad", tag("p", tag("strong", "Ended early: "), view.problem))
     if view.state == "stopped":
-        return notice("warn", tag("p", "Stopped. These are the results up to then."))
+        return notice("warn", tag("p", "Stopped. These are the results so far."))
     return _verdict(view)
 
 
@@ -177,7 +177,7 @@ def _unhealthy(view: TreeCheck) -> Markup | None:
     total = view.counts.get("count-objects-unhealthy-pre-repair", 0)
     rest = total - len(rows)
     more = tag("p", f"And {counted(rest, 'other')}.", class_="hint") if rest > 0 else None
-    return card("Found unhealthy", tag("ul", rows, class_="rows"), more, id="unhealthy")
+    return card("Unhealthy objects", tag("ul", rows, class_="rows"), more, id="unhealthy")
 
 
 def _row(home: str, ill: UnhealthyObject) -> Markup:

@@ -80,8 +80,8 @@ class _Listing:
         self.names += len(item.path)
         if len(self.items) == MAX_ENTRIES or self.names > MAX_NAMES:
             raise PayloadTooLarge(
-                f"there are more than {MAX_ENTRIES} files and directories here, or their names are too long: "
-                "download the directories in it one by one, or use `grid cp -r`",
+                f"there are more than {MAX_ENTRIES} files and directories below this directory, or their names are too "
+                "long: download the directories in it one by one, or use `grid cp -r`",
                 shape="page",
             )
         self.items.append(item)
@@ -150,7 +150,7 @@ def _take(listing: _Listing, here: _Waiting, name: str, child: Child, taken: set
         listing.leave_out(path, "no file can have this name")
         return None
     if safe.casefold() in taken:
-        listing.leave_out(path, "another file here has this name, or one that some systems take for the same")
+        listing.leave_out(path, "another file here has this name, or one that some systems treat as the same")
         return None
     if isinstance(child.target, UnknownChild):
         listing.leave_out(path, "of an unknown kind")

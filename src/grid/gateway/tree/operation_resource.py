@@ -219,7 +219,7 @@ def _unhealthy_object(work: TreeWork, path: object, before: object) -> Unhealthy
 def _one_object(exchange: Exchange, work: TreeWork, index: str) -> AnyAnswer:
     document = work.report.results.get(index)
     if document is None:
-        raise NotFound("the operation has not checked an object of this storage index", shape="page")
+        raise NotFound("the operation has not checked an object with this storage index", shape="page")
     if output_of(exchange.arguments) == "json":
         return json_answer(document)
     return operation_page(work.kind, document, finished=True, error=None)

@@ -278,9 +278,9 @@ class TreeWork:
         if isinstance(error, GridError):
             self.failure = error
         elif is_cancellation(error):
-            self.failure = CancelledError("the operation was cancelled")
+            self.failure = CancelledError("the operation was canceled")
         else:
-            self.failure = GridError("an error inside the gateway ended the operation")
+            self.failure = GridError("an internal error ended the operation; see the gateway's log")
 
     async def _run(self) -> None:
         unread = UnreadDirectories()

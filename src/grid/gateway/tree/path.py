@@ -152,6 +152,6 @@ async def find_target_directory(gateway: Services, text: str) -> Trail:
             raise NotFound(f"No such child: {reached.missing[0]}", shape="page")
         open_directory(gateway, reached.child)
     except Obstacle:
-        raise BadRequest("the place to move to is not a directory (to_dir=)") from None
+        raise BadRequest("the destination is not a directory (to_dir=)") from None
     assert reached.trail is not None
     return reached.trail

@@ -109,7 +109,7 @@ async def undo(directory: Directory, journal: UndoJournal, number: int, back: st
     """Revert a change, in one publish. number: as the page names it. back: where to return to. NotFound if it is forgotten."""
     change = journal.find(directory.cap, number)
     if change is None:
-        raise NotFound("this change is no longer remembered, or was undone already", shape="page")
+        raise NotFound("this change was already undone, or is no longer remembered", shape="page")
 
     def choose(look: Look, retrying: bool) -> Sequence[Edit]:
         return reverting_edits(change, look)

@@ -47,7 +47,7 @@ async def move_selected(exchange: Exchange, source: Trail, back: str | None) -> 
     try:
         await exchange.gateway.store.move_all(source, names, target)
     except ExistingChildError as error:
-        problem, status = f"“{error.name}” exists there already. Nothing was moved.", 409
+        problem, status = f"“{error.name}” already exists there. Nothing was moved.", 409
     except GridError as error:
         if type(error) is not GridError:
             raise
