@@ -65,7 +65,7 @@ def test_options_about_replacing_when_they_contradict_each_other_are_refused(
         said = command.fail(USAGE, command_name, *options, "work:a", "work:b")
         assert "contradict each other" in said
     said = command.fail(USAGE, command_name, "-i", "work:a", "work:b")
-    assert said == "-i needs a terminal to ask on: use -n or -u instead"
+    assert said == "-i needs a terminal: use -n or -u instead"
 
 
 @pytest.mark.parametrize("name", ["x/y", "/", "a b", "a:b"])

@@ -171,8 +171,8 @@ def test_status_says_whose_clock_is_off() -> None:
 
     one = lines(0, 320, -7200)
     assert one[0].endswith(" x") and one[1].endswith("x, clock 5 min ahead") and one[2].endswith("x, clock 2 h behind")
-    assert lines(330, 340)[0] == "  every clock but this machine's agrees: correct it"
-    assert lines(330, 340, about={})[0] == "  every clock but the gateway's agrees: correct it"
+    assert lines(330, 340)[0] == "  all clocks agree except this machine's: correct it"
+    assert lines(330, 340, about={})[0] == "  all clocks agree except the gateway's: correct it"
     assert len(lines(330)) == 2 and len(lines(330, 900)) == 3, "one alone proves nothing, nor do two that disagree"
 
 

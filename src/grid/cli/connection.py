@@ -142,7 +142,7 @@ def open_client_directory(context: click.Context) -> NodeDirectory:
     path = _named_path(context)
     if not path.exists():
         raise ConfigError(
-            f"client directory {path} does not exist: name another with -d or GRID_NODE_DIR, or start a grid to try with `grid up`"
+            f"client directory {path} does not exist: name another with -d or GRID_NODE_DIR, or try Grid with `grid up`"
         )
     directory = open_directory(path)
     if directory.kind is not NodeKind.CLIENT:

@@ -55,8 +55,8 @@ def test_aliases_come_back_from_a_printed_sheet_on_another_machine(
 
 def test_export_that_cannot_work_is_refused_before_the_passphrase_is_asked_for(command: MemoryCommand) -> None:
     Path("there").write_text("mine")
-    assert "exists already" in command.fail(1, "alias", "export", "there")
-    assert "no terminal" in command.fail(2, "alias", "export", "new")
+    assert "already exists" in command.fail(1, "alias", "export", "there")
+    assert "needs a terminal" in command.fail(2, "alias", "export", "new")
     Path("short").write_text("short\n")
     assert "at least 12 characters" in command.fail(2, "alias", "export", "--passphrase-file", "short", "new")
     command.fail(4, "alias", "import", "none")

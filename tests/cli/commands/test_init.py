@@ -27,12 +27,12 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 def test_client_is_made_by_options_and_stores_files(command: MemoryCommand) -> None:
     said = command.succeed("init", "--introducer", "furl", "--servers", "5", "--alias", "work").splitlines()
     assert said[0] == f"Client created in {command.path}."
-    assert said[1] == "Files are stored as 5 shares, any 1 of which restore one; 3 servers must take shares."
+    assert said[1] == "Each file is stored as 5 shares, any 1 of which restore it; 3 servers must take shares."
     assert said[3] == f"Try:   grid -d {command.path} put FILE work:FILE"
     command.succeed("put", "furl", "work:FILE")
     assert command.names() == ["FILE"]
     assert FURL in (command.path / "private" / "introducers.yaml").read_text()
-    assert "exists already" in command.fail(1, "init", "--introducer", "furl")
+    assert "already exists" in command.fail(1, "init", "--introducer", "furl")
 
 
 def test_client_is_made_by_questions(command: MemoryCommand, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,10 +46,10 @@ def test_client_is_made_by_questions(command: MemoryCommand, monkeypatch: pytest
     monkeypatch.setattr(click, "prompt", prompt)
     command.on_terminal = True
     ended = command.run("init")
-    assert ended.code == 0 and "An introducer tells the client which storage servers there are" in ended.err
+    assert ended.code == 0 and "An introducer tells the client about the storage servers" in ended.err
     assert f"grid create client {command.path} --join CODE" in ended.err.replace("\n", " ")
     assert asked == [
-        "FURL of the introducer, or a file that holds it", "How many storage servers", "Name of the first directory",
+        "FURL of the introducer, or a file that holds it", "Number of storage servers", "Name of the first directory",
     ]  # fmt: skip
     assert command.succeed("ls", "mine:") == ""
 

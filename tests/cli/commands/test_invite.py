@@ -85,7 +85,7 @@ def test_client_that_was_invited_has_all_that_it_needs(server: str, inviter: Pat
         assert invited.first.startswith("Invitation code for laptop: ")
         outcome = joined(server, "client", "--join", invited.code, tmp_path / "new")
         assert outcome.code == 0, outcome.err
-        assert "Invited as laptop; files get 4 shares, any 2 of which restore one." in outcome.line
+        assert "Invited as laptop. Each file is stored as 4 shares, any 2 of which restore it." in outcome.line
         ended = invited.end()
     assert (ended.code, ended.line) == (0, "laptop has the settings of this grid."), ended.err
     assert f"grid create client DIR --join {invited.code}" in ended.err
@@ -118,7 +118,7 @@ def test_options_of_the_new_node_count_more_than_its_invitation(server: str, inv
     given = ["--nickname", "mine", "--needed", "1", "--happy", "1", "--total", "2"]
     with Inviting(server, "-d", inviter, "invite", "laptop") as invited:
         outcome = joined(server, "client", "--join", invited.code, *given, tmp_path / "new")
-        assert outcome.code == 0 and "Invited as mine; files get 2 shares, any 1 of which restore one" in outcome.line
+        assert outcome.code == 0 and "Invited as mine. Each file is stored as 2 shares, any 1 of" in outcome.line
     found = open_directory(tmp_path / "new").settings
     assert (found.nickname, found.client.needed, found.client.total) == ("mine", 1, 2)
 

@@ -112,7 +112,7 @@ def test_grid_that_runs_already_is_reported_and_keeps_running(local_grid: LocalG
     before = _pids(local_grid)
     again = grid("up", "--dir", local_grid.path, *options)
     assert again.code == 0, again.err
-    assert "This grid was running already, with 5 storage nodes: `grid down --dir" in again.line
+    assert "This grid was already running, with 5 storage nodes: `grid down --dir" in again.line
     assert _pids(local_grid) == before
 
 

@@ -146,7 +146,7 @@ def test_pack_and_unpack_when_run_turn_a_tree_from_one_form_into_the_other(comma
     before = contents_of(command.grid, command.root)
     first = kinds_of(command.grid, command.root)
     assert SliceCap not in first.values()
-    assert command.succeed("pack", "--dry-run", "work:").startswith("would pack 40 files of")
+    assert command.succeed("pack", "--dry-run", "work:").startswith("would pack 40 files (")
     assert "40 files packed into 1 pack" in command.succeed("pack", "work:")
     assert contents_of(command.grid, command.root) == before
     kinds = kinds_of(command.grid, command.root)

@@ -129,7 +129,7 @@ def test_forget_never_removes_all_by_a_policy(command: MemoryCommand) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["work:b"], "say what stays"),
+        (["work:b"], "say what to keep"),
         (["--keep-last", "0", "work:b"], "--keep-last takes a number from 1"),
         (["--keep-daily", "-1", "work:b"], "--keep-daily takes a number from 1"),
         (["--keep-daily", "9" * 400, "work:b"], "--keep-daily takes a number from 1"),
@@ -200,7 +200,7 @@ def test_restore_by_a_time_says_which_snapshot_it_is_from(command: MemoryCommand
     back_up(command)
     for text in (first[:13].replace("_", " "), first[:16].replace("_", "T")):
         said = command.succeed("restore", "--snapshot", text, "work:b", f"out-{text}")
-        assert said == f"2 files restored (0 were there), 2 directories, from work:b/Archives/{first}"
+        assert said == f"2 files restored (0 already there), 2 directories, from work:b/Archives/{first}"
 
 
 def test_restore_from_a_path_that_moves_the_cursor_shows_it_with_escapes(command: MemoryCommand) -> None:

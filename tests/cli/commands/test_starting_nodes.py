@@ -48,7 +48,7 @@ def test_storage_node_when_created_is_named_by_its_host_and_says_if_its_disk_is_
     assert capsys.readouterr().err == ""
     assert "nickname = cellar\n" in (tmp_path / "roomy" / "tahoe.cfg").read_text()
     assert main([*command, "--nickname", "attic", "--reserved-space", "900P", str(tmp_path / "full")]) == 0
-    assert "900P are kept free: it will take no files" in capsys.readouterr().err
+    assert "900P are kept free: the node will accept no shares" in capsys.readouterr().err
     assert "nickname = attic\n" in (tmp_path / "full" / "tahoe.cfg").read_text()
 
 

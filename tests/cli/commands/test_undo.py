@@ -207,13 +207,13 @@ def test_command_whose_change_cannot_be_recorded_warns_and_continues(command: Me
     removed = command.run("rm", "work:a")
     assert (removed.code, removed.out) == (0, "200 OK\n")
     assert removed.err.startswith("grid: warning: not kept for `grid undo`: ") and "secret" not in removed.err
-    assert command.fail(1, "undo").endswith("remove it to begin anew")
+    assert command.fail(1, "undo").endswith("remove it to start over")
     assert command.names() == []
 
 
 def test_options_that_contradict_each_other_are_refused(command: MemoryCommand) -> None:
     for arguments in (["--list", "3"], ["--list", "--force"]):
-        assert "--list takes no N" in command.fail(2, "undo", *arguments)
+        assert "--list cannot be used with N or --force" in command.fail(2, "undo", *arguments)
 
 
 def test_change_is_reported_as_undone_even_if_the_journal_cannot_be_written(

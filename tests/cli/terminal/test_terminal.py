@@ -163,4 +163,4 @@ def test_question_when_interrupted_ends_the_command_and_changes_nothing(client: 
 def test_question_when_there_is_no_terminal_is_an_error_that_says_so(client: TreeClient, tmp_path: Path) -> None:
     (tmp_path / "f").write_text("f")
     outcome = client.run("put", "-i", tmp_path / "f", "w:kept")
-    assert outcome.code == 2 and "-i needs a terminal to ask on" in outcome.err
+    assert outcome.code == 2 and "-i needs a terminal: use -n or -u" in outcome.err

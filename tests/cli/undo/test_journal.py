@@ -190,7 +190,7 @@ def test_invalid_line_of_the_journal_is_refused_and_not_quoted(journal: Journal,
     journal.path.parent.mkdir(parents=True)
     journal.path.write_bytes(line + b"\n")
     journal.path.chmod(0o600)
-    with pytest.raises(ConfigError, match=r"is not a journal of changes: .*; remove it to begin anew"):
+    with pytest.raises(ConfigError, match=r"is not a journal of changes: .*; remove it to start over"):
         journal.changes()
 
 

@@ -104,7 +104,7 @@ def make_policy(*, no_clobber: bool = False, interactive: bool = False, update: 
         other = "-i" if interactive else "-u"
         raise click.UsageError(f"-n and {other} contradict each other: -n never replaces anything")
     if interactive and not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise click.UsageError("-i needs a terminal to ask on: use -n or -u instead")
+        raise click.UsageError("-i needs a terminal: use -n or -u instead")
     return ReplacePolicy(never=no_clobber, ask=interactive, newer=update)
 
 

@@ -64,14 +64,14 @@ def export_command(ctx: click.Context, *, file: str, sheet: bool, passphrase_fil
         raise GridError("there are no aliases to export; `grid create-alias` creates one")
     path = Path(file)
     if path.exists():
-        raise ConfigError(f"{file} exists already: name a new file")
+        raise ConfigError(f"{file} already exists: name a new file")
     passphrase = _passphrase(passphrase_file, is_new=True)
     furls = [furl.to_string() for furl in read_introducers(directory).values()]
     armored = encrypt(pack_recovery(Recovery(aliases=caps, introducers=furls)), passphrase)
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     text = make_sheet(armored, list(caps), date) if sheet else armored
     if not write_if_missing(path.absolute(), text.encode("utf-8")):
-        raise ConfigError(f"{file} exists already: name a new file")
+        raise ConfigError(f"{file} already exists: name a new file")
     if as_json:
         click.echo(json.dumps({"event": "alias-export", "file": str(path.absolute()), "aliases": list(caps)}))
     else:
@@ -120,11 +120,11 @@ def import_command(ctx: click.Context, *, file: str, passphrase_file: str | None
         line = {"event": "alias-import", "added": added, "unchanged": unchanged, "conflicts": others}
         click.echo(json.dumps(line))
     else:
-        click.echo(f"{counted(len(added), 'alias', 'aliases')} added, {unchanged} there already")
+        click.echo(f"{counted(len(added), 'alias', 'aliases')} added, {unchanged} already there")
     if not others:
         return ExitCode.OK
     names = ", ".join(others)
-    message = f"not added, because aliases of these names lead elsewhere: {names}; rename those in private/aliases"
+    message = f"not added, because aliases with these names lead elsewhere: {names}; rename those in private/aliases"
     tell_problem(message, kind="exists", code=ExitCode.OTHER, as_json=as_json)
     return ExitCode.OTHER
 
@@ -140,7 +140,7 @@ def _passphrase(file: str | None, *, is_new: bool) -> str:
     elif sys.stdin.isatty():
         text = click.prompt("Passphrase", hide_input=True, confirmation_prompt=is_new, err=True)
     else:
-        raise click.UsageError("there is no terminal to ask for the passphrase on: give --passphrase-file FILE")
+        raise click.UsageError("asking for the passphrase needs a terminal: give --passphrase-file FILE instead")
     if is_new and len(text) < SHORTEST:
         raise click.UsageError(f"the passphrase needs at least {SHORTEST} characters: four words, for example")
     if not text:

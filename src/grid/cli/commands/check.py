@@ -175,7 +175,7 @@ def _why_not(after: Health) -> str:
     if not after.recoverable:
         return f": {counted(good, 'good share is', 'good shares are')} left, and {needed} {'is' if needed == 1 else 'are'} needed"
     return (
-        f": {counted(expected - good, 'share is', 'shares are')} still missing of {expected}; no server took more"
+        f": {expected - good} of {counted(expected, 'share is', 'shares are')} still missing; no server took more"
         if good < expected
         else ""
     )

@@ -157,7 +157,7 @@ def _read(ctx: click.Context) -> tuple[Path, str]:
     files = {(directory / name).resolve() for name in CONFIG_NAMES if (directory / name).exists()}
     if len(files) > 1:
         raise ConfigError(
-            f"{directory}: grid.cfg and tahoe.cfg are two files; make grid.cfg a link to tahoe.cfg: ln -sf tahoe.cfg grid.cfg"
+            f"{directory}: grid.cfg and tahoe.cfg are two different files; make grid.cfg a link to tahoe.cfg: ln -sf tahoe.cfg grid.cfg"
         )
     path = files.pop() if files else directory / "tahoe.cfg"
     return path, read_text(path) or ""

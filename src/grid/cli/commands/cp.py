@@ -154,7 +154,7 @@ def _require_sense(
     if dry_run and policy.ask:
         raise click.UsageError("-i and --dry-run contradict each other: a dry run asks nothing")
     if unique and invocation(ctx).gateway is not None:
-        raise click.UsageError("--unique needs a client directory, without --gateway: a gateway has its own encoding")
+        raise click.UsageError("--unique works only without --gateway: a gateway has its own encoding")
 
 
 def conclude(display: TransferDisplay, *, as_json: bool) -> ExitCode:

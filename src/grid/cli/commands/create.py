@@ -239,7 +239,7 @@ def _was_typed(name: str) -> bool:
 
 
 def _warn_of_small_disk(shares: str, reserved_space: str, *, as_json: bool) -> None:
-    """Say if the disk has so little room that the new storage node will take no files."""
+    """Say if the disk has so little room that the new storage node will accept no shares."""
     from grid.node.files import expand_home
     from grid.node.quantities import parse_size
 
@@ -250,7 +250,7 @@ def _warn_of_small_disk(shares: str, reserved_space: str, *, as_json: bool) -> N
     if free <= parse_size(reserved_space):
         room = f"{free / 10**6:.0f} MB are free on its disk, and {reserved_space} are kept free"
         _warn(
-            f"Note: {room}: it will take no files. Lower storage.reserved_space with `grid config set`.",
+            f"Note: {room}: the node will accept no shares. Lower storage.reserved_space with `grid config set`.",
             as_json=as_json,
         )
 
@@ -264,8 +264,8 @@ def _report(kind: str, directory: str, words: str, invitation: Invitation | None
     if invitation is not None:
         numbers = {"needed": invitation.needed, "happy": invitation.happy, "total": invitation.total}
         where["invitation"] = {"nickname": invitation.nickname, "encoding": numbers}
-        words = f"{words}\nInvited as {plain(invitation.nickname)}; files get {counted(invitation.total, 'share')}, any {invitation.needed}"
-        words = f"{words} of which restore one."
+        shares = f"{counted(invitation.total, 'share')}, any {invitation.needed} of which restore it"
+        words = f"{words}\nInvited as {plain(invitation.nickname)}. Each file is stored as {shares}."
     click.echo(json.dumps(where) if as_json else words)
     return 0
 

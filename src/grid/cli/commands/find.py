@@ -167,7 +167,7 @@ def walk_path(
     async def task(tree: Tree) -> None:
         root = await tree.find_directory(remote)
         visits = walk(tree.store, root.cap, on_unreadable=unreadable, depth=depth)
-        with SurveyDisplay("looking", hidden=invocation(ctx).hides_progress or prints_paths) as display:
+        with SurveyDisplay("listing", hidden=invocation(ctx).hides_progress or prints_paths) as display:
             await operation(display.watch(visits), tree)
 
     run_in_tree(home, task)

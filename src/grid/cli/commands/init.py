@@ -92,20 +92,20 @@ def _require_new(path: Path) -> None:
 
     if path.exists() and any(path.iterdir() if path.is_dir() else (path,)):
         raise ConfigError(
-            f"{path} exists already: `grid status` shows whether it works; use -d to create the new client elsewhere"
+            f"{path} already exists: `grid status` shows whether it works; use -d to create the new client elsewhere"
         )
 
 
 def _ask_introducer(path: Path, asks: bool) -> str:
     if not asks:
-        raise click.UsageError("there is no terminal to ask on: give --introducer FURL")
+        raise click.UsageError("asking questions needs a terminal: give --introducer FURL instead")
     _say(
         f"This creates a client directory in {path}. It holds the client's settings and, once you have directories, the keys"
         " to them."
     )
     _say(
-        "An introducer tells the client which storage servers there are. The person who runs the grid has its"
-        " FURL, a line that begins with pb://. To try Grid by yourself, stop here and run `grid up`."
+        "An introducer tells the client about the storage servers. The person who runs the grid has its FURL,"
+        " a line that begins with pb://. To try Grid by yourself, stop here and run `grid up`."
     )
     _say(f"If you were given an invitation code instead, stop here and run `grid create client {path} --join CODE`.")
     return str(click.prompt("FURL of the introducer, or a file that holds it", err=True))
@@ -120,7 +120,7 @@ def _encoding(servers: int | None, asks: bool) -> tuple[int, int, int]:
             " many depends on the number of servers."
         )
         servers = click.prompt(
-            "How many storage servers", type=click.IntRange(1, 1000), default=USUAL_SERVERS, err=True
+            "Number of storage servers", type=click.IntRange(1, 1000), default=USUAL_SERVERS, err=True
         )
     return share_counts(servers or USUAL_SERVERS)
 
@@ -158,7 +158,7 @@ def _make_alias(home: NodeDirectory, name: str) -> tuple[DirectoryCap | None, Gr
 def _describe(ctx: click.Context, path: Path, encoding: tuple[int, int, int], alias: str) -> list[str]:
     needed, happy, total = encoding
     given = "" if invocation(ctx).uses_default_directory else f" -d {path}"
-    shares = f"Files are stored as {counted(total, 'share')}, any {needed} of which restore one"
+    shares = f"Each file is stored as {counted(total, 'share')}, any {needed} of which restore it"
     lines = [f"Client created in {path}.", f"{shares}; {counted(happy, 'server')} must take shares.", ""]
     if not alias:
         return [

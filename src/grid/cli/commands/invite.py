@@ -60,14 +60,17 @@ def named_server() -> str | None:
 @click.option("--needed", metavar="K", type=int, help="How many shares the new node needs to read a file.")
 @click.option("--happy", metavar="H", type=int, help="How many servers must hold shares of its new files.")
 @click.option(
-    "--total", metavar="N", type=int, help="How many shares its new files have; default of all: as this node."
+    "--total",
+    metavar="N",
+    type=int,
+    help="How many shares its new files have; default of all three: the same as this node.",
 )
 @server_option
 @click.option(
     "--timeout", metavar="SECONDS", type=click.IntRange(1, 86400), default=3600, show_default=True,
     help="How long to wait until the code is used.",
 )  # fmt: skip
-@json_option("Print the code as one line of JSON, and another when the code was used.")
+@json_option("Print the code as one line of JSON, and another when the code is used.")
 @click.pass_context
 def invite(
     ctx: click.Context,

@@ -43,7 +43,7 @@ def mv(ctx: click.Context, *, arguments: tuple[str, ...], policy: ReplacePolicy,
     from grid.cli.arguments.tree import open_tree_directory, run_in_tree
 
     if len(arguments) < 2:
-        raise click.UsageError("give what to move, and where to")
+        raise click.UsageError("give at least one source and a target")
     directory, aliases = open_tree_directory(ctx)
     *olds, target = (parse_remote(argument, aliases) for argument in arguments)
     moves = _plan_moves(olds, target)
@@ -309,8 +309,8 @@ def _translating_conflicts(run: Callable[[], bool]) -> bool:
 def mkdir(ctx: click.Context, *, path: str, format_name: str | None, parents: bool, as_json: bool) -> int:
     """Create the directory PATH, with any missing directories above it, and print its capability.
 
-    Without PATH, or with only `ALIAS:`, the new directory is not linked anywhere: keep its capability. If PATH is a
-    directory already, nothing changes.
+    Without PATH, or with only `ALIAS:`, the new directory is not linked anywhere: keep its capability. If PATH is
+    already a directory, nothing changes.
     """
     from grid.caps import DirectoryCap
     from grid.cli.arguments.remote import parse_remote

@@ -36,7 +36,7 @@ _DIRECTORY = click.option(
 def up(*, nodes: int | None, directory: str, detach: bool, with_gateway: bool, as_json: bool) -> int:
     """Start a grid on this machine, an introducer and storage nodes, and wait until it can store files.
 
-    If there is a grid in D already, it is started again and has the files that it had; nodes that run already are left
+    If D already holds a grid, it is started again with its files; nodes that are already running are left
     alone. Without --detach, the nodes that this command starts run until you press Ctrl-C.
     """
     from grid.node.local_grid import LocalGrid, end_children, start_gateway, start_grid
@@ -59,7 +59,7 @@ def up(*, nodes: int | None, directory: str, detach: bool, with_gateway: bool, a
             click.echo("\n".join(_describe(grid, url)))
         if not is_new and not as_json:
             ready_nodes = counted(len(grid.storages), "storage node")
-            click.echo(f"\nThis grid was running already, with {ready_nodes}: `grid down --dir {directory}` stops it.")
+            click.echo(f"\nThis grid was already running, with {ready_nodes}: `grid down --dir {directory}` stops it.")
         if detach or not is_new:
             return 0
         if not as_json:

@@ -128,7 +128,7 @@ def _rewrite(
         root = {} if done is None or done.root == found.order[0].cap else {"root": done.root.to_string()}
         click.echo(json.dumps({"event": word, **told, **root}))
     elif done is None:
-        click.echo(f"would {word} {counted(len(chosen), 'file')} of {counted(size, 'byte')}")
+        click.echo(f"would {word} {counted(len(chosen), 'file')} ({counted(size, 'byte')})")
     elif not invocation(ctx).is_quiet:
         packs = f" into {counted(done.packs, 'pack')}" if word != "unpack" else ""
         click.echo(

@@ -130,11 +130,10 @@ class _Putting:
     def _require_options(self) -> None:
         if self._options.encoding or self._options.random_key:
             raise click.UsageError(
-                "--needed, --happy, --total and --unique need a client directory, without --gateway: a gateway has its"
-                " own encoding"
+                "--needed, --happy, --total and --unique work only without --gateway: a gateway has its own encoding"
             )
         if self._options.force:
-            raise click.UsageError("--force needs a client directory, without --gateway")
+            raise click.UsageError("--force works only without --gateway")
 
     async def _open_store(self, observer: Observer) -> Store:
         return await self._connection.open_store(observer)

@@ -165,7 +165,5 @@ async def _require_one_tree(tree: Tree, endpoint: RemoteEndpoint) -> None:
 
 def _summary(display: TransferDisplay) -> str:
     tally = display.tally
-    files = (
-        f"{counted(tally.copied, 'file')} restored ({tally.skipped} {'was' if tally.skipped == 1 else 'were'} there)"
-    )
+    files = f"{counted(tally.copied, 'file')} restored ({tally.skipped} already there)"
     return f"{files}, {counted(tally.directories, 'directory', 'directories')}"

@@ -122,8 +122,7 @@ def forget(
 
     A snapshot stays if any --keep option keeps it. N counts only hours, days, weeks, months or years that have a
     snapshot, and may be `unlimited`. The snapshots of each machine and directory are counted separately, and at least
-    one of them stays, as does each that a wrong clock dated in the future. Only a snapshot that you name is removed in
-    any case.
+    one of them stays, as does each that a wrong clock dated in the future. A snapshot that you name is always removed.
 
     `grid undo` brings removed snapshots back. Servers keep the contents, by default forever, and anyone with the
     capability can read them; a server with expire.enabled deletes them after their leases expire.
@@ -137,7 +136,7 @@ def forget(
     if names and not policy.is_empty:
         raise click.UsageError("name snapshots, or give --keep options, but not both")
     if not names and policy.is_empty:
-        raise click.UsageError("say what stays, as in `--keep-daily 7`, or name the snapshots to remove")
+        raise click.UsageError("say what to keep, as in `--keep-daily 7`, or name the snapshots to remove")
     home, aliases = open_tree_directory(ctx)
     remote = parse_remote(path, aliases)
     undo = open_undo(ctx, "removed")

@@ -180,7 +180,7 @@ def describe_status(found: dict[str, Any]) -> list[str]:
     if encoding and len(found["servers"]) < _needed(found):
         lines.append("  not listed: servers that have not reached the introducer since it started")
     if _is_own_clock_off(found["servers"]):
-        lines.append(f"  every clock but {'this machine' if encoding else 'the gateway'}'s agrees: correct it")
+        lines.append(f"  all clocks agree except {'this machine' if encoding else 'the gateway'}'s: correct it")
     for server in found["servers"]:
         name = f"{server['nickname'] or '-':16} {server['id'][:11]:12}"
         if server["reachable"]:

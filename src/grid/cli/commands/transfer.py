@@ -229,7 +229,7 @@ class EndOpener:
         from grid.transfer.grid_session import GridSession
 
         if invocation(self._ctx).gateway is not None:
-            raise click.UsageError(f"`grid {self._ctx.info_name}` needs a client directory, without --gateway")
+            raise click.UsageError(f"`grid {self._ctx.info_name}` works only without --gateway")
         directory = open_client_directory(self._ctx)
         remote = parse_remote(text, read_aliases(directory))
         if self._session is None:

@@ -52,7 +52,7 @@ def undo(ctx: click.Context, *, number: int | None, is_list: bool, force: bool, 
     from grid.cli.undo.undoing import Undoing
 
     if is_list and (number is not None or force):
-        raise click.UsageError("--list takes no N and no --force")
+        raise click.UsageError("--list cannot be used with N or --force")
     journal = Journal(journal_path())
     client = client_of(ctx)
     changes = [change for change in journal.changes() if change.client == client]

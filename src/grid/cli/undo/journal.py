@@ -214,7 +214,7 @@ class Journal:
             raise ConfigError(f"{self.path}: {error.strerror}") from None
 
     def _damaged(self, why: str) -> ConfigError:
-        return ConfigError(f"{self.path} is not a journal of changes: {why}; remove it to begin anew")
+        return ConfigError(f"{self.path} is not a journal of changes: {why}; remove it to start over")
 
 
 class Recorder:
