@@ -29,6 +29,7 @@ from grid.gateway.shared.services import LOOPBACK_HOSTS, GatewaySettings
 from grid.gateway.shared.spool import SpoolFolder
 from grid.gateway.site import Gateway, make_routes
 from grid.node.own_files import ClientFiles
+from grid.node.share_file import ShareFile
 from grid.placement.leases import LeaseMaster
 from grid.ports import ServerId, ServerIdentity
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
@@ -161,6 +162,7 @@ async def serve(reactor: Any, folder: Path) -> None:
         happy=2,
         nickname="My grid",
         own_files=ClientFiles(folder),
+        share_links=ShareFile(folder),
     )
     gateway = Gateway(store=store, client=View(servers), settings=settings)
     gateway.statistics.start()

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from grid.gateway.shared.services import LOOPBACK_HOSTS, AllowedHosts
+from grid.node.share_file import ShareFile
 from tests.gateway.rig import running_gateway
 from tests.support.served import serve_until_stdin_ends
 
@@ -19,7 +20,9 @@ def main() -> None:
     """Run until stdin ends."""
     names = frozenset(sys.argv[2:])
     hosts = AllowedHosts(names, any_address=True) if names else LOOPBACK_HOSTS
-    serve_until_stdin_ends(lambda: running_gateway(Path(sys.argv[1]), hosts=hosts))
+    folder = Path(sys.argv[1])
+    links = ShareFile(folder / "private")
+    serve_until_stdin_ends(lambda: running_gateway(folder, hosts=hosts, share_links=links))
 
 
 if __name__ == "__main__":

@@ -223,6 +223,11 @@ def test_gateway_when_it_listens_elsewhere_says_where_and_knows_its_names(
     try:
         found = _url(directory)
         assert re.fullmatch(url, found)
+        public, port = directory / "node.public_url", found.rstrip("/").rpartition(":")[2]
+        is_for_others = place.endswith(("0.0.0.0", r"\:\:"))
+        assert (public.read_text() if public.exists() else "") == (
+            f"http://files.example:{port}/\n" if is_for_others else ""
+        )
         for host, status in ((asked, 200), ("files.example:99", 200), ("attacker.example", 421)):
             request = urllib.request.Request(f"{found}healthz", headers={"Host": host})
             try:

@@ -68,7 +68,7 @@ def require_guarded(target: str, status: int, headers: Mapping[str, str], host: 
     # Contents of files may be embedded by stored pages, which are sandboxed: decision 0194.
     is_contents = policy == "sandbox" and headers.get("accept-ranges") == "bytes"
     may_be = {"cross-origin"} if is_contents else {"same-origin"}
-    if status == 304 and target.startswith(("/uri/", "/file/", "/named/")):
+    if status == 304 and target.startswith(("/uri/", "/file/", "/named/", "/s/")):
         may_be |= {"cross-origin"}  # Of contents, or of a directory that never changes.
     assert headers.get("cross-origin-resource-policy") in may_be, label
     if policy == "sandbox" or target.startswith("/static/"):

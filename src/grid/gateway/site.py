@@ -15,6 +15,8 @@ from grid.gateway.monitoring.log_stream import LogStreams
 from grid.gateway.monitoring.operation_status import EventStreams
 from grid.gateway.monitoring.statistics import Statistics, StorageView
 from grid.gateway.shared.services import Services
+from grid.gateway.sharing import owner_resource, visitor_resource
+from grid.gateway.sharing.live_links import LiveLinks
 from grid.gateway.tree import operation_resource
 from grid.gateway.tree.mkdir import make_unlinked
 from grid.gateway.tree.operations import Operations
@@ -31,6 +33,7 @@ class Gateway(Services):
     statistics: Statistics = field(init=False)
     streams: EventStreams = field(init=False)
     logs: LogStreams = field(init=False, factory=LogStreams)
+    links: LiveLinks = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
@@ -38,6 +41,7 @@ class Gateway(Services):
         self.operations = Operations(clock)
         self.statistics = Statistics(clock, self.history.counters, self._count_connected)
         self.streams = EventStreams(self.history, clock)
+        self.links = LiveLinks(self.store.runtime, self.settings.share_links)
 
     def _count_connected(self) -> int:
         return sum(server.is_connected for server in self.client.servers())
@@ -60,6 +64,8 @@ def make_routes(gateway: Gateway) -> Routes:
     found.add(file_resource.routes(partial(tree_resource, gateway.operations), make_unlinked))
     found.add(resumable_resource.routes())
     found.add(operation_resource.routes(gateway.operations))
+    found.add(visitor_resource.routes(gateway.links))
+    found.add(owner_resource.routes(gateway.links))
     found.add_former(node_pages.former_addresses())
     return found
 

@@ -34,6 +34,7 @@ from grid.node.directory import NodeDirectory
 from grid.node.files import PUBLIC_MODE, make_private_directory, write_atomically
 from grid.node.own_files import ClientFiles
 from grid.node.redaction import one_line
+from grid.node.share_file import PUBLIC_URL, ShareFile
 from grid.node.web_address import (
     PortInUseError,
     allowed_hosts,
@@ -208,6 +209,7 @@ async def running_gateway(
     url = url_of(description, port.getHost())
     try:
         write_atomically(directory.private / "api_auth_token", gateway.settings.api_token)
+        _tell_where(directory.path / PUBLIC_URL, None if url is None else url_for_others(url, hosts))
         _tell_where(directory.path / "node.url", url)
         view.start()
         gateway.statistics.start()
@@ -291,5 +293,6 @@ def _settings(directory: NodeDirectory, hosts: AllowedHosts | None) -> GatewaySe
         incidents_directory=directory.path / "logs" / "incidents",
         undo_file=directory.private / "undo",
         own_files=ClientFiles(directory.private),
+        share_links=ShareFile(directory.private),
         is_read_only=directory.settings.web_read_only,
     )

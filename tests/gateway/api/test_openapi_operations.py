@@ -12,6 +12,9 @@ from urllib.parse import quote
 import pytest
 from attrs import frozen
 
+from grid.caps import UnknownCap, parse_cap
+from grid.gateway.shared.share_links import add_link, make_link
+from grid.node.share_file import ShareFile
 from tests.gateway.rig import TOKEN
 from tests.gateway.running import RunningGateway, running_process, uri
 from tests.support.conformance import UNDOCUMENTED, document_paths
@@ -115,6 +118,14 @@ def asked(*ts: str) -> Mapping[str, Mapping[str, Question]]:
     return {**shown(*ts), "POST": dict.fromkeys(ts, Question())}
 
 
+LINK = {t: Question(302, place="$link") for t in ("", "info", "preview", "zip")}
+BELOW_LINK = {
+    "": Question(place="$link/child"),
+    "info": Question(place="$link/child"),
+    "preview": Question(400, place="$link/child"),
+    "zip": Question(place="$link/sub/"),
+}
+
 QUESTIONS: Mapping[str, Mapping[str, Mapping[str, Question]]] = {
     "/": {**asked("", "json"), "OPTIONS": dict.fromkeys(("", "json"), Question())},
     "/uri": UNLINKED,
@@ -143,6 +154,12 @@ QUESTIONS: Mapping[str, Mapping[str, Mapping[str, Question]]] = {
     },
     "/operations/{handle}/{index}": {
         method: {"": Question(more="output=json", place="check/$index")} for method in ("GET", "HEAD", "POST")
+    },
+    "/s/{token}": {"GET": LINK, "HEAD": LINK, "POST": {"": Question(303, place="$link")}},
+    "/s/{token}/{path}": {"GET": BELOW_LINK, "HEAD": BELOW_LINK, "POST": {"": Question(303, place="$link/child")}},
+    "/shares": {
+        **shown("", "json", status=403),
+        "POST": {"create": Question(403), "revoke": Question(403)},
     },
     "/status": asked("", "json"),
     "/status/events": shown(),
@@ -201,7 +218,12 @@ def places(gateway: RunningGateway) -> dict[str, str]:
         pass
     begun = gateway.ask("POST", "/uploads", headers=TUS)
     checked = json.loads(gateway.ask("POST", uri(file, "?t=check&output=json")).body)
+    cap = parse_cap(folder)
+    assert not isinstance(cap, UnknownCap)
+    with ShareFile(gateway.log.parent / "private").changing() as links:
+        add_link(links, make_link("a-token", cap, "shared", 0, expires=None), 0)
     return {
+        "$link": "a-token",
         "$file": quote(file, safe=""),
         "$bare": quote(file, safe=""),
         "$mutable": quote(mutable, safe=""),

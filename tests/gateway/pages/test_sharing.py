@@ -8,7 +8,8 @@ import pytest
 import segno
 
 from grid.caps import ChkCap, DirectoryCap, LitCap, SdmfWriteCap
-from grid.gateway.pages.sharing import MAX_TEXT, Sharing, qr_code, render_sharing
+from grid.gateway.pages.qr_codes import MAX_TEXT, qr_code
+from grid.gateway.pages.sharing import Sharing, render_sharing
 from tests.gateway.pages.hostile import HOSTILE, require_harmless
 
 WRITE = DirectoryCap(SdmfWriteCap(write_key=b"w" * 16, fingerprint=b"f" * 32))

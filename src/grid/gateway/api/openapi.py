@@ -12,9 +12,10 @@ from functools import cache
 
 from attrs import frozen
 
+from grid.gateway.api.endpoint import JSON, Action, Endpoint
 from grid.gateway.api.parameters import PARAMETERS
 from grid.gateway.api.schemas import SCHEMAS, ref
-from grid.gateway.api.table import ENDPOINTS, JSON, Action, Endpoint
+from grid.gateway.api.table import ENDPOINTS
 from grid.version import __version__
 
 VERSION = "3.1.0"
@@ -33,7 +34,7 @@ _FAULTS = {
     "415": "The body has a type that is not accepted here.",
     "416": "The range starts after the end.",
     "421": "The Host is not a name of this gateway.",
-    "429": "Too many operations are in progress.",
+    "429": "Too many operations are in progress, or too many passwords were tried.",
     "501": "The method is not known for this resource.",
     "503": "Too few servers, or too many requests.",
     "507": "A disk is full.",
@@ -67,6 +68,7 @@ _TAGS = (
     _Group("objects", "Files and directories by their capabilities"),
     _Group("uploads", "Uploads that continue where they broke off: the tus protocol 1.0.0"),
     _Group("operations", "Operations on whole trees"),
+    _Group("shares", "Share links, which need no capability and end"),
     _Group("node", "The state of the node"),
     _Group("pages", "Pages and their assets"),
 )

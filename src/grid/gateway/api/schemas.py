@@ -201,6 +201,28 @@ SCHEMAS: Mapping[str, Schema] = {
     "Statistics": _object({"counters": _VALUES, "stats": _VALUES}),
     "StorageState": _object({"stats": {"type": "object"}, "bucket-counter": {"type": "object"}}),
     "HelperState": {"type": "object"},
+    "ShareLinks": _object(
+        {
+            "links": _list(
+                _object(
+                    {
+                        "id": _STRING,
+                        "name": _STRING,
+                        "type": {"enum": ["file", "directory"]},
+                        "state": {"enum": ["open", "expired", "used-up"]},
+                        "created": _COUNT,
+                        "expires": _or_null(_COUNT),
+                        "uses": _COUNT,
+                        "downloads": _COUNT,
+                        "most_downloads": _or_null(_COUNT),
+                        "password": _BOOLEAN,
+                    }
+                )
+            )
+        },
+        link=_STRING,
+        id=_STRING,
+    ),
     "Alive": _object({"status": {"const": "ok"}}),
     "Ready": _object({"ready": _BOOLEAN}, connected=_COUNT, known=_COUNT, needed=_COUNT),
     "Document": _object({"openapi": _STRING, "info": {"type": "object"}, "paths": {"type": "object"}}),

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from attrs import frozen
-
+from grid.gateway.api.endpoint import (
+    ANYTHING,
+    BYTES,
+    FORM,
+    HTML,
+    JSON,
+    TEXT,
+    URLENCODED,
+    Action,
+    Endpoint,
+    page_and_json,
+    shares,
+    shown,
+)
 from grid.gateway.api.parameters import NEW_OBJECT, POSTED
-
-JSON = "application/json"
-TEXT = "text/plain"
-HTML = "text/html"
-ANYTHING = "*/*"
-"""The media type is guessed from the file's name."""
-
-
-@frozen
-class Action:
-    """What a method does with this `t`. answers: media types of successful answers.
-
-    statuses: in addition to those that any request may get. json: schema of a JSON answer, which is sent as text/plain
-    where 1.20 does so. lines: schema of each line of the answer.
-    """
-
-    t: str
-    summary: str
-    answers: tuple[str, ...] = ()
-    statuses: str = "200"
-    json: str = ""
-    lines: str = ""
-
 
 _SEEN = "304 404 410"
 _MADE = "200 302 404 409 410 413 507"
@@ -116,44 +105,6 @@ GET_OPERATION = (
 END_OPERATION = (Action("cancel", "Cancel it", (TEXT, HTML), f"302 {_STATE}", json="OperationState"),)
 
 
-def shown(summary: str, *answers: str, statuses: str = "200", json: str = "") -> tuple[Action, ...]:
-    """The single action of a path that only shows something."""
-    return (Action("", summary, answers, statuses, json=json),)
-
-
-def page_and_json(json: str, answer: str = TEXT, *, statuses: str = "200", missing: str = "") -> tuple[Action, ...]:
-    """The actions of a path that shows a page to people and JSON to programs.
-
-    missing: statuses that only programs get.
-    """
-    return (
-        Action("", "For people", (HTML,), statuses),
-        Action("json", "For programs", (answer,), f"{statuses} {missing}".strip(), json=json),
-    )
-
-
-_FORM = "multipart/form-data"
-_URLENCODED = "application/x-www-form-urlencoded"
-_BYTES = "application/octet-stream"
-
-
-@frozen(kw_only=True)
-class Endpoint:
-    """One row of the table. arguments: names of PARAMETERS besides `t`. bodies: media types of request bodies.
-
-    actions: what each `t` means; an action without `t` also covers requests whose `t` is ignored.
-    """
-
-    path: str
-    methods: tuple[str, ...]
-    summary: str
-    actions: tuple[Action, ...]
-    tag: str = "objects"
-    arguments: tuple[str, ...] = ()
-    bodies: tuple[str, ...] = ()
-    needs_token: bool = False
-
-
 def _object(path: str, what: str, *, is_child: bool) -> list[Endpoint]:
     """The rows of an object, found by capability or by path.
 
@@ -181,7 +132,7 @@ def _object(path: str, what: str, *, is_child: bool) -> list[Endpoint]:
             summary=f"Store, link or make {what}",
             actions=put,
             arguments=("replace", "offset", "progress", "upload", *NEW_OBJECT),
-            bodies=(_BYTES, TEXT),
+            bodies=(BYTES, TEXT),
         ),
         Endpoint(
             path=path,
@@ -189,7 +140,7 @@ def _object(path: str, what: str, *, is_child: bool) -> list[Endpoint]:
             summary=f"Change, check or walk {what}",
             actions=POST_OBJECT,
             arguments=POSTED,
-            bodies=(_FORM, _URLENCODED, JSON),
+            bodies=(FORM, URLENCODED, JSON),
         ),
     ]
     if is_child:
@@ -213,7 +164,7 @@ def _unlinked(path: str) -> list[Endpoint]:
             summary="Create an unlinked object",
             actions=PUT_UNLINKED,
             arguments=("filename", "progress", *NEW_OBJECT),
-            bodies=(_BYTES,),
+            bodies=(BYTES,),
         ),
         Endpoint(
             path=path,
@@ -221,7 +172,7 @@ def _unlinked(path: str) -> list[Endpoint]:
             summary="Create an unlinked object",
             actions=POST_UNLINKED,
             arguments=("when_done", "redirect_to_result", *NEW_OBJECT),
-            bodies=(_FORM, _URLENCODED, JSON),
+            bodies=(FORM, URLENCODED, JSON),
         ),
     ]
 
@@ -257,7 +208,7 @@ def _asked(
 ) -> list[Endpoint]:
     """The rows of actions that answer POST as well as GET, followed by those of other methods."""
     post = Endpoint(
-        path=path, methods=("POST", *more), summary="The same", tag="node", actions=actions, bodies=(_FORM, _URLENCODED)
+        path=path, methods=("POST", *more), summary="The same", tag="node", actions=actions, bodies=(FORM, URLENCODED)
     )
     return [_shown(path, summary, actions, arguments=arguments), post]
 
@@ -296,7 +247,7 @@ def _operations() -> list[Endpoint]:
             tag=tag,
             actions=(*GET_OPERATION, *END_OPERATION),
             arguments=("output", "ask"),
-            bodies=(_FORM,),
+            bodies=(FORM,),
         ),
         Endpoint(
             path="/operations/{handle}/{index}",
@@ -363,7 +314,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         tag="node",
         actions=shown("The report is saved", HTML, statuses="200 404 413 507"),
         arguments=("details",),
-        bodies=(_FORM, _URLENCODED),
+        bodies=(FORM, URLENCODED),
     ),
     _shown("/storage-plugins/{name}", "A storage plugin's resource", shown("No such plugin", statuses="404")),
     _shown("/static/{path}", "The operator's own files", shown("A file", ANYTHING, statuses="200 404"), tag="pages"),
@@ -388,8 +339,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             Action("leave", "Forget this browser", (JSON,)),
         ),
         arguments=("token",),
-        bodies=(_URLENCODED, _FORM),
+        bodies=(URLENCODED, FORM),
     ),
+    *shares(),
     _shown(
         "/assets/{version}/{name}",
         "Styles, scripts and images of the pages",

@@ -1,5 +1,6 @@
 // Enhances the pages beyond forms and links. The markup works without scripts.
 import { watchCopies } from "./copy.js";
+import { watchEnding } from "./ending.js";
 import { watchDialogs } from "./dialog.js";
 import { watchHints } from "./dom.js";
 import { watchForms } from "./forms.js";
@@ -15,6 +16,7 @@ import { showOwn } from "./own.js";
 import { makeDropzone } from "./upload.js";
 
 watchCopies(document);
+watchEnding(document);
 watchDialogs(document);
 watchFilter(document);
 watchHints(document);

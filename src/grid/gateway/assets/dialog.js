@@ -1,6 +1,7 @@
 // Opens the pages of some links in a dialog.
 import { element, fetchPage, openDialog } from "./dom.js";
 import { watchCopies } from "./copy.js";
+import { watchEnding } from "./ending.js";
 
 // One listener for all links, as a list has hundreds.
 export function watchDialogs(root) {
@@ -19,6 +20,7 @@ async function open(link) {
     const page = await fetchPage(link.href);
     dialog.replaceChildren(...document.adoptNode(page.querySelector("main")).childNodes);
     watchCopies(dialog);
+    watchEnding(dialog);
     const heading = dialog.querySelector("h1");
     if (heading && !dialog.getAttribute("aria-label")) dialog.setAttribute("aria-label", heading.textContent);
     const field = dialog.querySelector("input:not([type=hidden], [readonly])");

@@ -13,7 +13,7 @@ export async function showOwn() {
   const given = new URLSearchParams(location.hash.slice(1));
   const isNew = given.has("own") && (await enter(given.get("own")));
   if (place.hasAttribute("data-entrance")) return location.replace(given.get("then")?.startsWith("/uri/") ? given.get("then") : "/");
-  const key = stored();
+  const key = ownKey();
   if (!key) return;
   const answer = await fetch("/home", { headers: { "X-Grid-Home": key }, referrerPolicy: "no-referrer" }).catch(() => null);
   if (answer?.status === 403) forget();
@@ -60,7 +60,8 @@ function post(t, fields) {
   return fetch("/home", { method: "POST", body, referrerPolicy: "no-referrer" }).catch(() => null);
 }
 
-function stored() {
+// The key of this browser, null if it has none.
+export function ownKey() {
   try {
     return localStorage.getItem(KEY);
   } catch {

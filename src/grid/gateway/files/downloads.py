@@ -47,7 +47,7 @@ async def get_info(exchange: Exchange, child: Child, name: str, siblings: Mappin
     """
     if not isinstance(child.target, UnknownChild):
         exchange.gateway.require_allowed(child.target)
-    size = await _size_if_known(exchange, child)
+    size = await size_if_known(exchange, child)
     shown = exchange.arguments.shown("filename") or name
     _note_name(exchange, child, shown)
     if siblings is None:
@@ -92,7 +92,7 @@ async def get_file(exchange: Exchange, child: Child, *, name: str = "", by_path:
     tag = entity_tag(target, view, by_path=by_path)
     match view:
         case "":
-            return await _contents(exchange, target, name, tag)
+            return await file_contents(exchange, target, name, tag)
         case "preview":
             return await markdown_page(exchange, target, exchange.arguments.shown("filename") or name)
         case "share":
@@ -123,7 +123,7 @@ async def _json(exchange: Exchange, child: Child, by_path: bool) -> Answer:
     if isinstance(target, UnknownChild):
         return json_answer(describe_file(child, None, by_path=by_path))
     tag = entity_tag(target, "json", by_path=by_path)
-    size = await _size_if_known(exchange, child)
+    size = await size_if_known(exchange, child)
     warning = None
     if size is not None and target.is_mutable:
         warning = exchange.gateway.store.open_mutable(target).warning
@@ -133,7 +133,7 @@ async def _json(exchange: Exchange, child: Child, by_path: bool) -> Answer:
     return _tagged(exchange, json_answer([kind, properties]), tag)
 
 
-async def _size_if_known(exchange: Exchange, child: Child) -> int | None:
+async def size_if_known(exchange: Exchange, child: Child) -> int | None:
     """The size in bytes, or None if the file is lost or its capability does not say; the rest can still be shown."""
     target = child.target
     if isinstance(target, UnknownChild) or (target.is_mutable and target.authority == "verify"):
@@ -184,7 +184,11 @@ class _Contents:
         return (*self.headers, ("Content-Range", self.range.content_range(self.size))) if self.range else self.headers
 
 
-async def _contents(exchange: Exchange, cap: KnownCap, name: str, tag: str | None) -> AnyAnswer:
+async def file_contents(exchange: Exchange, cap: KnownCap, name: str, tag: str | None) -> AnyAnswer:
+    """Answer a GET or HEAD of a file with its bytes, or the range that was requested. cap: not a verify capability.
+
+    tag: the entity tag, None for no tag.
+    """
     exchange.gateway.require_allowed(cap)
     if exchange.method != "HEAD" and tag is not None and is_held(exchange.headers.get("if-none-match"), tag):
         return _not_modified(tag)

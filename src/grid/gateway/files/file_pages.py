@@ -32,7 +32,13 @@ _TOO_MUCH = "this text takes too long to format; open it as it is"
 async def share_page(exchange: Exchange, cap: KnownCap, name: str, back: str) -> Answer:
     """The page. cap: not a verify capability. back: the object's page."""
     view = Sharing(
-        cap=cap, name=name, origin=exchange.origin, public=_public(exchange), back=back, is_visit=exchange.is_visit
+        cap=cap,
+        name=name,
+        origin=exchange.origin,
+        public=_public(exchange),
+        back=back,
+        is_visit=exchange.is_visit,
+        can_end=exchange.is_own and exchange.gateway.settings.share_links is not None,
     )
     # Its two QR codes take some 50 ms.
     return page(await exchange.gateway.store.runtime.cpu.run(render_sharing, view))

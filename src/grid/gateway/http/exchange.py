@@ -13,7 +13,7 @@ from grid.gateway.faults import BadRequest, ServiceUnavailable
 from grid.gateway.http.arguments import Arguments
 from grid.gateway.http.body import Body
 from grid.gateway.http.forms import Form, is_form, read_form
-from grid.gateway.pages.links import object_path
+from grid.gateway.pages.links import SHARED, object_path
 from grid.gateway.shared.home import is_local
 from grid.gateway.shared.services import Services
 from grid.wire.budget.server_memory import ByteBudget
@@ -32,6 +32,10 @@ class Headers:
     def get(self, name: str) -> str | None:
         """The field's value, or None."""
         return self._values.get(name.lower())
+
+    def without(self, *names: str) -> Headers:
+        """The same fields without these. names: in lower case."""
+        return Headers({name: value for name, value in self._values.items() if name not in names})
 
 
 @define(kw_only=True, eq=False)
@@ -76,8 +80,8 @@ class Exchange:
 
     @property
     def is_visit(self) -> bool:
-        """Whether this gateway only reads for the sender."""
-        return self.gateway.settings.is_read_only and not self.is_own
+        """Whether this gateway only reads for the sender. Everybody is a visitor behind a share link."""
+        return self.segments[:1] == (SHARED,) or (self.gateway.settings.is_read_only and not self.is_own)
 
     @property
     def wants_page(self) -> bool:

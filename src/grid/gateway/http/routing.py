@@ -13,6 +13,7 @@ from grid.gateway.faults import Forbidden, MethodNotAllowed, NotFound, NotImplem
 from grid.gateway.http.answers import AnyAnswer
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.http.forms import URLENCODED
+from grid.gateway.pages.links import SHARED
 from grid.gateway.shared.traffic import KNOWN_METHODS
 
 Handler = Callable[[Exchange], Awaitable[AnyAnswer]]
@@ -25,8 +26,10 @@ _OBJECTS = frozenset({"uri", "cap"})
 _SHOWN = _OBJECTS | {"", "assets", "file", "named", "healthz", "readyz", "tahoe.css", "css", "icon.png", "favicon.ico", "img"}  # fmt: skip
 """First segments that visitors may read."""
 
-_GUARDED = frozenset({"home", "private"})
-"""First segments whose handlers check the sender themselves: the way in for browsers that `grid web` opens, and the log."""
+_GUARDED = frozenset({"home", "private", SHARED})
+"""First segments whose handlers check the sender themselves: the way in for browsers that `grid web` opens, the log, and
+share links.
+"""
 
 _CHANGING_VIEWS = frozenset({"rename-form"})
 """The values of `t` with which GET offers a change, and does nothing else."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
+SHARED = "s"
+"""The first segment of the address of a share link."""
+
 _WALKED = frozenset({"", ".", ".."})
 """Names that browsers remove from a path, percent-encoded or not."""
 
@@ -18,6 +21,11 @@ def object_path(cap: str, names: Sequence[str] = (), *, directory: bool = False)
 def named_directory(cap: str, name: str) -> str:
     """The path of a directory that is to be shown under this name, which its capability does not contain."""
     return with_arguments(object_path(cap, directory=True), **({"filename": name} if name else {}))
+
+
+def shared_path(token: str, names: Sequence[str] = ()) -> str:
+    """The path of a share link, or of what the names below it lead to. A last name of "" adds a slash."""
+    return "/".join([f"/{SHARED}", *(quote(part, safe="") for part in (token, *names))])
 
 
 def can_be_walked(names: Sequence[str]) -> bool:

@@ -1,35 +1,27 @@
-"""The page that helps to share a file or directory: a link, a capability, and what its recipient can do. Pure.
-
-QR codes are drawn here, never by a service, which would get to know the text.
-"""
+"""The page that helps to share a file or directory: a link, a capability, and what its recipient can do. Pure."""
 
 from __future__ import annotations
 
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-import segno
 from attrs import field, frozen
-from segno import DataOverflowError
 
 from grid.caps import DirectoryCap, KnownCap
 from grid.gateway.pages.file_cards import copy_field
 from grid.gateway.pages.links import file_path, named_directory
 from grid.gateway.pages.markup import Markup, join, tag
+from grid.gateway.pages.qr_codes import qr_code
+from grid.gateway.pages.share_links import ending_card
 from grid.gateway.pages.shell import card, document, notice
-
-MAX_TEXT = 1000
-"""Characters in a code. More would need modules that are too small for the camera of a phone."""
-
-_BORDER = 4
-"""Light modules around the code, without which readers do not find it."""
 
 
 @frozen(kw_only=True)
 class Sharing:
     """What is shared. cap: not a verify capability. origin: the gateway's scheme and host. back: the object's page.
 
-    public: the gateway's name for other machines, "" if unknown. is_visit: see `document`.
+    public: the gateway's name for other machines, "" if unknown. is_visit: see `document`. can_end: whether the page offers
+    links that end.
     """
 
     cap: KnownCap = field(repr=False)
@@ -38,6 +30,7 @@ class Sharing:
     public: str = ""
     back: str = field(repr=False)
     is_visit: bool = False
+    can_end: bool = False
 
     @property
     def thing(self) -> str:
@@ -59,10 +52,18 @@ class Sharing:
     @property
     def base(self) -> str:
         """The gateway's scheme and host for other machines, as far as known."""
-        parts = urlsplit(self.origin)
-        if not self.public or not _is_loopback(parts.hostname or ""):
-            return self.origin
-        return f"{parts.scheme}://{self.public}{f':{parts.port}' if parts.port else ''}"
+        return base_for_others(self.origin, self.public)
+
+
+def base_for_others(origin: str, public: str) -> str:
+    """The scheme and host with which links begin. origin: those by which the client reached the gateway.
+
+    public: the gateway's name for other machines, "" if unknown.
+    """
+    parts = urlsplit(origin)
+    if not public or not _is_loopback(parts.hostname or ""):
+        return origin
+    return f"{parts.scheme}://{public}{f':{parts.port}' if parts.port else ''}"
 
 
 def render_sharing(view: Sharing) -> str:
@@ -72,6 +73,7 @@ def render_sharing(view: Sharing) -> str:
         title,
         tag("h1", "Share ", tag("bdi", view.name or f"this {view.thing}")),
         card("Link", _reach(view), _code(view.link, "link"), copy_field("Link", view.link), id="share-link"),
+        ending_card(view.read_cap, view.name) if view.can_end else None,
         card(
             "Capability",
             tag(
@@ -141,35 +143,6 @@ def _powers(view: Sharing) -> list[str]:
         found.append(f"See later changes, but not make any. To let others change it, give them the capability “Read and write” on the page of the {view.thing}.")  # fmt: skip
     else:
         found.append("The contents never change.")
-    found.append("Pass it on to others. What you have shared cannot be taken back.")
-    return found
-
-
-def qr_code(text: str, label: str) -> Markup | None:
-    """A QR code of the text; None if it is too long. label: what it contains, for those who cannot see it."""
-    if len(text) > MAX_TEXT:
-        return None
-    try:
-        rows = segno.make_qr(text, error="m").matrix
-    except DataOverflowError:
-        return None
-    side = len(rows) + 2 * _BORDER
-    dark = "".join(
-        f"M{x + _BORDER} {y + _BORDER}h{width}v1h-{width}z" for y, row in enumerate(rows) for x, width in _runs(row)
-    )
-    ground = tag("rect", width=side, height=side, fill="#fff")
-    return tag("svg", ground, tag("path", d=dark, fill="#000"), class_="qr", viewBox=f"0 0 {side} {side}", role="img",
-               aria_label=label, shape_rendering="crispEdges")  # fmt: skip
-
-
-def _runs(row: bytes | bytearray) -> list[tuple[int, int]]:
-    """The starts and lengths of the dark runs in a row."""
-    found: list[tuple[int, int]] = []
-    start: int | None = None
-    for place, module in enumerate((*row, 0)):
-        if module and start is None:
-            start = place
-        elif not module and start is not None:
-            found.append((start, place - start))
-            start = None
+    but = ", except a link that ends" if view.can_end else ""
+    found.append(f"Pass it on to others. What you have shared cannot be taken back{but}.")
     return found

@@ -8,6 +8,8 @@ from grid.gateway.pages.assets import asset_path, styles
 from grid.gateway.pages.links import object_path
 from grid.gateway.pages.markup import Markup, all_icons, icon, join, tag
 
+_NOTE = "Anyone who has a capability can open what it leads to. Keep capabilities as safe as keys."
+
 _PLACES = (("/", "Home"), ("/servers", "Servers"), ("/status", "Operations"), ("/statistics", "Statistics"))
 
 
@@ -18,10 +20,11 @@ def document(
     live: str | None = None,
     name: str = "Grid",
     is_visit: bool = False,
+    note: str = _NOTE,
 ) -> str:
     """A whole page. here: the current item of the navigation. live: the address that announces its changes.
 
-    is_visit: for a visitor of a read-only gateway, who may not open what the navigation leads to.
+    is_visit: for a visitor of a read-only gateway, who may not open what the navigation leads to. note: at the end.
     """
     head = join(
         tag("meta", charset="utf-8"),
@@ -48,7 +51,7 @@ def document(
         tag("main", *main, id="main", tabindex="-1", data_live=live),
         tag(
             "footer",
-            tag("p", "Anyone who has a capability can open what it leads to. Keep capabilities as safe as keys."),
+            tag("p", note),
             tag(
                 "p",
                 tag(

@@ -24,6 +24,7 @@ from grid.gateway.shared.home import Home, OwnFiles
 from grid.gateway.shared.node_view import ClientView, DoorView
 from grid.gateway.shared.open_files import OpenFiles
 from grid.gateway.shared.resumable_uploads import ResumableUploads
+from grid.gateway.shared.share_links import LinkStore
 from grid.gateway.shared.spool import SpoolFolder
 from grid.gateway.shared.store_turns import Stores
 from grid.gateway.shared.traffic import Traffic
@@ -68,8 +69,8 @@ class GatewaySettings:
 
     hosts: names accepted in a Host header, None for any. happy: servers that a put requires. drain_s: seconds that
     requests may still run when the gateway shuts down. own_files: of the client directory that the gateway belongs to.
-    undo_file: where changes of directories are kept, None for memory. is_read_only: it only reads, except for browsers
-    that `grid web` opened.
+    undo_file: where changes of directories are kept, None for memory. share_links: where they are kept, None for none.
+    is_read_only: it only reads, except for browsers that `grid web` opened.
     """
 
     spools: SpoolFolder
@@ -83,6 +84,7 @@ class GatewaySettings:
     max_concurrent: int = 1000
     drain_s: float = 60.0
     own_files: OwnFiles | None = None
+    share_links: LinkStore | None = None
     is_read_only: bool = False
 
 

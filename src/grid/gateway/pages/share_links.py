@@ -1,0 +1,104 @@
+"""The owner's share links: the form that makes one, a new one with its QR code, and the list of all. Pure. [spec webapi 10.1]"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grid.gateway.pages.file_cards import copy_field
+from grid.gateway.pages.markup import Markup, icon, tag, time_text
+from grid.gateway.pages.qr_codes import qr_code
+from grid.gateway.pages.shell import button, card, document, hidden, notice
+from grid.gateway.shared.share_links import ShareLink
+from grid.plural import counted
+
+LIFETIMES = (("1d", "1 day"), ("7d", "7 days"), ("30d", "30 days"), ("never", "Never"))
+"""The choices of the form, and their labels; the second is chosen at first."""
+
+
+def ending_card(read_cap: str, name: str) -> Markup:
+    """The card that makes a link which ends. Scripts show it to browsers that `grid web` opened, and fill in the list.
+
+    read_cap: of what is shared.
+    """
+    options = [tag("option", label, value=value, selected=value == "7d") for value, label in LIFETIMES]
+    form = tag(
+        "form",
+        hidden(t="create", uri=read_cap, name=name),
+        tag("label", "Ends after", for_="expires"),
+        tag("select", options, name="expires", id="expires"),
+        button("Make a link", "primary", "share"),
+        action="/shares",
+        method="post",
+        enctype="application/x-www-form-urlencoded",
+    )
+    words = "This link shows no capability, and you can take it back. It works as long as this gateway runs."
+    parts = tag("div", id="made-link"), tag("div", id="share-links")
+    return tag("div", card("Link that ends", tag("p", words), form, *parts, id="ending"), data_ending=True, hidden=True)
+
+
+def render_links(
+    links: Sequence[ShareLink],
+    now: float,
+    made: tuple[str, ShareLink] | None = None,
+    removed: ShareLink | None = None,
+) -> str:
+    """The list, from which scripts take the parts. made: a new link's address, and the link. removed: just taken back."""
+    return document(
+        "Share links",
+        tag("h1", "Share links"),
+        tag("div", _made(*made) if made is not None else None, _removed(removed), id="made-link"),
+        tag("div", _list(links, now), id="share-links"),
+    )
+
+
+def _made(address: str, link: ShareLink) -> Markup:
+    until = "works until you take it back" if link.expires is None else f"ends on {time_text(link.expires)}"
+    words = f"This link {until}. It is shown only now: copy it."
+    code = qr_code(address, "QR code of the link that ends")
+    return tag("div", notice("good", tag("p", words)), code, copy_field("Link that ends", address))
+
+
+def _removed(link: ShareLink | None) -> Markup | None:
+    if link is None:
+        return None
+    return notice("good", tag("p", "Taken back: ", tag("bdi", link.name), ". The link opens nothing any more."))
+
+
+def _list(links: Sequence[ShareLink], now: float) -> Markup | None:
+    if not links:
+        return None
+    return tag(
+        "div", tag("h3", "Your share links"), tag("ul", [_row(link, now) for link in links], class_="given-links")
+    )
+
+
+def _row(link: ShareLink, now: float) -> Markup:
+    label = f"name-{link.identifier}"
+    take = tag(
+        "button",
+        "Take back",
+        type="button",
+        class_="small quiet",
+        data_take_back=link.identifier,
+        id=f"take-{link.identifier}",
+        aria_labelledby=f"take-{link.identifier} {label}",
+    )
+    name = tag("bdi", link.name, id=label)
+    return tag(
+        "li",
+        tag("div", icon("folder" if link.is_directory else "file"), name, take),
+        tag("p", _state(link, now), class_="hint"),
+    )
+
+
+def _state(link: ShareLink, now: float) -> str:
+    match link.state(now):
+        case "expired":
+            state = "Expired"
+        case "used up":
+            state = "All downloads used"
+        case _:
+            state = "Never ends" if link.expires is None else f"Ends on {time_text(link.expires)}"
+    most = "" if link.most_downloads is None else f" of {link.most_downloads}"
+    protected = ", with a password" if link.password is not None else ""
+    return f"{state}{protected}; made {time_text(link.created)}, opened {counted(link.uses, 'time')}, {link.downloads}{most} downloads"

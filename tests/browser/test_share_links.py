@@ -1,0 +1,88 @@
+"""Links that end, in a real browser: made and taken back by their owner, and opened by somebody else."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from grid.node.own_files import hand_over
+from tests.browser.conftest import Served
+from tests.browser.test_access import BEYOND, SMALL, axe_script, faults
+from tests.browser.visitor import Visitor
+
+pytestmark = pytest.mark.browser
+
+PICTURE = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
+    "1f15c4890000000d49444154789c6360606060000000050001a5f645400000000049454e44ae426082"
+)
+
+
+def check(visitor: Visitor, name: str) -> None:
+    """No fault of accessibility, and nothing cut off or too small for fingers, on a narrow phone."""
+    visitor.page.set_viewport_size({"width": 320, "height": 900})
+    visitor.picture(name)
+    assert faults(visitor, axe_script(), None) == [], name
+    assert visitor.page.evaluate(BEYOND) == [], name
+    assert visitor.page.evaluate(SMALL) == [], name
+
+
+@pytest.mark.parametrize("visitor", ["light", "dark"], indirect=True)
+def test_link_that_ends_is_made_opened_and_taken_back(visitor: Visitor, served: Served, chromium: Any) -> None:
+    directory = visitor.make_directory({"a.txt": b"the contents of a text", "b.png": PICTURE, "c.png": PICTURE})
+    visitor.ask("PUT", f"{directory}sub?t=mkdir")
+    page = visitor.page
+    visitor.go(f"/#own={hand_over(served.folder, time.time())}")
+    page.locator("#own #aliases").wait_for()
+    visitor.go(directory)
+    page.get_by_role("link", name="Share", exact=True).click()
+    dialog = page.locator("dialog")
+    dialog.get_by_label("Ends after").select_option("1 day")
+    dialog.get_by_role("button", name="Make a link").click()
+    made = dialog.get_by_role("textbox", name="Link that ends")
+    made.wait_for()
+    link = made.input_value()
+    assert link.startswith(f"{served.address}/s/")
+    assert dialog.get_by_role("img", name="QR code of the link that ends").is_visible()
+    assert page.evaluate("document.activeElement !== document.body")
+    check(visitor, "dialog")
+
+    stranger = chromium.new_context(viewport={"width": 320, "height": 900})
+    try:
+        other = Visitor(stranger.new_page(), served.address, None, "stranger")
+        other.page.goto(link)
+        other.page.locator("#listing").get_by_role("link", name="a.txt", exact=True).wait_for()
+        check(other, "listing")
+        other.page.locator("#listing").get_by_role("link", name="b.png", exact=True).click()
+        shown = other.page.locator("dialog.pane")
+        shown.get_by_text("2 of 3").wait_for()
+        check(other, "pane")
+        other.page.keyboard.press("]")
+        shown.get_by_text("3 of 3").wait_for()
+        other.page.keyboard.press("Escape")
+        other.page.goto(f"{link}/a.txt?t=info")
+        other.page.locator("#preview pre").get_by_text("the contents of a text").wait_for()
+        check(other, "file")
+        with other.page.expect_download() as saved:
+            other.page.get_by_role("link", name="Download").click()
+        assert saved.value.path().read_bytes() == b"the contents of a text"
+        for content in (other.page.content(), other.page.url):
+            assert "URI:" not in content and "URI%3A" not in content
+
+        dialog.get_by_role("button", name="Take back").first.click()
+        page.locator("#announce", has_text="Taken back").wait_for(state="attached")
+        assert dialog.get_by_role("button", name="Take back").count() == 0
+        other.page.goto(link)
+        other.page.get_by_role("heading", name="Nothing here").wait_for()
+        check(other, "gone")
+        assert [text for text in other.complaints if "404" not in text] == [] and other.strangers == []
+    finally:
+        stranger.close()
+
+
+def test_card_is_shown_to_no_browser_that_grid_web_did_not_open(visitor: Visitor) -> None:
+    directory = visitor.make_directory({"a.txt": b"x"})
+    visitor.go(f"{directory}?t=share")
+    assert visitor.page.locator("[data-ending]").count() == 0

@@ -1,0 +1,1 @@
+"""Tests of share links at the gateway."""
