@@ -29,8 +29,8 @@ def inside(name: str, command: click.Command) -> list[tuple[str, click.Command]]
     return [found for below, each in command.commands.items() for found in inside(f"{name} {below}", each)]
 
 
-def test_help_lists_the_commands_in_four_groups() -> None:
-    assert list(SECTIONS) == ["Files", "Directories", "Backup and maintenance", "Nodes"]
+def test_help_lists_the_commands_in_five_groups() -> None:
+    assert list(SECTIONS) == ["Files", "Directories", "Sharing", "Backup and maintenance", "Nodes"]
     assert isinstance(cli, LazyGroup)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,9 @@ IN_MEMORY: dict[str, list[list[str]]] = {
     "rm": [["work:moved"]],
     "unlink": [["work:more"]],
     "undo": [[], ["--list"]],
+    "share": [["work:a"], ["--expires", "never", "work:dir"]],
+    "shares": [[]],
+    "unshare": [["a"]],
     "create-alias": [["second"]],
     "add-alias": [["third", "work"]],
     "list-aliases": [[]],
@@ -147,6 +151,15 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return command
 
 
+@pytest.fixture
+def listening(command: MemoryCommand) -> Iterator[None]:
+    """Something listens where the gateway would: `grid share` asks for no more."""
+    with socket.create_server(("127.0.0.1", 0)) as gateway:
+        (command.path / "node.url").write_text(f"http://127.0.0.1:{gateway.getsockname()[1]}/\n")
+        yield
+
+
+@pytest.mark.usefixtures("listening")
 def test_results_in_json_are_what_the_schemas_say(command: MemoryCommand) -> None:
     access_key = ""
     for name, lines in IN_MEMORY.items():
@@ -172,6 +185,7 @@ WRONG = {
     "add-alias": ["more", "not-a-capability"],
     "list-aliases": ["one too many"],
     "undo": ["17"],
+    "shares": ["one too many"],
     "completion": ["cmd"],
     "alias export": ["--passphrase-file", "none", "file"],
     "alias import": ["none"],

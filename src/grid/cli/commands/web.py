@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from grid.cli.arguments.remote import RemotePath
+    from grid.cli.webapi.address import GatewayAddress
     from grid.cli.webapi.home import GatewayHome
 
 _PAGE = """<!doctype html>
@@ -60,7 +61,7 @@ def web(ctx: click.Context, *, path: str, is_printed: bool, is_visitor: bool, as
     directory = expand_home(run.node_directory)
     home = open_gateway_home(ctx, directory, run.gateway or "node", run.gateway_ca)
     remote = parse_remote(path, read_aliases(home)) if path.strip() else None
-    _require_listening(home)
+    require_listening(home.address)
     url = home.address.base if remote is None else _page_url(home, remote)
     is_opened = False
     if not is_printed and not as_json:
@@ -136,19 +137,19 @@ def _has_entrance(home: GatewayHome) -> bool:
         asked.close()
 
 
-def _require_listening(home: GatewayHome) -> None:
-    """Raise PeerUnreachableError unless something accepts connections there."""
+def require_listening(address: GatewayAddress) -> None:
+    """Raise PeerGoneError unless something accepts connections there."""
     import socket
     from urllib.parse import urlsplit
 
     from grid.errors import PeerGoneError
 
-    parts = urlsplit(home.address.base)
-    port = parts.port or (443 if home.address.is_secure else 80)
+    parts = urlsplit(address.base)
+    port = parts.port or (443 if address.is_secure else 80)
     try:
-        socket.create_connection((home.address.host, port), timeout=CONNECT_S).close()
+        socket.create_connection((address.host, port), timeout=CONNECT_S).close()
     except OSError:
-        raise PeerGoneError(f"no gateway answers at {home.address.shown}: is `grid gateway` running?") from None
+        raise PeerGoneError(f"no gateway answers at {address.shown}: is `grid gateway` running?") from None
 
 
 CONNECT_S = 5.0

@@ -58,6 +58,11 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "list-aliases": CommandEntry("aliases:list_aliases", "List your aliases, the names of directories."),
         "alias": CommandEntry("alias:alias", "Export or import your aliases, encrypted."),
     },
+    "Sharing": {
+        "share": CommandEntry("share:share", "Make a link for people with a browser, which ends."),
+        "shares": CommandEntry("share:shares", "List your share links."),
+        "unshare": CommandEntry("share:unshare", "Take a share link back."),
+    },
     "Backup and maintenance": {
         "backup": CommandEntry("backup:backup", "Store a snapshot of a local directory."),
         "restore": CommandEntry("restore:restore", "Restore a snapshot to this machine."),
@@ -116,6 +121,8 @@ _OTHER_NAMES = {
     "create-node": ("create storage",),
     "create-client": ("create client",),
     "webopen": ("web",),
+    "publish": ("share",),
+    "revoke": ("unshare",),
     "join": ("create client --join CODE", "create storage --join CODE"),
 }
 """Commands of Tahoe-LAFS or other programs, and their names here."""
