@@ -12,7 +12,9 @@ from attrs import evolve
 from grid.caps import ChkCap
 from grid.errors import ConfigError
 from grid.gateway.shared.share_links import ShareLink, add_link, make_link
+from grid.gateway.sharing.live_links import LiveLinks
 from grid.node.share_file import NAME, ShareFile
+from tests.support.virtual_time import VirtualRuntime
 
 FILE = ChkCap(key=b"k" * 16, ueb_hash=b"u" * 32, needed=3, total=10, size=123_456)
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -95,3 +97,28 @@ def test_two_processes_that_change_the_file_at_once_lose_nothing(tmp_path: Path)
     assert [process.wait(100) for process in processes] == [0, 0]
     names = {link.name for link in ShareFile(tmp_path).read()}
     assert names == {f"{name} {number}" for name in ("one", "two") for number in range(20)}
+
+
+USING = """
+import sys
+from pathlib import Path
+from tests.node.test_share_file import use_often
+print(use_often(Path(sys.argv[1])))
+"""
+
+
+def use_often(private: Path) -> int:
+    """Begin twenty downloads of the only link; how many were allowed."""
+    runtime, file = VirtualRuntime(), ShareFile(private)
+    live, (link,) = LiveLinks(runtime, file), file.read()
+    return sum(runtime.run(live.use(link, is_download=True)) for _ in range(20))
+
+
+def test_two_gateways_that_count_downloads_at_once_allow_no_more_than_the_limit(tmp_path: Path) -> None:
+    file = ShareFile(tmp_path)
+    with file.changing() as links:
+        add_link(links, make_link("token", FILE, "a", 1000, expires=None, most_downloads=25), 1000)
+    command = [sys.executable, "-c", USING, str(tmp_path)]
+    processes = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert sum(int(process.communicate(timeout=100)[0]) for process in processes) == 25
+    assert [(link.downloads, link.uses) for link in file.read()] == [(25, 25)]
