@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import zipfile
 from collections.abc import Mapping
 from io import BytesIO
@@ -10,6 +11,9 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
+from grid.caps import UnknownCap, parse_cap
+from grid.gateway.shared.share_links import add_link, make_link
+from grid.node.share_file import ShareFile
 from tests.gateway.rig import running_gateway
 from tests.gateway.sharing.shared import TEXT, cookie_of, links_of, password, sharing, store
 
@@ -185,3 +189,17 @@ async def test_every_answer_below_a_link_is_for_a_visitor_also_on_a_gateway_that
 async def test_gateway_without_a_client_directory_has_no_links(tmp_path: Path) -> None:
     async with running_gateway(tmp_path) as rig:
         assert (await rig.ask("GET", f"/s/{'A' * 32}")).status == 404
+
+
+async def test_link_that_a_command_makes_works_at_once_until_the_command_takes_it_back(tmp_path: Path) -> None:
+    async with sharing(tmp_path) as shared:
+        cap, command = parse_cap(shared.root), ShareFile(tmp_path / "private")
+        assert not isinstance(cap, UnknownCap)
+        assert (await shared.get("/s/token-of-a-command/a.txt")).status == 404
+        link = make_link("token-of-a-command", cap, "photos", time.time(), expires=None)
+        with command.changing() as links:
+            add_link(links, link, time.time())
+        assert (await shared.get("/s/token-of-a-command/a.txt")).status == 200
+        with command.changing() as links:
+            assert links.pop(link.digest).downloads == 1
+        assert (await shared.get("/s/token-of-a-command/a.txt")).status == 404
