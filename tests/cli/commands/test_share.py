@@ -80,9 +80,17 @@ def test_gateway_is_needed_before_anything_is_made(command: MemoryCommand) -> No
         port = server.getsockname()[1]
     (command.path / "node.url").write_text(f"http://127.0.0.1:{port}/\n")
     assert "is `grid gateway` running?" in command.fail(5, "share", "work:photos")
+    command.fail(5, "share", "--address", "https://proxy.example", "work:photos")
     ended = command.run("--gateway", "http://127.0.0.1:1/", "shares")
     assert ended.code == 2 and "your own gateway" in ended.err
     assert links(command) == []
+
+
+def test_gateway_on_a_socket_in_the_file_system_is_shared_through_its_proxy(command: MemoryCommand) -> None:
+    assert command.succeed("share", "--address", "https://proxy.example/", "work:photos").startswith(
+        "https://proxy.example/s/"
+    )
+    assert len(links(command)) == 1
 
 
 def test_path_that_is_not_there_is_not_shared(command: MemoryCommand, listening: str) -> None:
@@ -138,6 +146,16 @@ def test_password_is_read_from_a_file_and_kept_as_a_hash(
     assert "no terminal" in command.fail(2, "share", "--password", "work:a b.txt")
     command.fail(2, "share", "--downloads", "0", "work:a b.txt")
     assert len(links(command)) == 1
+
+
+def test_password_is_asked_for_on_a_terminal(
+    command: MemoryCommand, listening: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(click, "prompt", lambda text, **options: "correct horse" * options["confirmation_prompt"])
+    command.on_terminal = True
+    command.succeed("share", "--password", "work:photos")
+    (link,) = links(command)
+    assert link.password is not None and link.password.matches("correct horse")
 
 
 def test_link_is_taken_back_by_a_name_that_is_its_own_or_by_its_id(command: MemoryCommand, listening: str) -> None:

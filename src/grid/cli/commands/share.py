@@ -194,14 +194,15 @@ def _base(home: Home, given: str | None) -> str:
     from grid.node.share_file import PUBLIC_URL
 
     own = read_text(home.path / "node.url")
-    if own is None:
+    if own is not None:
+        require_listening(parse_address(own, str(home.path / "node.url"), None))
+    elif given is None:  # Only a proxy reaches a gateway that listens on a socket in the file system.
         raise ConfigError(
             f"no web gateway has run in {home.path}, and share links are opened through it: start one that others can "
             "reach with `grid gateway --read-only --listen ENDPOINT` (see “Sharing” in the documentation)"
         )
-    require_listening(parse_address(own, str(home.path / "node.url"), None))
     if given is None:
-        base = (read_text(home.path / PUBLIC_URL) or own).strip().rstrip("/")
+        base = (read_text(home.path / PUBLIC_URL) or own or "").strip().rstrip("/")
         usual = {"https": ":443", "http": ":80"}[base.partition(":")[0]]
         return base.removesuffix(usual)
     try:
