@@ -9,7 +9,8 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from copy import copy
 from pathlib import Path
 
 import click
@@ -17,7 +18,7 @@ from click_man.core import generate_man_page
 
 from grid.cli.main import cli
 from grid.cli.terminal.exit_codes import ExitCode
-from grid.cli.terminal.invocation import COMMANDS, DEFAULT_DIRECTORY, SECTIONS
+from grid.cli.terminal.invocation import COMMANDS, DEFAULT_DIRECTORY, SECTIONS, examples
 from grid.version import __version__
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -62,8 +63,11 @@ def pages_of(command: click.Command, context: click.Context) -> dict[str, str]:
     pages: dict[str, str] = {}
     if isinstance(command, click.Group):
         below = {name: command.get_command(context, name) for name in command.list_commands(context)}
-        # click-man reads a group's commands from an attribute that lazy groups leave empty.
-        command.commands.update({name: each for name, each in below.items() if each is not None and not each.hidden})
+        # click-man reads a group's commands from an attribute that lazy groups leave empty. Two names of one command
+        # get a phrase each.
+        command.commands.update(
+            {name: copy(each) for name, each in below.items() if each is not None and not each.hidden}
+        )
         for name, each in command.commands.items():
             pages |= pages_of(each, click.Context(each, info_name=name, parent=context))
     name = context.command_path.replace(" ", "-")
@@ -75,14 +79,26 @@ def page_of(command: click.Command, context: click.Context) -> str:
     """One page in man's format."""
     whole = inspect.cleandoc(command.help or "")
     command.short_help = _phrase(command, context)
-    command.help = "\n\n".join(text for text in (whole, command.epilog) if text)
+    said, _, command_lines = (command.epilog or "").partition(_EXAMPLES)
+    command.help = "\n\n".join(text for text in (whole, said) if text)
     text = generate_man_page(context, version=f"Grid {__version__}", date=" ")
     # click-man puts a hyphen only before the last word of a page's name.
     path = context.command_path
     text = text.replace(f"See \\fB{path}-", f"See \\fB{path.replace(' ', '-')}-")
     command.help = whole
-    lines = [*(_safe(line) for line in text.splitlines()), *_exit_codes(context), *_files(), *_see_also(context)]
-    return "\n".join(lines) + "\n"
+    lines = [_safe(line) for line in text.splitlines()]
+    ends = [*_examples(command_lines.splitlines()), *_exit_codes(context), *_files(), *_see_also(context)]
+    return "\n".join([*lines, *ends]) + "\n"
+
+
+_EXAMPLES = examples("").removesuffix("  ")
+"""What stands before the example command lines in an epilog."""
+
+
+def _examples(given: Sequence[str]) -> list[str]:
+    """The section of example command lines, as they are typed."""
+    typed = [line.strip().replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq") for line in given]
+    return [".SH EXAMPLES", ".nf", *typed, ".fi"] if typed else []
 
 
 def _phrase(command: click.Command, context: click.Context) -> str:
