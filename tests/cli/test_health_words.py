@@ -77,6 +77,25 @@ def test_get_when_a_terminal_would_show_a_binary_file_says_how_to_get_it(command
     assert command.run("get", cap, "copy").code == 0 and Path("copy").read_bytes() == b"\0" * 30_000
 
 
+def test_check_of_several_objects_checks_all_and_ends_with_the_highest_code(command: MemoryCommand) -> None:
+    for name in ("a", "b"):
+        Path(name).write_bytes(name.encode() * 30_000)
+        command.succeed("put", name, f"work:{name}/file")
+    assert command.run("check", "work:a/file", "work:b/file").code == 0
+    lose(command, 2)
+    for paths, code in (("a/file", "b/file"), 1), (("none", "a/file", "b/file"), 4), (("a/file", "none", "b/file"), 4):
+        ended = command.run("check", *(f"work:{path}" for path in paths))
+        assert (ended.code, ended.out.count("Summary: Not Healthy: 8 shares")) == (code, 2), ended
+        assert ("work:none: No such file or directory" in ended.err) == (code == 4)
+    for arguments in (["deep-check", "-v"], ["check", "--deep"]):
+        ended = command.run(*arguments, "work:a", "work:none", "work:b")
+        assert (ended.code, ended.out.count("2 objects checked")) == (4, 2), ended
+    ended = command.run("check", "--json", "work:none", "work:a/file")
+    assert ended.code == 4 and not json.loads(ended.out)["results"]["healthy"]
+    (error,) = [json.loads(line)["error"] for line in ended.err.splitlines() if "error" in json.loads(line)]
+    assert (error["kind"], error["path"], error["exit_code"]) == ("not-found", "work:none", 4)
+
+
 def test_repair_when_it_fails_says_why(command: MemoryCommand) -> None:
     cap = command.succeed("put", "file")
     lose(command, 8)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from grid.caps import KnownCap
+    from grid.cli.arguments.remote import RemotePath
     from grid.cli.connection import Connection
     from grid.directory.store import Health, RepairResult, Store
 
@@ -36,7 +37,7 @@ MAX_ABSENT = 10
         "grid check --deep --add-lease work:",
     )
 )
-@click.argument("arguments", metavar="[CAP|PATH|-]...", nargs=-1, shell_complete=complete_remote)
+@click.argument("arguments", metavar="[PATH|-]...", nargs=-1, shell_complete=complete_remote)
 @cap_file_option
 @click.option("--verify", is_flag=True, help="Read and validate every share instead of only counting them.")
 @click.option("--repair", is_flag=True, help="Recreate shares that are missing or damaged.")
@@ -44,7 +45,7 @@ MAX_ABSENT = 10
 @click.option("--deep", is_flag=True, help="Also check everything below a directory, like `grid deep-check`.")
 @progress_options
 @click.option(
-    "--json", "--raw", "as_json", is_flag=True, help="Print the result as one line of JSON, in Tahoe-LAFS's format."
+    "--json", "--raw", "as_json", is_flag=True, help="Print a line of JSON for each object, in Tahoe-LAFS's format."
 )
 @click.pass_context
 def check(
@@ -58,10 +59,12 @@ def check(
     deep: bool,
     as_json: bool,
 ) -> int:
-    """Check the health of each CAP or PATH; by default, of the directory with the alias `tahoe`.
+    """Check the health of each PATH, a path or a capability; - reads one from stdin.
 
-    The exit code is 0 if every share is there (with --repair: afterwards), 1 if some are missing, and 4 if the file
-    can no longer be read.
+    Without PATH: the alias `tahoe`, if you have one.
+
+    All of them are checked. The exit code is 0 if every share is there (with --repair: afterwards), 1 if some are
+    missing, and 4 if something can no longer be read.
     """
     from grid.cli.commands.deep_check import CheckOptions, check_deeply
 
@@ -87,7 +90,7 @@ def check(
         "grid repair work:docs/report.pdf", "grid repair --cap-file report.cap", "grid repair --force work:draft.txt"
     )
 )
-@click.argument("arguments", metavar="CAP|PATH|-", nargs=-1, shell_complete=complete_remote)
+@click.argument("arguments", metavar="PATH|-|--cap-file FILE", nargs=-1, shell_complete=complete_remote)
 @cap_file_option
 @progress_options
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one line of JSON, in Tahoe-LAFS's format.")
@@ -98,8 +101,8 @@ def check(
 def repair(ctx: click.Context, *, arguments: tuple[str, ...], cap_file: str | None, as_json: bool, force: bool) -> int:
     """Verify every share of a file or directory, and recreate those that are missing or damaged.
 
-    For an immutable file, a verify capability is enough; for a mutable file, you need its write capability. The exit
-    code is 0 if every share is good afterwards.
+    PATH is a path or a capability; - reads one from stdin. For an immutable file, a verify capability is enough; for a
+    mutable file, you need its write capability. The exit code is 0 if every share is good afterwards.
     """
 
     async def repair_one(store: Store, cap: KnownCap) -> tuple[ExitCode, str]:
@@ -201,10 +204,11 @@ def _texts(arguments: tuple[str, ...], cap_file: str | None) -> tuple[str, ...]:
 
 
 def _for_each(ctx: click.Context, texts: Sequence[str], as_json: bool, act: Act) -> int:
-    """Process each object, up to the first whose exit code is not 0."""
+    """Process each object; return the highest exit code."""
     from grid.caps import LitCap, has_cap_prefix
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.tree import known, open_tree, open_tree_directory, parse_paths
+    from grid.cli.commands.deep_check import check_each
     from grid.cli.connection import run_connected
     from grid.cli.terminal.progress import ProgressDisplay
 
@@ -216,17 +220,19 @@ def _for_each(ctx: click.Context, texts: Sequence[str], as_json: bool, act: Act)
     with ProgressDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display:
 
         async def operation(connection: Connection) -> int:
-            for remote in remotes:
-                if not remote.names and isinstance(remote.root, LitCap):
-                    status, text = await act(connection.store_without_servers(), remote.root)
-                else:
-                    # Reading the directories of the path does not count as progress.
-                    found = known(await (await open_tree(connection)).find(remote), remote.shown)
-                    status, text = await act(await connection.open_store(display), found)
-                display.stop()
+            async def look(remote: RemotePath) -> int:
+                try:
+                    if not remote.names and isinstance(remote.root, LitCap):
+                        status, text = await act(connection.store_without_servers(), remote.root)
+                    else:
+                        # Reading the directories of the path does not count as progress.
+                        found = known(await (await open_tree(connection)).find(remote), remote.shown)
+                        status, text = await act(await connection.open_store(display), found)
+                finally:
+                    display.stop()
                 click.echo(text)
-                if status:
-                    return status
-            return 0
+                return status
+
+            return await check_each(remotes, look, as_json=as_json)
 
         return run_connected(directory, operation)

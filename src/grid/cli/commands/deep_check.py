@@ -15,7 +15,7 @@ from grid.cli.terminal.invocation import examples, invocation, progress_options
 from grid.plural import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from grid.cli.arguments.remote import RemotePath
     from grid.cli.arguments.tree import Tree
@@ -60,17 +60,17 @@ def deep_check(
     raw: bool,
     verbose: bool,
 ) -> int:
-    """Check the health of everything below each PATH.
+    """Check the health of everything below each PATH; without PATH, below the alias `tahoe`, if you have one.
 
-    The exit code is 0 if everything is healthy (with --repair: afterwards), 4 if something can no longer be read, and
-    1 otherwise.
+    All of them are checked. The exit code is 0 if everything is healthy (with --repair: afterwards), 4 if something can
+    no longer be read, and 1 otherwise.
     """
     options = CheckOptions(verify=verify, repair=repair, add_lease=add_lease, raw=raw, verbose=verbose)
     return check_deeply(ctx, paths, options)
 
 
 def check_deeply(ctx: click.Context, paths: tuple[str, ...], options: CheckOptions) -> int:
-    """Check below each path in turn, up to the first whose exit code is not 0."""
+    """Check below each path in turn; return the highest exit code."""
     from grid.cli.arguments.tree import open_tree_directory, parse_paths, run_in_tree
     from grid.cli.terminal.survey_progress import SurveyDisplay
 
@@ -80,14 +80,36 @@ def check_deeply(ctx: click.Context, paths: tuple[str, ...], options: CheckOptio
     verb = "verifying" if options.verify else "checking"
 
     async def operation(tree: Tree) -> int:
-        for remote in remotes:
+        async def look(remote: RemotePath) -> int:
             with SurveyDisplay(verb, hidden=hidden) as display:
-                status = await _check_below(tree, remote, options, display)
-            if status:
-                return status
-        return 0
+                return await _check_below(tree, remote, options, display)
+
+        return await check_each(remotes, look, as_json=options.raw)
 
     return run_in_tree(directory, operation)
+
+
+async def check_each(
+    remotes: Sequence[RemotePath], look: Callable[[RemotePath], Awaitable[int]], *, as_json: bool
+) -> int:
+    """Look at each path in turn, and return the highest exit code. An error at one path is reported; the others go on.
+
+    Raises the error of the only path, and one that the others would meet too: unreachable servers, an interruption.
+    """
+    from grid.cli.terminal.exit_codes import exit_code
+    from grid.cli.terminal.failures import tell_failure
+    from grid.errors import GridError
+
+    highest = 0
+    for remote in remotes:
+        try:
+            code = await look(remote)
+        except GridError as error:
+            if len(remotes) == 1 or exit_code(error) in (ExitCode.UNREACHABLE, ExitCode.INTERRUPTED):
+                raise
+            code = tell_failure(error, as_json=as_json, about=remote.shown)
+        highest = max(highest, code)
+    return highest
 
 
 async def _check_below(tree: Tree, remote: RemotePath, options: CheckOptions, display: SurveyDisplay) -> int:
