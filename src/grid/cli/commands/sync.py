@@ -9,9 +9,10 @@ import click
 
 from grid.cli.arguments.completion import complete_local_or_remote
 from grid.cli.commands.cp import JOBS, conclude
-from grid.cli.commands.transfer import is_remote, run_request, show_outcome, to_json
+from grid.cli.commands.transfer import comparison_options, is_remote, run_request, show_outcome, to_json
 from grid.cli.terminal.invocation import examples, invocation, progress_options
 from grid.cli.transfer.selection import selection_options
+from grid.transfer.choices import Comparison
 from grid.transfer.selection import Selection
 
 
@@ -31,8 +32,7 @@ from grid.transfer.selection import Selection
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be sent and removed, and change nothing.")
 @selection_options("Copy and remove")
-@click.option("--checksum", "comparison", flag_value="checksum", help="Compare contents if times differ.")
-@click.option("--size-only", "comparison", flag_value="size", help="Compare sizes only.")
+@comparison_options("checksum", "size")
 @click.option(
     "--jobs", metavar="N", type=click.IntRange(1, 256), default=JOBS, show_default=True,
     help="How many files to copy at once.",
@@ -51,16 +51,18 @@ def sync(
     delete: bool,
     dry_run: bool,
     selection: Selection,
-    comparison: str | None,
+    comparison: Comparison,
     jobs: int,
     as_json: bool,
 ) -> int:
     """Copy new and changed files below SOURCE into TARGET. Each is a directory, local or on the grid.
 
-    Only files whose size or time differs are sent; within the grid, files are linked. Run the same command again to
-    resume after an interruption. Only --delete removes files, and only after everything else has succeeded.
+    Only files whose size or time differs are sent; within the grid, files are linked. On the grid, equal files are
+    stored once, as with `grid transfer --convergent`. Run the same command again to resume after an interruption. Only
+    --delete removes files, and only after everything else has succeeded.
 
-    PATTERN uses .gitignore syntax. Files that the patterns leave out are neither sent nor removed.
+    PATTERN uses .gitignore syntax: a name matches at any depth; a path such as /letters/*.txt is relative to SOURCE and
+    TARGET. Files that the patterns leave out are neither sent nor removed. --exclude wins over --include.
     """
     from grid.cli.terminal.progress import TransferDisplay
     from grid.transfer.opening import Request
@@ -72,9 +74,8 @@ def sync(
                 f"{name}: `grid sync` takes local directories and the grid; `grid transfer` takes URLs"
             )
     plan = Plan(
-        transfers=jobs, delete=delete, dry_run=dry_run, selection=selection,
-        comparison=comparison or "time", keeps_times=True,  # type: ignore[arg-type]
-    )  # fmt: skip
+        transfers=jobs, delete=delete, dry_run=dry_run, selection=selection, comparison=comparison, keeps_times=True
+    )
     request = Request(sources=(_whole(source),), target=_whole(target), plan=plan)
     with TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display:
         outcome = run_request(ctx, request, display, unique=False)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import click
 
@@ -26,6 +28,37 @@ if TYPE_CHECKING:
     from grid.transfer.grid_session import GridSession
     from grid.transfer.opening import Request
     from grid.transfer.outcome import Observer, Outcome
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_COMPARISONS = {
+    "checksum": ("--checksum", "Compare contents if times differ."),
+    "size": ("--size-only", "Compare sizes only."),
+    "update": ("--update", "Skip files that are newer in TARGET."),
+}
+
+
+def comparison_options(*words: str) -> Callable[[F], F]:
+    """Add the options for these ways to compare files; the command gets one as `comparison`, `time` by default.
+
+    UsageError for two of them.
+    """
+
+    def add(command: F) -> F:
+        @wraps(command)
+        def run(*arguments: object, **options: object) -> object:
+            given = [word for word in words if options.pop(word)]
+            if len(given) > 1:
+                names = " and ".join(_COMPARISONS[word][0] for word in given[:2])
+                raise click.UsageError(f"{names} contradict each other: give only one")
+            return command(*arguments, comparison=given[0] if given else "time", **options)
+
+        for word in reversed(words):
+            name, text = _COMPARISONS[word]
+            run = click.option(name, word, is_flag=True, help=text)(run)
+        return cast(F, run)
+
+    return add
 
 
 class _Size(click.ParamType[int | str]):
@@ -68,7 +101,7 @@ class _Size(click.ParamType[int | str]):
               " chunked-stream: in parallel ranges, delivered in order; auto: chunked for files of two or more ranges, otherwise stream.")  # fmt: skip
 @click.option("--chunk-size", metavar="SIZE", type=_Size(permits_auto=True), default="20MiB", show_default=True,
               help="Size of each range; auto: choose by the size of the file.")  # fmt: skip
-@click.option("--transfers", metavar="N", type=JobsType(), default=8, show_default=True,
+@click.option("--transfers", "--jobs", "transfers", metavar="N", type=JobsType(), default=8, show_default=True,
               help="How many files to copy at once; auto: add more as long as that speeds up the transfer.")  # fmt: skip
 @click.option("--streams", metavar="N", type=JobsType(64), default=4, show_default=True,
               help="How many ranges of one file to read at once; auto: choose by source and target.")  # fmt: skip
@@ -79,9 +112,7 @@ class _Size(click.ParamType[int | str]):
 @click.option("--retries", metavar="N", type=click.IntRange(0, 100), default=4, show_default=True,
               help="How many times to retry a file.")  # fmt: skip
 @selection_options("Copy and remove")
-@click.option("--checksum", "comparison", flag_value="checksum", help="Compare contents if times differ.")
-@click.option("--size-only", "comparison", flag_value="size", help="Compare sizes only.")
-@click.option("--update", "comparison", flag_value="update", help="Skip files that are newer in TARGET.")
+@comparison_options("checksum", "size", "update")
 @click.option("--verify", is_flag=True, help="Read every file back and compare it.")
 @click.option(
     "--delete",
@@ -90,7 +121,9 @@ class _Size(click.ParamType[int | str]):
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be sent and removed, and change nothing.")
 @pack_option
-@click.option("--convergent", is_flag=True, help="On the grid, store equal files once; this reads each file twice.")
+@click.option("--convergent/--unique", "convergent", default=False,
+              help="On the grid, store equal files once, which reads each file twice; by default, each gets a random "
+              "key.")  # fmt: skip
 @progress_options
 @click.option(
     "--json", "as_json", is_flag=True, help="Print progress as JSON lines on stderr, and the result as one on stdout."
@@ -102,12 +135,14 @@ def transfer(
     """Copy new and changed files below each SOURCE into TARGET.
 
     A source or target is a local path, ALIAS:PATH, a capability, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX,
-    az://CONTAINER/PREFIX or sftp://USER@HOST/PATH; http:// and https:// name a single file as a source.
+    az://CONTAINER/PREFIX or sftp://USER@HOST/PATH; http:// and https:// name a single file as a source. Object stores
+    and SFTP need the extra `transfer`.
 
     Run the same command again to resume after an interruption. Finished files are sent again only if they have
     changed. If a file fails, the others are still copied, and the exit code is 1.
 
-    PATTERN uses .gitignore syntax. Files that the patterns leave out are neither sent nor removed.
+    PATTERN uses .gitignore syntax: a name matches at any depth; a path such as /letters/*.txt is relative to each
+    SOURCE and to TARGET. Files that the patterns leave out are neither sent nor removed. --exclude wins over --include.
     """
     from grid.cli.terminal.progress import TransferDisplay
 
@@ -149,7 +184,6 @@ def _request(arguments: tuple[str, ...], options: dict[str, object]) -> Request:
     from grid.transfer.outcome import Plan
 
     schedule = options.pop("bwlimit")
-    options["comparison"] = options["comparison"] or "time"
     sources, target = arguments[:-1], arguments[-1]
     if options["chunk_size"] == "auto":
         options["chunk_size"] = None

@@ -63,13 +63,14 @@ class _Options:
               help="How often to look for new files.")  # fmt: skip
 @click.option("--once", is_flag=True, help="Store the files that are complete now, then exit.")
 @click.option("--status", is_flag=True, help="Show which files are stored, in progress and failed, and change nothing.")
-@click.option("--transfers", metavar="N", type=click.IntRange(1, 256), default=JOBS, show_default=True,
-              help="How many files to store at once.")  # fmt: skip
+@click.option("--transfers", "--jobs", "transfers", metavar="N", type=click.IntRange(1, 256), default=JOBS,
+              show_default=True, help="How many files to store at once.")  # fmt: skip
 @selection_options("Store")
 @click.option(
     "--verify",
     is_flag=True,
-    help="Ask the servers whether every stored file still has all its shares, and store again those that lack some.",
+    help="On a grid, ask the servers whether all shares are there, at first of every stored file, then of each new one, "
+    "and store again those that lack some. On other targets, read each new file back.",
 )
 @click.option(
     "--unique",
@@ -79,17 +80,24 @@ class _Options:
 @bwlimit_option
 @progress_options
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print each file that is stored, and each result, as a JSON line."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print a line of JSON for each file that is stored, and for each pass that did something.",
 )
 @click.pass_context
 def watch(ctx: click.Context, /, *, folder: str, once: bool, status: bool, as_json: bool, **options: object) -> int:
     """Store every file that appears below FOLDER in TARGET, as soon as it is complete.
 
     A file counts as complete when nothing has written to it for some seconds. Files that change later are stored again.
-    Nothing is ever removed, neither from FOLDER nor from TARGET. TARGET is ALIAS:PATH, a capability, or any other target of `grid transfer`.
+    Nothing is ever removed, neither from FOLDER nor from TARGET. TARGET is ALIAS:PATH, a capability, or any other
+    target of `grid transfer`; object stores and SFTP need the extra `transfer`.
 
     The watch keeps a journal: after a crash or a full disk, start it again, and it resumes. `--status` reads the
     journal, even while the watch runs.
+
+    PATTERN uses .gitignore syntax: a name matches at any depth; a path such as /letters/*.txt is relative to FOLDER.
+    --exclude wins over --include.
     """
     given = _Options(folder=os.path.abspath(os.path.expanduser(folder)), **options)  # type: ignore[arg-type]
     if status:

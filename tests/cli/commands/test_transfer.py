@@ -1,0 +1,62 @@
+"""The options of `grid transfer`, and those that it shares with `sync` and `watch`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from grid.cli.commands.transfer import transfer
+from grid.cli.commands.watch import watch
+from tests.support.memory_command import MemoryCommand
+
+USAGE = 2
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> MemoryCommand:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for folder in ("source", "target"):
+        Path(folder).mkdir()
+    return MemoryCommand(tmp_path / "client", monkeypatch, capsys)
+
+
+WAYS = [
+    ("--checksum", "--size-only"),
+    ("--size-only", "--checksum"),
+    ("--update", "--checksum"),
+    ("--size-only", "--update"),
+]
+
+
+@pytest.mark.parametrize("name", ["transfer", "sync"])
+@pytest.mark.parametrize("ways", WAYS)
+def test_two_ways_to_compare_files_are_refused(command: MemoryCommand, name: str, ways: tuple[str, str]) -> None:
+    said = command.fail(USAGE, name, *ways, "source", "target")
+    if name == "sync" and "--update" in ways:
+        assert "--update" in said, "sync has no such option"
+    else:
+        assert all(way in said for way in ways) and "contradict each other" in said
+
+
+@pytest.mark.parametrize(("way", "sent"), [("--size-only", ()), ("--checksum", ("new", "old")), ("--update", ("new",))])
+def test_each_way_to_compare_files_sends_what_differs_by_it(
+    command: MemoryCommand, way: str, sent: tuple[str, ...]
+) -> None:
+    for name, time in (("new", 2e9), ("old", 1e9)):
+        Path("source", name).write_text("source")
+        Path("target", name).write_text("target")
+        os.utime(Path("source", name), (time, time))
+        os.utime(Path("target", name), (1.5e9, 1.5e9))
+    command.succeed("transfer", way, "source", "target")
+    assert tuple(name for name in ("new", "old") if Path("target", name).read_text() == "source") == sent
+
+
+def test_options_have_the_names_that_other_commands_give_them() -> None:
+    for command in (transfer, watch):
+        for name in ("--transfers", "--jobs"):
+            assert command.make_context("command", [name, "3", "a", "b"]).params["transfers"] == 3
+    for name, convergent in (("--convergent", True), ("--unique", False)):
+        assert transfer.make_context("transfer", [name, "a", "b"]).params["convergent"] is convergent
