@@ -111,6 +111,9 @@ IN_MEMORY: dict[str, list[list[str]]] = {
 }
 """Command lines of each command, one after the other on one grid."""
 
+DOCUMENTS = {"ls", "list-aliases", "stats"}
+"""Commands that print one document of several lines; all others print a value per line."""
+
 ON_PROCESSES = {
     "init",
     "df",
@@ -172,6 +175,7 @@ def test_results_in_json_are_what_the_schemas_say(command: MemoryCommand) -> Non
             on_stderr = name in ("get", "cat")
             text = "\n".join(ended.err.splitlines()[-1:]) if on_stderr else ended.out
             check(name, text)
+            assert name in DOCUMENTS or all(json.loads(line) is not None for line in text.splitlines()), name
             access_key = json.loads(ended.out)["access_key"] if name == "s3 key add" else access_key
             for line in ended.err.splitlines():
                 told = json.loads(line)

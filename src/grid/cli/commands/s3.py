@@ -41,7 +41,8 @@ def key() -> None:
 )  # fmt: skip
 @click.option(
     "--buckets-in", "home", metavar="ALIAS:PATH",
-    help="A directory of buckets: each directory in it is one. The key can create and delete buckets there.",
+    help="A directory of buckets: each directory in it is one. The key can create and delete buckets there, unless it "
+    "is read-only.",
 )  # fmt: skip
 @click.option("--read-only", is_flag=True, help="Create a key that can only read.")
 @json_option()
@@ -49,7 +50,7 @@ def key() -> None:
 def add(ctx: click.Context, *, buckets: tuple[str, ...], home: str | None, read_only: bool, as_json: bool) -> int:
     """Create an access key, and print it with its secret, which is never shown again.
 
-    The directories must exist; `grid mkdir` creates them.
+    Give --bucket, --buckets-in, or both. The directories must exist; `grid mkdir` creates them.
     """
     import time
 
@@ -92,7 +93,7 @@ def add(ctx: click.Context, *, buckets: tuple[str, ...], home: str | None, read_
     short_help="Show the access keys.",
     epilog=examples("grid s3 key list", "grid s3 key list --json", "grid -d ~/client s3 key list"),
 )
-@json_option("Print JSON.")
+@json_option("Print a JSON array on one line.")
 @click.pass_context
 def list_keys(ctx: click.Context, *, as_json: bool) -> int:
     """Show the access keys and their buckets, never their secrets."""
@@ -114,7 +115,7 @@ def list_keys(ctx: click.Context, *, as_json: bool) -> int:
             }
             for each in accounts.values()
         ]
-        click.echo(json.dumps(said, indent=1))
+        click.echo(json.dumps(said))
         return 0
     for each in accounts.values():
         created = iso_time(each.created)[:10]
@@ -169,7 +170,7 @@ def public() -> None:
     "--bucket", "buckets", metavar="NAME=ALIAS:PATH", multiple=True, required=True,
     help="A bucket, and the directory that holds its objects; repeat for more buckets.",
 )  # fmt: skip
-@json_option()
+@json_option("Print a line of JSON for each bucket.")
 @click.pass_context
 def add_public(ctx: click.Context, *, buckets: tuple[str, ...], as_json: bool) -> int:
     """Let anyone who can reach the S3 interface read and list a directory, without an access key.
@@ -202,7 +203,7 @@ def add_public(ctx: click.Context, *, buckets: tuple[str, ...], as_json: bool) -
     short_help="Show the public buckets.",
     epilog=examples("grid s3 public list", "grid s3 public list --json", "grid -d ~/client s3 public list"),
 )
-@json_option("Print JSON.")
+@json_option("Print a JSON array on one line.")
 @click.pass_context
 def list_public(ctx: click.Context, *, as_json: bool) -> int:
     """Show the names of the public buckets."""
