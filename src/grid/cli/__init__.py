@@ -1,1 +1,1 @@
-"""The command line. Only this package and node use the reactor."""
+"""The command line. Like node and library, it uses the reactor."""

@@ -32,7 +32,7 @@ F = TypeVar("F", bound=Callable[..., object])
 _OPTIONS = {
     "n": (("-n", "--no-clobber"), "no_clobber", "Never replace an existing file."),
     "i": (("-i", "--interactive"), "interactive", "Ask before replacing a file; needs a terminal."),
-    "u": (("-u", "--update"), "update", "Replace only older files."),
+    "u": (("-u", "--update"), "update", "Replace a file only if it is older than the one that would replace it."),
 }
 
 

@@ -46,6 +46,8 @@ def export_command(ctx: click.Context, *, file: str, sheet: bool, passphrase_fil
 
     If you lose your aliases, you lose your directories. `grid alias import FILE` brings them back on
     another machine; `age --decrypt FILE` shows them without Grid. An existing FILE is not replaced.
+
+    The passphrase needs at least 12 characters. The command needs the extra `recovery`.
     """
     from datetime import UTC, datetime
 
@@ -95,7 +97,9 @@ def export_command(ctx: click.Context, *, file: str, sheet: bool, passphrase_fil
 def import_command(ctx: click.Context, *, file: str, passphrase_file: str | None, as_json: bool) -> int:
     """Add the aliases in FILE, which `grid alias export` wrote, to this client directory. FILE may be a recovery sheet.
 
-    Existing aliases stay as they are. If one of them has the same name but leads elsewhere, the exit code is 1.
+    On another machine, first create a client: the introducers' addresses in FILE are not imported. An alias of yours that
+    has the same name, but leads elsewhere, is left alone; the others are added, and the exit code is 1. The command
+    needs the extra `recovery`.
     """
     from grid.cli.arguments.aliases import add_alias, read_aliases
     from grid.cli.arguments.recovery import MAX_FILE, decrypt, parse_recovery

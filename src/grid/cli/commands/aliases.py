@@ -71,7 +71,7 @@ def add_alias_command(ctx: click.Context, *, name: str, cap: str, as_json: bool)
     "list-aliases",
     epilog=examples("grid list-aliases", "grid list-aliases --readonly-uri", "grid list-aliases --json | jq keys"),
 )
-@click.option("--readonly-uri", is_flag=True, help="Show read-only capabilities.")
+@click.option("--readonly-uri", is_flag=True, help="Show read capabilities.")
 @json_option("Print JSON, with both capabilities of each.")
 @click.pass_context
 def list_aliases(ctx: click.Context, *, readonly_uri: bool, as_json: bool) -> int:

@@ -17,7 +17,7 @@ _KEY = click.argument("key", metavar="[SECTION.]KEY")
 
 @click.group()
 def config() -> None:
-    """Show and change the settings of the node directory that -d names.
+    """Show and change the settings of the node directory that -d names (or GRID_NODE_DIR; default ~/.grid).
 
     You may leave out the section of a key that only one section has: `web.port` is node.web.port.
     """
@@ -63,7 +63,7 @@ def list_command(ctx: click.Context, *, show_all: bool, as_json: bool) -> int:
 @json_option()
 @click.pass_context
 def get_command(ctx: click.Context, *, key: str, as_json: bool) -> int:
-    """Print the value of a key. If it is not set, its default applies, and the exit code is 4."""
+    """Print the value of a key. If it is not set, its default applies: stdout stays empty, and the exit code is 4."""
     from grid.cli.terminal.quoting import plain
     from grid.errors import NoSuchChildError
     from grid.node.config_edit import split_name, values_in

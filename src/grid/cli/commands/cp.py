@@ -90,11 +90,11 @@ def cp(
 ) -> int:
     """Copy each FROM to TO. A name with a colon is on the grid (ALIAS:PATH or a capability); any other is a local file.
 
-    Unchanged files are not copied again: repeat an interrupted copy, and it continues where it stopped. Within the
-    grid, immutable files are linked, not transferred. If a file cannot be copied, the others still are, and the exit
-    code is 1.
+    With -r, a directory is copied under its own name: `grid cp -r photos work:` makes work:photos. Existing files are
+    replaced; directories never are. -u compares a local file's time with that of the link on the grid.
 
-    Existing files are replaced; directories never are. -u compares a local file's time with that of the link on the grid.
+    Files whose size and times are unchanged are not copied again: repeat an interrupted copy to continue it. Within the
+    grid, immutable files are linked, not transferred. If a file cannot be copied, the others are, with exit code 1.
 
     PATTERN uses .gitignore syntax: a name matches at any depth; a path such as /letters/*.txt is relative to each
     FROM. A directory that matches stands for everything below it. --exclude wins over --include.

@@ -39,11 +39,13 @@ _HOSTNAME = click.option(
 )
 _INTRODUCER = click.option(
     "--introducer", metavar="FURL", shell_complete=complete_file,
-    help="The introducer's address, a FURL, or the name of a file that holds it, such as private/introducer.furl.",
+    help="The introducer's address (a FURL), or a file that holds it, such as private/introducer.furl. This or --join "
+    "is required.",
 )  # fmt: skip
 _JOIN = click.option(
     "--join", "code", metavar="CODE",
-    help="The code that `grid invite` or `tahoe invite` shows on another node of the grid; instead of --introducer.",
+    help="The code that `grid invite` or `tahoe invite` shows on another node of the grid; instead of --introducer. "
+    "Needs the extra `invite`.",
 )  # fmt: skip
 
 
@@ -69,7 +71,10 @@ def create() -> None:
 def introducer(
     directory: str, nickname: str, port: str | None, location: str | None, hostname: str | None, as_json: bool
 ) -> int:
-    """Create an introducer, which tells clients about the storage servers of a grid."""
+    """Create an introducer, which tells clients about the storage servers of a grid.
+
+    Without --port, --location and --hostname, it listens on a free port and announces the addresses of this machine.
+    """
     from grid.node.create import create_introducer
 
     create_introducer(Path(directory), _listening(port, location, hostname), nickname)
@@ -117,7 +122,10 @@ def storage(
     storage_dir: str,
     as_json: bool,
 ) -> int:
-    """Create a storage node: a server that holds shares."""
+    """Create a storage node: a server that holds shares.
+
+    Without --port, --location and --hostname, it listens on a free port and announces the addresses of this machine.
+    """
     from grid.node.create import NewStorage, create_storage
 
     new = NewStorage(
@@ -176,7 +184,8 @@ def client(
 ) -> int:
     """Create a client directory, which commands use to read and store files.
 
-    With --join, the nickname and the three numbers come with the invitation, unless you give them.
+    With --join, the nickname and the three numbers come with the invitation, unless you give them; give all three
+    numbers or none.
     """
     from grid.mutable.write.staging import encoding_notice
     from grid.node.create import NewClient, create_client

@@ -42,6 +42,7 @@ _TYPES = {"f": "file", "d": "directory"}
 def find(ctx: click.Context, *, path: str, pattern: str | None, letter: str | None, as_json: bool) -> int:
     """Print the paths of everything below PATH, or only of what matches every option you give.
 
+    Without PATH: the alias `tahoe`, if you have one.
     A directory linked in several places is listed in each, but its contents only in the first. Directories that
     cannot be read are named on stderr, and the exit code is 1.
     """
@@ -92,6 +93,7 @@ class _Usage:
 def du(ctx: click.Context, *, path: str, depth: int, in_bytes: bool, as_json: bool) -> int:
     """Show the total size of the files in each directory below PATH, subdirectories included.
 
+    Without PATH: the alias `tahoe`, if you have one.
     A file linked in several places counts once, where it is found first. Files take more space on the servers: with
     3-of-10 encoding, 3.3 times as much. `grid stats` counts by type.
     """

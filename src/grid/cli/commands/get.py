@@ -34,7 +34,9 @@ _RANGE = re.compile(r"([0-9]{1,19})?-([0-9]{1,19})?", re.ASCII)
         "grid get --cap-file secret.cap --range 0-999",
     )
 )
-@click.argument("arguments", metavar="REMOTE|- [FILE|-]", nargs=-1, shell_complete=complete_local_or_remote)
+@click.argument(
+    "arguments", metavar="PATH|-|--cap-file FILE [FILE|-]", nargs=-1, shell_complete=complete_local_or_remote
+)
 @cap_file_option
 @click.option(
     "--range",
@@ -55,11 +57,14 @@ def get(
     policy: ReplacePolicy,
     as_json: bool,
 ) -> int:
-    """Read REMOTE, a capability or a path, into FILE; without FILE, or with -, write to stdout.
+    """Read PATH, a path or a capability, into FILE; without FILE, or with - as FILE, write to stdout.
 
     FILE appears once everything has been read and verified; if the get fails, an old FILE stays as it was. Binary data
-    goes to a terminal only if you give -. Other users of this machine can see a capability on your command line; pass
-    it with --cap-file FILE or - (stdin) instead.
+    goes to a terminal only if you name - as FILE. -n, -i and -u need a FILE, and -u a path: a bare capability has no
+    time.
+
+    Other users of this machine can see a capability on your command line. Pass it with --cap-file, or name - as PATH to
+    read it from stdin.
     """
     from grid.caps import has_cap_prefix
     from grid.cli.arguments.cap_argument import take_text

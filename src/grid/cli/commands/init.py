@@ -32,7 +32,7 @@ USUAL_SERVERS = 10
 )
 @click.option(
     "--introducer", metavar="FURL", shell_complete=complete_file,
-    help="The introducer's address, a FURL, or the name of a file that holds it.",
+    help="The introducer's address (a FURL), or a file that holds it.",
 )  # fmt: skip
 @click.option("--nickname", metavar="NAME", default="", help="The name that others see; default: none.")
 @click.option(

@@ -59,12 +59,7 @@ def named_server() -> str | None:
 @click.argument("nickname")
 @click.option("--needed", metavar="K", type=int, help="How many shares the new node needs to read a file.")
 @click.option("--happy", metavar="H", type=int, help="How many servers must hold shares of its new files.")
-@click.option(
-    "--total",
-    metavar="N",
-    type=int,
-    help="How many shares its new files have; default of all three: the same as this node.",
-)
+@click.option("--total", metavar="N", type=int, help="How many shares its new files have.")
 @server_option
 @click.option(
     "--timeout", metavar="SECONDS", type=click.IntRange(1, 86400), default=3600, show_default=True,
@@ -85,8 +80,11 @@ def invite(
     """Invite a new node to the grid of this node: print a code that works once, and wait until it is used.
 
     On the other machine, `grid create client DIR --join CODE` or `grid create storage DIR --join CODE` makes a node with
-    the introducer, the numbers of shares, and NICKNAME. Tahoe-LAFS nodes can join, too. Give the code only to
-    the person you invite: the first one who uses it can use the grid. Ctrl-C withdraws it.
+    the introducer, the numbers of shares, and NICKNAME. The three numbers default to this node's. Tahoe-LAFS nodes can
+    join, too. Give the code only to the person you invite: the first one who uses it can use the grid. Ctrl-C withdraws
+    it.
+
+    Both machines need the extra `invite`.
     """
     from grid.cli.terminal.quoting import plain
     from grid.discovery.invitation import Invitation, parse_nickname

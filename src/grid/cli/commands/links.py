@@ -130,8 +130,8 @@ async def _move(tree: Tree, old: RemotePath, new: RemotePath, policy: ReplacePol
 def ln(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, as_json: bool) -> int:
     """Make FROM, a path or a capability, available at TO as well.
 
-    If TO ends with a slash, FROM is linked in the directory TO, under its own name; a capability has none. An existing
-    file at TO is replaced; a directory is not.
+    If TO ends with a slash, FROM is linked in the directory TO, under its own name. A bare capability has
+    none: end TO with one. An existing file at TO is replaced; a directory is not.
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.replacing import edit_entry, open_undo
@@ -180,8 +180,8 @@ def unlink(ctx: click.Context, *, paths: tuple[str, ...], force: bool, recursive
     """Remove the file at each PATH, or the directory with everything in it.
 
     Anyone who has its capability can still open it as long as servers keep its shares: by default forever; on a
-    server with expire.enabled, until their leases expire. On a terminal, rm prints the command that links it again;
-    with --json, the capability is under `removed`. If one path does not exist, the others are removed all the same.
+    server with expire.enabled, until their leases expire. On a terminal, rm reminds you of `grid undo`; with --json,
+    the removed capability is under `removed`. If one path does not exist, the others are removed all the same.
     """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.replacing import open_undo
@@ -309,8 +309,8 @@ def _translating_conflicts(run: Callable[[], bool]) -> bool:
 def mkdir(ctx: click.Context, *, path: str, format_name: str | None, parents: bool, as_json: bool) -> int:
     """Create the directory PATH, with any missing directories above it, and print its capability.
 
-    Without PATH, or with only `ALIAS:`, the new directory is not linked anywhere: keep its capability. If PATH is
-    already a directory, nothing changes.
+    Without PATH, or with only `ALIAS:`, the new directory is linked nowhere: keep its capability. If PATH, below an
+    alias, is already a directory, nothing changes.
     """
     from grid.caps import DirectoryCap
     from grid.cli.arguments.remote import parse_remote

@@ -36,8 +36,9 @@ _DIRECTORY = click.option(
 def up(*, nodes: int | None, directory: str, detach: bool, with_gateway: bool, as_json: bool) -> int:
     """Start a grid on this machine, an introducer and storage nodes, and wait until it can store files.
 
-    If D already holds a grid, it is started again with its files; nodes that are already running are left
-    alone. Without --detach, the nodes that this command starts run until you press Ctrl-C.
+    Its client directory is D/client: `export GRID_NODE_DIR=D/client` makes commands use it. If D already holds a grid,
+    it is started again with its files; nodes that are already running are left alone. Without --detach, the nodes that
+    this command starts run until you press Ctrl-C.
     """
     from grid.node.local_grid import LocalGrid, end_children, start_gateway, start_grid
 

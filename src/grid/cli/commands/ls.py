@@ -34,7 +34,7 @@ HALF_A_YEAR_S = 180 * 24 * 3600
 )
 @click.option("-F", "--classify", is_flag=True, help="Mark directories with /, writable files with *.")
 @click.option("--uri", is_flag=True, help="Also show capabilities: anyone who sees one can use it.")
-@click.option("--readonly-uri", is_flag=True, help="Also show read-only capabilities.")
+@click.option("--readonly-uri", is_flag=True, help="Also show read capabilities.")
 @click.option("-R", "--recursive", is_flag=True, help="Also list the directories below, each under its path.")
 @click.option("--json", "as_json", is_flag=True, help="Print the JSON of the web API; with -R, one line per directory.")
 @click.pass_context
@@ -50,7 +50,10 @@ def ls(
     recursive: bool,
     as_json: bool,
 ) -> int:
-    """List the directory or file PATH: an alias, a path below one, or a capability."""
+    """List the directory or file PATH: an alias, a path below one, or a capability.
+
+    Without PATH: the alias `tahoe`, if you have one.
+    """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.tree import open_tree_directory, run_in_tree
 

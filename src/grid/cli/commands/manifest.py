@@ -32,7 +32,11 @@ if TYPE_CHECKING:
 )
 @click.pass_context
 def manifest(ctx: click.Context, *, path: str, field: str | None, raw: bool) -> int:
-    """Print the capability and path of everything below PATH, each object once."""
+    """Print the capability and path of everything below PATH, each object once.
+
+    Without PATH: the alias `tahoe`, if you have one. A repair capability is the capability that `grid repair` needs: of
+    an immutable file its verify capability, of a mutable file or directory its write capability.
+    """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.tree import open_tree_directory, run_in_tree
     from grid.cli.terminal.survey_progress import SurveyDisplay

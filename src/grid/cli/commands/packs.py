@@ -32,6 +32,7 @@ _DRY_RUN = click.option("-n", "--dry-run", is_flag=True, help="Print what would 
 def pack(ctx: click.Context, *, path: str, dry_run: bool, as_json: bool) -> int:
     """Put small immutable files below PATH into packs, and link the packed files in place of the old ones.
 
+    A file is small if it has 56 bytes to 256 KiB; a smaller one fits into its capability.
     Tahoe-LAFS clients list and keep packed files, but cannot read them. Immutable directories (snapshots) are stored
     again with the packed files. Servers keep the old files, by default forever; a server with expire.enabled deletes
     them after their leases expire.

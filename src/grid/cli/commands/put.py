@@ -26,8 +26,9 @@ _COUNTS = ("needed", "happy", "total")
         "tar c docs | grid put - work:docs.tar       # from a pipe",
     )
 )
-@click.argument("arguments", metavar="[FILE|-] [REMOTE]", nargs=-1, shell_complete=complete_local_or_remote)
-@click.option("-m", "--mutable", is_flag=True, help="Make a mutable file: one whose contents can be changed.")
+@click.argument("arguments", metavar="[FILE|-] [PATH]", nargs=-1, shell_complete=complete_local_or_remote)
+@click.option("-m", "--mutable", is_flag=True,
+              help="Make a mutable file: one whose contents can be changed; in the format mutable.format, by default SDMF.")  # fmt: skip
 @click.option("--format", "format_name", type=click.Choice(["SDMF", "MDMF", "CHK"], case_sensitive=False),
               help="CHK (immutable, the default), SDMF (small, mutable) or MDMF (large, mutable).")  # fmt: skip
 @click.option("--private-key-path", "key_file", metavar="PEM", type=click.Path(dir_okay=False),
@@ -71,8 +72,9 @@ def put(
     default, files with equal contents, put from the same client directory, get the same capability and are stored
     once.
 
-    REMOTE is the path to link the file at, or the write capability of a mutable file. Missing directories are
-    created. An existing file is replaced; an existing mutable file gets the new contents.
+    PATH is where to link the file, or the write capability of a mutable file. Missing directories are
+    created. An existing file is replaced; an existing mutable file gets the new contents. -n, -i and -u need a PATH,
+    and -i and -u a FILE.
 
     K, H and N default to shares.needed, shares.happy and shares.total of the client directory, which `grid status`
     shows.
@@ -85,13 +87,13 @@ def put(
     from grid.cli.terminal.progress import ProgressDisplay
 
     if len(arguments) > 2:
-        raise click.UsageError("too many arguments: give FILE and, optionally, REMOTE")
+        raise click.UsageError("too many arguments: give FILE and, optionally, PATH")
     file, remote = (*arguments, *("-", "")[len(arguments) :])
     _require_sense(mutable, format_name, key_file, unique)
     if force and not remote:
-        raise click.UsageError("--force overwrites an existing mutable file: give REMOTE too")
+        raise click.UsageError("--force overwrites an existing mutable file: give PATH too")
     if policy.is_given and not remote:
-        raise click.UsageError("-n, -i and -u need a path for the file: give REMOTE too")
+        raise click.UsageError("-n, -i and -u need a path for the file: give PATH too")
     if file == "-" and (policy.newer or policy.ask):
         raise click.UsageError("-u and -i do not work with stdin: name a file")
     home = open_home(ctx)

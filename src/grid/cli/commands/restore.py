@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
 )
 @click.argument("source", metavar="ALIAS:PATH", shell_complete=complete_remote)
-@click.argument("directory", metavar="[DIR]", required=False, shell_complete=complete_local_or_remote)
+@click.argument("directory", metavar="DIR|--target DIR", required=False, shell_complete=complete_local_or_remote)
 @click.option(
     "--target", metavar="DIR", type=click.Path(), help="The directory to restore into, as an alternative to DIR."
 )

@@ -109,6 +109,7 @@ def gateway(
 ) -> int:
     """Serve the web API and the pages for browsers from the client in DIR, or in the directory that -d names.
 
+    Like `grid run`, but with a web gateway even if web.port is not set, then at port 3456.
     Anyone who can reach the gateway can use the capabilities they have and, unless it is read-only, store files. The
     log goes to stdout, and never contains a capability. The address is written to DIR/node.url, where the `tahoe`
     command looks for it too.

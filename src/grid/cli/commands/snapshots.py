@@ -121,8 +121,9 @@ def forget(
     """Remove snapshots from the backup in ALIAS:PATH: those you name, or those that no --keep option keeps.
 
     A snapshot stays if any --keep option keeps it. N counts only hours, days, weeks, months or years that have a
-    snapshot, and may be `unlimited`. The snapshots of each machine and directory are counted separately, and at least
-    one of them stays, as does each that a wrong clock dated in the future. A snapshot that you name is always removed.
+    snapshot, and may be `unlimited`; if fewer than N have one, the oldest snapshot stays as well. The snapshots of each
+    machine and directory are counted separately, and at least one of them stays, and so does each that is dated in the
+    future, because a clock was wrong. A snapshot that you name is removed even then.
 
     `grid undo` brings removed snapshots back. Servers keep the contents, by default forever, and anyone with the
     capability can read them; a server with expire.enabled deletes them after their leases expire.

@@ -45,7 +45,10 @@ _KEYS = (
 @click.option("-r", "--raw", "--json", "raw", is_flag=True, help="Print JSON.")
 @click.pass_context
 def stats(ctx: click.Context, *, path: str, raw: bool) -> int:
-    """Count files and directories below PATH, and add up their sizes."""
+    """Count files and directories below PATH, and add up their sizes.
+
+    Without PATH: the alias `tahoe`, if you have one.
+    """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.tree import open_tree_directory, run_in_tree
     from grid.cli.terminal.survey_progress import SurveyDisplay

@@ -42,6 +42,7 @@ _ASCII = ("|-- ", "`-- ", "|   ", "    ")
 def tree(ctx: click.Context, *, path: str, depth: int | None, only_directories: bool, as_json: bool) -> int:
     """Draw everything below PATH as a tree: in each directory, first its files, then its directories.
 
+    Without PATH: the alias `tahoe`, if you have one.
     A directory linked in several places is drawn in each, but its contents only in the first. Directories that
     cannot be read are named on stderr, and the exit code is 1.
     """

@@ -49,7 +49,7 @@ def web(ctx: click.Context, *, path: str, is_printed: bool, is_visitor: bool, as
     home page to end this; stopping the gateway ends it too.
 
     The address of a PATH contains a capability: keep it secret. To make a link for others, open the page and choose
-    Share. The browser gets secrets from a file that only you can read.
+    Share. No secret appears in the list of processes: the browser reads it from a file that only you can read.
     """
     from grid.cli.arguments.aliases import read_aliases
     from grid.cli.arguments.remote import parse_remote

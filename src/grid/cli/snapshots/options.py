@@ -23,7 +23,8 @@ F = TypeVar("F", bound=Callable[..., object])
 def exclude_options(command: F) -> F:
     """Options that leave files out, passed to the command as `rules`. UsageError if a pattern file is not text."""
 
-    @click.option("--exclude", "patterns", metavar="PATTERN", multiple=True, help="Leave out what matches.")
+    @click.option("--exclude", "patterns", metavar="PATTERN", multiple=True,
+                  help="Leave out what matches; repeat for more.")  # fmt: skip
     @click.option(
         "--exclude-file", "--exclude-from", "--exclude-from-utf-8", "pattern_files", metavar="FILE", multiple=True,
         type=click.Path(dir_okay=False), help="Leave out what matches a pattern in FILE, which has one per line.",

@@ -21,9 +21,10 @@ def selection_options(verb: str) -> Callable[[F], F]:
     def add(command: F) -> F:
         @click.option(
             "--include", "include", metavar="PATTERN", multiple=True,
-            help=f"{verb} only what matches: a name, or a path such as /letters/*.txt.",
+            help=f"{verb} only what matches: a name, or a path such as /letters/*.txt; repeat for more.",
         )  # fmt: skip
-        @click.option("--exclude", "exclude", metavar="PATTERN", multiple=True, help="Leave out what matches.")
+        @click.option("--exclude", "exclude", metavar="PATTERN", multiple=True,
+                      help="Leave out what matches; repeat for more.")  # fmt: skip
         @wraps(command)
         def run(*arguments: object, include: Sequence[str], exclude: Sequence[str], **options: object) -> object:
             return command(*arguments, selection=parse_selection(include, exclude), **options)

@@ -82,7 +82,7 @@ def render_sharing(view: Sharing) -> str:
                 _commands(view),
                 ".",
             ),
-            copy_field("Read-only capability", view.read_cap),
+            copy_field("Read capability", view.read_cap),
             tag("details", tag("summary", "QR code", class_="more"), _code(view.read_cap, "capability")),
             id="share-capability",
         ),
