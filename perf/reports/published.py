@@ -234,10 +234,12 @@ def _five(found: Sequence[Measured], link: str, environment: Mapping[str, Any]) 
     """The README's five numbers."""
     when, cores = str(environment.get("date"))[:10], environment.get("cpu_count")
     how = (
+        "A file has 10 shares, any 3 of which restore it; children are the entries of a directory. "
         f"Measured on {when} with all processes on one machine of {cores} cores, over loopback: Grid over HTTP, its default; "
-        "Tahoe-LAFS over Foolscap. Medians. Grid syncs shares to disk before a put returns; Tahoe-LAFS does not."
+        "Tahoe-LAFS over Foolscap, its older protocol. Medians. Grid syncs shares to disk before a put returns; "
+        "Tahoe-LAFS does not."
     )
-    lines = ["| work, 3-of-10 | Grid | Tahoe-LAFS 1.20 |", "|---|---|---|"]
+    lines = ["| Operation | Grid | Tahoe-LAFS 1.20 |", "|---|---|---|"]
     lines += [f"| {one.row.label} | {one.rates[GRIDS[0]]} | {one.rates[PEER]} |" for one in found if one.row.is_quoted]
     return "\n".join([*lines, "", f"![Speed of Grid as a multiple of Tahoe-LAFS 1.20]({link}/speed.png)", "", how])
 
