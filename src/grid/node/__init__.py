@@ -1,1 +1,1 @@
-"""Nodes: their directories, configuration and services. Only this package and cli use the reactor."""
+"""Nodes: their directories, configuration and services. Like cli and library, it uses the reactor."""
