@@ -54,9 +54,7 @@ class Permit:
     def crowd(self) -> int:
         """How many connections hold permits together with this one, itself included."""
         crowd = 1
-        for (
-            group
-        ) in self._groups:
+        for group in self._groups:
             crowd = max(crowd, group.count)
         return crowd
 
