@@ -128,7 +128,7 @@ def shares(ctx: click.Context, *, as_json: bool) -> int:
     now = time.time()
     links = sorted(_file(ctx, open_tree_directory(ctx)[0]).read(), key=lambda link: link.created, reverse=True)
     if as_json:
-        click.echo(json.dumps([describe_link(link, now) for link in links], indent=1))
+        click.echo(json.dumps([describe_link(link, now) for link in links]))
         return 0
     rows = [_row(link, now) for link in links]
     headings = ("ID", "NAME", "TYPE", "CREATED", "ENDS", "USES", "DOWNLOADS")
