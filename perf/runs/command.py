@@ -99,6 +99,8 @@ def add_run(commands: Any) -> None:  # noqa: ANN401 - argparse keeps the type of
 def _run(options: argparse.Namespace) -> int:
     expect_own_tree()
     campaign = _chosen(options)
+    if options.output and options.output.exists():
+        raise RecordError(f"{options.output} exists already: name another file, or continue it with `perf resume`")
     tell(f"{campaign.name}: {campaign.purpose}; about {campaign.duration} as it is usually run")
     seed = next(one for one in (options.seed, campaign.seed, time.time_ns() % 10**9) if one is not None)
     with ExitStack() as stack:

@@ -77,6 +77,14 @@ def test_value_that_is_not_toml_is_refused(capsys: pytest.CaptureFixture[str]) -
     assert "'runs=many' is not KEY=VALUE as in TOML" in capsys.readouterr().err
 
 
+def test_record_that_exists_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = tmp_path / "record.jsonl"
+    record.write_text("measured before\n")
+    assert main(["run", "put-get", "--output", str(record)]) == 1
+    assert f"{record} exists already: name another file, or continue it with `perf resume`" in capsys.readouterr().err
+    assert record.read_text() == "measured before\n"
+
+
 def test_tour_measures_each_campaign_once_and_writes_one_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
