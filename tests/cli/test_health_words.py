@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from grid.cli.commands.status import MAX_DETAIL, describe_status
 from grid.errors import PeerGoneError
@@ -66,6 +67,31 @@ def test_check_when_shares_are_missing_names_the_servers_that_did_not_answer(
     assert (
         f"({silent.identity.server_id[:11]})" in checked.out and checked.out.count("(") == checked.out.count(")") == 3
     )
+
+
+def test_deep_check_counts_healthy_files_on_too_few_servers_and_its_repair_spreads_them(command: MemoryCommand) -> None:
+    servers, usual = command.grid.servers[:], command.grid.encoding
+    lose(command, 8)
+    command.grid.encoding = evolve(usual, happy=2)
+    command.grid.store = command.grid.client()
+    directory = command.succeed("mkdir")
+    command.succeed("put", "file", f"{directory}/file")
+    command.grid.encoding = usual
+    command.grid.store = command.grid.client()
+    command.grid.servers.extend(servers[2:])
+    checked = command.succeed("deep-check", directory).splitlines()
+    assert checked == [
+        "done: 2 objects checked, 2 healthy, 0 unhealthy",
+        " 2 healthy but spread over too few servers: `grid deep-check --repair` spreads them",
+    ]
+    assert '"crowded": true, "can-spread": true' in command.succeed("deep-check", "--json", directory)
+    mended = command.succeed("deep-check", "--repair", directory).splitlines()
+    assert " 2 repairs attempted, 2 successful, 0 failed" in mended
+    assert mended[-1] == " post-repair: 2 healthy, 0 unhealthy"
+    assert command.succeed("deep-check", directory) == checked[0]
+    del command.grid.servers[:2]
+    command.succeed("get", f"{directory}/file", "copy")
+    assert Path("copy").read_bytes() == Path("file").read_bytes()
 
 
 def test_get_when_a_terminal_would_show_a_binary_file_says_how_to_get_it(command: MemoryCommand) -> None:

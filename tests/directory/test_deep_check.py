@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 
 import pytest
+from attrs import evolve
 
 from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, UnknownChild
 from grid.directory.deep_check import CheckCounters, Checked, deep_check
 from grid.directory.pack import Child
 from grid.errors import CapError, NotEnoughSharesError
 from grid.mutable.sources import MemorySource
+from grid.storage.calls.service import StorageService
 from grid.storage.files.paths import SHARES, index_name
 from tests.support.tree_grid import TreeGrid
 
@@ -130,6 +132,47 @@ def test_repair_when_some_can_be_repaired_then_they_are_and_the_rest_is_reported
     again, after = check(grid, caps[""], verify=True)
     assert (after.before.healthy, after.before.unhealthy) == (3, 2)
     assert len(again) == len(results)
+
+
+def crowd(grid: TreeGrid, left: int) -> tuple[dict[str, KnownCap], list[StorageService]]:
+    """A tree on the first servers only, and the servers that were away."""
+    servers = grid.servers[:]
+    del grid.servers[left:]
+    happy, grid.encoding = grid.encoding, evolve(grid.encoding, happy=left)
+    grid.store = grid.client()
+    caps = tree(grid)
+    grid.encoding = happy
+    return caps, servers[left:]
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_repair_when_healthy_objects_are_on_too_few_servers_then_spreads_them_once(
+    grid: TreeGrid, verify: bool
+) -> None:
+    caps, away = crowd(grid, 2)
+    grid.servers.extend(away)
+    _, found = check(grid, caps[""], verify=verify)
+    assert (found.before.healthy, found.before.unhealthy) == (5, 0)
+    assert (found.before.crowded, found.before.spreadable) == (5, 5)
+    assert found.to_json(repair=False)["count-objects-crowded"] == 5
+    _, mended = check(grid, caps[""], repair=True, verify=verify)
+    assert (mended.repairs_attempted, mended.repairs_successful) == (4, 4)  # One is held by its read capability.
+    assert (mended.before.crowded, mended.after.crowded, mended.after.healthy) == (5, 1, 5)
+    counts = mended.to_json(repair=True)
+    assert (counts["count-objects-crowded-pre-repair"], counts["count-objects-crowded-post-repair"]) == (5, 1)
+    _, again = check(grid, caps[""], repair=True)
+    assert (again.repairs_attempted, again.before.crowded) == (0, 1)
+    del grid.servers[:2]
+    results, lost = check(grid, caps[""])
+    assert lost.before.unrecoverable == 1 and of(results, "chk").health is not None
+
+
+def test_repair_when_no_other_server_is_there_then_tries_nothing_and_counts_it(grid: TreeGrid) -> None:
+    caps, _ = crowd(grid, 2)
+    grid.sent()
+    for _ in range(2):
+        _, counters = check(grid, caps[""], repair=True)
+        assert (counters.repairs_attempted, counters.before.crowded, counters.before.spreadable) == (0, 5, 0)
 
 
 def test_repair_when_the_cap_only_reads_and_all_is_well_then_is_not_unrecoverable(grid: TreeGrid) -> None:

@@ -54,7 +54,7 @@ async def deep_check(
     on_unreadable: OnUnreadable | None = None,
     on_start: Callable[[Visited], None] | None = None,
 ) -> AsyncGenerator[Checked, None]:
-    """Check everything that a walk visits. repair: repair what is unhealthy and recoverable.
+    """Check everything that a walk visits. repair: repair what is unhealthy and recoverable, and spread what is on too few servers.
 
     on_start: called with each object before it is checked; at most JOBS of them have no result yet.
 
@@ -104,7 +104,8 @@ async def check_and_repair(store: Store, visited: Visited, cap: KnownCap, verify
     before: Health | None = None
     try:
         before = await store.check(cap, verify=verify, add_lease=add_lease)
-        if (before.healthy and not before.corrupt) or (cap.is_mutable and cap.authority != "write"):
+        is_whole = before.healthy and not before.corrupt and not before.can_spread
+        if is_whole or (cap.is_mutable and cap.authority != "write"):
             return Checked(visited=visited, health=before, repair=_LeftAlone(before))
         mended = await store.repair(cap)
     except GridError as error:
@@ -220,12 +221,17 @@ class _Job:
 
 @define
 class HealthCounts:
-    """Number of objects by health. unhealthy includes the unrecoverable ones and those whose check failed."""
+    """Number of objects by health. unhealthy includes the unrecoverable ones and those whose check failed.
+
+    crowded: the healthy ones on too few servers. spreadable: those of them that a repair can spread.
+    """
 
     healthy: int = 0
     unhealthy: int = 0
     unrecoverable: int = 0
     corrupt_shares: int = 0
+    crowded: int = 0
+    spreadable: int = 0
 
     def add(self, found: Health | None) -> None:
         """Count one object; None if its health is unknown."""
@@ -234,6 +240,8 @@ class HealthCounts:
             return
         if found.healthy:
             self.healthy += 1
+            self.crowded += found.crowded
+            self.spreadable += found.can_spread
         else:
             self.unhealthy += 1
         self.unrecoverable += not found.recoverable
@@ -273,7 +281,10 @@ class CheckCounters:
         return self.repairs_attempted - self.repairs_successful
 
     def to_json(self, *, repair: bool) -> Mapping[str, int]:
-        """The counters under 1.20's names, and the counts of unrecoverable objects. repair: with repairs."""
+        """The counters under 1.20's names, and the counts of unrecoverable objects. repair: with repairs.
+
+        If there are healthy objects on too few servers, before or after, they are counted under `count-objects-crowded`.
+        """
         counts = {"count-objects-checked": self.objects_checked}
         if not repair:
             return counts | _named(self.before, "")
@@ -285,7 +296,8 @@ class CheckCounters:
 
 
 def _named(counts: HealthCounts, suffix: str) -> dict[str, int]:
-    return {
+    crowded = {f"count-objects-crowded{suffix}": counts.crowded} if counts.crowded else {}
+    return crowded | {
         f"count-objects-healthy{suffix}": counts.healthy,
         f"count-objects-unhealthy{suffix}": counts.unhealthy,
         f"count-objects-unrecoverable{suffix}": counts.unrecoverable,

@@ -63,6 +63,14 @@ class Health(Protocol):
     def corrupt(self) -> Collection[tuple[str, int]]: ...
 
     @property
+    def crowded(self) -> bool:
+        """Whether too few servers hold a share of their own."""
+
+    @property
+    def can_spread(self) -> bool:
+        """Whether that is so, and a repair can store shares on others."""
+
+    @property
     def summary(self) -> str: ...
 
     def to_json(self) -> dict[str, object]:

@@ -70,6 +70,11 @@ class Grid:
     memory: ServerMemory = field(factory=ServerMemory, repr=False)
     remembered: Remembered = field(factory=Remembered, repr=False)
 
+    def permitted(self) -> list[StorageServer]:
+        """The servers that may receive new shares now. [spec wire 11]"""
+        now = self.runtime.clock.unix_time()
+        return [server for server in self.servers if server.identity.upload_permit_expires > now]
+
     def observed_by(self, observer: Observer) -> Grid:
         """The same grid with a different observer."""
         return evolve(self, observer=observer)

@@ -57,5 +57,6 @@ def _worse(one: CheckResult | None, other: CheckResult) -> CheckResult:
     return other if one is None or _rank(other) < _rank(one) else one
 
 
-def _rank(health: CheckResult) -> tuple[bool, bool, bool, bool, int]:
-    return health.recoverable, health.healthy, not health.corrupt, not health.crowded, len(health.sharemap)
+def _rank(health: CheckResult) -> tuple[bool, bool, bool, bool, bool, int]:
+    is_spread = not health.can_spread, not health.crowded
+    return health.recoverable, health.healthy, not health.corrupt, *is_spread, len(health.sharemap)

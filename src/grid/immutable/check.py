@@ -34,6 +34,7 @@ class CheckResult:
     verification, or that the server's disk does not give, with reasons. incompatible: shares of a version that this code does not know. responding: servers that
     answered. silent: servers that the check gave up on; it does not know what they hold. verified: whether all bytes of
     the shares were read. happy: how many servers must each hold a share of their own for the file to be safe.
+    able: how many of the servers that answered may receive shares.
     """
 
     storage_index: str
@@ -46,6 +47,7 @@ class CheckResult:
     silent: Sequence[ServerId] = ()
     verified: bool = False
     happy: int = 0
+    able: int = 0
 
     @property
     def literal(self) -> bool:
@@ -71,6 +73,11 @@ class CheckResult:
     def crowded(self) -> bool:
         """Whether too few servers hold a share of their own for the file to be safe."""
         return not self.literal and self.happiness < min(self.happy, self.expected)
+
+    @property
+    def can_spread(self) -> bool:
+        """Whether too few servers hold the shares, and a repair can store some on others."""
+        return self.crowded and self.able > self.happiness
 
     @property
     def summary(self) -> str:
@@ -107,6 +114,7 @@ class CheckResult:
                 "servers-responding": sorted(self.responding),
                 "sharemap": {str(share): sorted(holders) for share, holders in sorted(self.sharemap.items())},
                 **silent,
+                **health.crowding_json(self),
             },
         }
 
@@ -140,9 +148,9 @@ async def check(
             if ids
             else "no storage server is known; is the introducer reachable?"
         )
-    return evolve(
-        _summarize(findings, encode(cap.storage_index), cap.needed, cap.total, verify), happy=grid.encoding.happy
-    )
+    able = {server.identity.server_id for server in grid.permitted()} & set(findings.responding)
+    found = _summarize(findings, encode(cap.storage_index), cap.needed, cap.total, verify)
+    return evolve(found, happy=grid.encoding.happy, able=len(able))
 
 
 def _summarize(findings: Findings, storage_index: str, needed: int, total: int, verified: bool) -> CheckResult:

@@ -92,7 +92,7 @@ async def put(source: Source, grid: Grid, *, key: bytes | None = None, keeps: Ke
     is_new = key is None and grid.convergence is None
     if is_new:
         key = grid.runtime.entropy.random_bytes(16)
-    allowed = permitted(grid)
+    allowed = grid.permitted()
     trusted = _trusted(allowed, geometry.n, grid)
     size = whole_share_size(geometry)
     if size is not None and place_whole(trusted, geometry.n, size):
@@ -255,12 +255,6 @@ def _trusted(servers: Sequence[StorageServer], n: int, grid: Grid) -> list[Stora
     ids = [server.identity.server_id for server in servers]
     trusted, _ = split_trusted(ids, _in_doubt(ids, grid.memory), n=n, happy=grid.encoding.happy)
     return [server for server in servers if server.identity.server_id in set(trusted)]
-
-
-def permitted(grid: Grid) -> list[StorageServer]:
-    """The servers that may receive new shares now. [spec wire 11]"""
-    now = grid.runtime.clock.unix_time()
-    return [server for server in grid.servers if server.identity.upload_permit_expires > now]
 
 
 async def _convergent_key(source: Source, geometry: Geometry, grid: Grid) -> bytes:

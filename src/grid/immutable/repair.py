@@ -16,7 +16,7 @@ from grid.errors import GridError
 from grid.immutable.check import CheckResult, check
 from grid.immutable.get import ImmutableFile
 from grid.immutable.perform import Performer
-from grid.immutable.put import permitted, push
+from grid.immutable.put import push
 from grid.immutable.share.encode import Encoder
 from grid.placement import health
 from grid.placement.order import permute
@@ -54,7 +54,7 @@ async def repair(cap: ChkCap | ChkVerifyCap | LitCap, grid: Grid) -> RepairResul
     corrupt, is replaced too. NoServersError, DamagedFileError as in check. An unrecoverable file is a result, not an error.
     """
     before = await check(cap, grid, verify=True)
-    if isinstance(cap, LitCap) or (before.healthy and not _may_spread(before, grid)):
+    if isinstance(cap, LitCap) or (before.healthy and not before.can_spread):
         return RepairResult(attempted=False, successful=False, before=before, after=before)
     if not before.recoverable:
         return RepairResult(attempted=True, successful=False, before=before, after=before)
@@ -68,12 +68,6 @@ async def repair(cap: ChkCap | ChkVerifyCap | LitCap, grid: Grid) -> RepairResul
     return RepairResult(attempted=True, successful=after.healthy, before=before, after=after)
 
 
-def _may_spread(before: CheckResult, grid: Grid) -> bool:
-    """Whether too few servers hold the shares, and other servers may receive some."""
-    able = {server.identity.server_id for server in permitted(grid)}
-    return before.crowded and len(able & set(before.responding)) > before.happiness
-
-
 async def _replace(cap: ChkVerifyCap, before: CheckResult, grid: Grid) -> dict[ServerId, frozenset[ShareNumber]]:
     """Store the missing shares. Returns the new shares of each server."""
     file = ImmutableFile(cap, grid.observed_by(ignore_events))
@@ -84,7 +78,7 @@ async def _replace(cap: ChkVerifyCap, before: CheckResult, grid: Grid) -> dict[S
         raise GridError("the file's extension block is not proven")
     encoder = Encoder(verifier.geometry, None)
     index = StorageIndex(cap.storage_index)
-    ordered = permute(permitted(grid), index)
+    ordered = permute(grid.permitted(), index)
     performer = Performer(
         ordered,
         index,

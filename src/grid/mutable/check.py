@@ -103,7 +103,9 @@ async def _examine(session: Session, found: VersionMap, *, verify: bool) -> tupl
         corrupt.update(report.corrupt)
         best, examined = found.best, best
     happy = session.grid.encoding.happy
-    return CheckResult(storage_index=name, found=found, corrupt=corrupt, verified=verify, happy=happy), found
+    others = best is not None and bool(_second_locations(session, found, best))
+    checked = CheckResult(storage_index=name, found=found, corrupt=corrupt, verified=verify, happy=happy, others=others)
+    return checked, found
 
 
 def _without(found: VersionMap, report: AuditReport) -> VersionMap:

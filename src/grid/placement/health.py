@@ -28,6 +28,23 @@ def crowding(reached: int, wanted: int) -> str:
     return f", but spread over only {servers} instead of {wanted}: repair spreads the shares over the available servers"
 
 
+class Crowdable(Protocol):
+    """A result that says whether shares are on too few servers."""
+
+    @property
+    def crowded(self) -> bool:
+        """Whether shares are on too few servers."""
+
+    @property
+    def can_spread(self) -> bool:
+        """Whether a repair can store some on others."""
+
+
+def crowding_json(found: Crowdable) -> dict[str, bool]:
+    """What to add to 1.20's results. Empty unless too few servers hold the shares: usually programs see the keys they know."""
+    return {"crowded": True, "can-spread": found.can_spread} if found.crowded else {}
+
+
 class Health(Protocol):
     """The result of a check."""
 

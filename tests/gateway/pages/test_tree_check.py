@@ -65,6 +65,14 @@ def test_long_lists_and_paths_are_cut() -> None:
     assert "x" * (LONGEST_PATH + 1) not in document.text
 
 
+def test_healthy_objects_on_too_few_servers_are_counted() -> None:
+    view = evolve(RUNNING, state="finished", done=5, unhealthy=[], counts={"count-objects-crowded-post-repair": 1})
+    document = require_harmless(render_tree_check(view))
+    assert "Everything is healthy: 5 objects. But 1 of them is spread over too few servers. A repair" in document.text
+    assert "On too few servers" in document.text
+    assert "On too few servers" not in render_tree_check(evolve(view, counts={}))
+
+
 def test_reader_is_told_what_a_repair_cannot_reach() -> None:
     assert "The check continues even if you leave this page." in tree_card(HOME, is_writable=True)
     assert "need the write capability" in tree_card(HOME, is_writable=False)

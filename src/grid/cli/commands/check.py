@@ -40,7 +40,9 @@ MAX_ABSENT = 10
 @click.argument("arguments", metavar="[PATH|-]...", nargs=-1, shell_complete=complete_remote)
 @cap_file_option
 @click.option("--verify", is_flag=True, help="Read and validate every share instead of only counting them.")
-@click.option("--repair", is_flag=True, help="Recreate shares that are missing or damaged.")
+@click.option(
+    "--repair", is_flag=True, help="Recreate shares that are missing or damaged, and spread those on too few servers."
+)
 @click.option("--add-lease", is_flag=True, help="Add or renew this client's lease on every share.")
 @click.option("--deep", is_flag=True, help="Also check everything below a directory, like `grid deep-check`.")
 @progress_options

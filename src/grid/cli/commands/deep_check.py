@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from grid.cli.arguments.remote import RemotePath
     from grid.cli.arguments.tree import Tree
     from grid.cli.terminal.survey_progress import SurveyDisplay
-    from grid.directory.deep_check import CheckCounters, Checked
+    from grid.directory.deep_check import CheckCounters, Checked, HealthCounts
 
 
 @frozen(kw_only=True)
@@ -44,7 +44,9 @@ class CheckOptions:
 )
 @click.argument("paths", metavar="[PATH]...", nargs=-1, shell_complete=complete_remote)
 @click.option("--verify", is_flag=True, help="Read and validate every share instead of only counting them.")
-@click.option("--repair", is_flag=True, help="Recreate shares that are missing or damaged.")
+@click.option(
+    "--repair", is_flag=True, help="Recreate shares that are missing or damaged, and spread those on too few servers."
+)
 @click.option("--add-lease", is_flag=True, help="Add or renew this client's lease on every share.")
 @progress_options
 @click.option("-r", "--raw", "--json", "raw", is_flag=True, help="Print a line of JSON for each object.")
@@ -200,11 +202,24 @@ def _totals(counters: CheckCounters, literal: int, repair: bool) -> list[str]:
         objects, repairs = counted(checked, "object"), counted(attempted, "repair")
     done = f"done: {objects} checked"
     if not repair:
-        return [f"{done}, {before.healthy + literal} healthy, {before.unhealthy} unhealthy"]
+        return [f"{done}, {before.healthy + literal} healthy, {before.unhealthy} unhealthy", *_crowded(before, repair)]
     successful = counters.repairs_successful
     return [
         done,
         f" pre-repair: {before.healthy + literal} healthy, {before.unhealthy} unhealthy",
         f" {repairs} attempted, {successful} successful, {counters.repairs_unsuccessful} failed",
         f" post-repair: {after.healthy + literal} healthy, {after.unhealthy} unhealthy",
+        *_crowded(after, repair),
     ]
+
+
+def _crowded(counts: HealthCounts, repair: bool) -> list[str]:
+    """A line of our own about healthy objects on too few servers, and what helps; none if there are none."""
+    if not counts.crowded:
+        return []
+    helps = "start more servers, or make room on full ones, then repeat this"
+    if not repair:
+        helps = "`grid deep-check --repair` spreads them"
+        if not counts.spreadable:
+            helps = "too few servers are there to spread them"
+    return [f" {counts.crowded} healthy but spread over too few servers: {helps}"]

@@ -24,13 +24,15 @@ _COUNTS = ("count-shares-good", "count-shares-needed", "count-shares-expected", 
 
 @frozen(kw_only=True)
 class RemoteHealth:
-    """The result of a gateway's check. corrupt: (server, share number)."""
+    """The result of a gateway's check. corrupt: (server, share number). crowded, can_spread: never of 1.20."""
 
     storage_index: str
     healthy: bool
     recoverable: bool
     summary: str
     corrupt: frozenset[tuple[str, int]] = frozenset()
+    crowded: bool = False
+    can_spread: bool = False
     _json: dict[str, object] = field(factory=dict, repr=False)
 
     def to_json(self) -> dict[str, object]:
@@ -115,6 +117,8 @@ def parse_health(data: object) -> RemoteHealth:
         recoverable=recoverable,
         summary=readable_text(summary.encode("utf-8", "replace")) if isinstance(summary, str) else "",
         corrupt=_corrupt(results.get("list-corrupt-shares", [])),
+        crowded=results.get("crowded") is True,
+        can_spread=results.get("can-spread") is True,
         json=checked,
     )
 

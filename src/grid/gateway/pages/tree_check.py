@@ -136,6 +136,12 @@ def _verdict(view: TreeCheck) -> Markup:
     lost, ill = view.now("objects-unrecoverable"), view.now("objects-unhealthy")
     repaired = view.counts.get("count-repairs-successful", 0)
     repairs = f" {counted(repaired, 'object was', 'objects were')} repaired." if repaired else ""
+    crowded = view.now("objects-crowded")
+    if not ill and crowded:
+        which = "1 of them is" if crowded == 1 else f"{crowded} of them are"
+        hint = "" if view.repair else " A repair spreads the shares over the available servers."
+        healthy = tag("strong", f"Everything is healthy: {counted(view.done, 'object')}.")
+        return notice("warn", tag("p", healthy, f" But {which} spread over too few servers.", repairs, hint))
     if not ill:
         return notice(
             "good", tag("p", tag("strong", f"Everything is healthy: {counted(view.done, 'object')}."), repairs)
@@ -156,6 +162,8 @@ def _numbers(view: TreeCheck) -> Markup:
         ("Damaged shares", str(view.now("corrupt-shares"))),
         ("Not healthy", str(view.now("objects-unhealthy"))),
     ]
+    if view.now("objects-crowded"):
+        pairs.append(("On too few servers", str(view.now("objects-crowded"))))
     if view.repair:
         tried = view.counts.get("count-repairs-attempted", 0)
         pairs.append(("Repaired", f"{view.counts.get('count-repairs-successful', 0)} of {tried} tried"))

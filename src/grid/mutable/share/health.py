@@ -25,7 +25,7 @@ class CheckResult:
     """What a check found. storage_index: base32. found: every good share and every bad one.
 
     corrupt: shares that failed verification, with reasons. verified: whether all shares were read. happy: how many servers
-    must each hold a share of their own for a write to be safe.
+    must each hold a share of their own for a write to be safe. others: whether servers without one may receive shares.
     """
 
     storage_index: str
@@ -33,6 +33,7 @@ class CheckResult:
     corrupt: Mapping[ShareLocation, str] = {}
     verified: bool = False
     happy: int = 0
+    others: bool = False
 
     @property
     def recoverable(self) -> bool:
@@ -67,6 +68,16 @@ class CheckResult:
         for share in sorted(self.found.sightings, key=lambda share: (share.prefix.order, share.number)):
             holders.setdefault(f"{version_name(share.prefix)}-sh{share.number}", []).append(share.server_id)
         return {name: sorted(servers) for name, servers in holders.items()}
+
+    @property
+    def crowded(self) -> bool:
+        """Whether too few servers hold a share of their own for the next write to be safe."""
+        return self.recoverable and happiness(distinct_hosts(self._counted)) < min(self.happy, self.expected)
+
+    @property
+    def can_spread(self) -> bool:
+        """Whether too few servers hold the shares, and a repair can store some on others."""
+        return self.crowded and self.others
 
     @property
     def summary(self) -> str:
@@ -113,6 +124,7 @@ class CheckResult:
                 "servers-responding": sorted(self.found.answered),
                 "sharemap": {name: list(servers) for name, servers in self.sharemap.items()},
                 **silent,
+                **health.crowding_json(self),
             },
         }
 
