@@ -122,7 +122,7 @@ class NoServersError(GridError):
 
 
 class NotHappyError(GridError):
-    """Too few distinct servers hold or accept shares; what was uploaded so far was aborted.
+    """Too few distinct servers hold or accept shares; what was uploaded so far was aborted, or does not count.
 
     reached: how many servers did, if that says everything; happy: how many are needed. unreachable: ids of known servers that
     could not be reached, if the message counts them.
@@ -142,6 +142,27 @@ class NotHappyError(GridError):
         self.reached = reached
         self.happy = happy
         self.unreachable = tuple(unreachable)
+
+
+class MayHoldError(NotHappyError):
+    """Too few servers took a change of a mutable file for it to be safe, but the change may hold: nothing was taken back.
+
+    holds: whether enough servers have it to read it, so that it is in force. Otherwise servers that did not answer may have it.
+    previous: of a directory, the children that the change replaced or removed, by name; None if that is unknown.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        causes: Sequence[GridError] = (),
+        unreachable: Sequence[str] = (),
+        holds: bool = False,
+        previous: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(message, causes=causes, unreachable=unreachable)
+        self.holds = holds
+        self.previous = previous
 
 
 class ConflictError(GridError):

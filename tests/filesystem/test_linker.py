@@ -11,7 +11,8 @@ from grid.caps import DirectoryCap, LitCap
 from grid.directory.edits import Edit, RemoveChild, SetChild
 from grid.directory.file_store import FileStore
 from grid.directory.node import Directory
-from grid.errors import GridError
+from grid.engine.grid import Encoding
+from grid.errors import GridError, NoSpaceError
 from grid.filesystem.linker import Linker
 from tests.support.tree_grid import TreeGrid
 
@@ -95,3 +96,18 @@ def test_changes_when_of_several_kinds_are_made_kind_by_kind(grid: TreeGrid) -> 
     assert outcomes == ["made", "made", "NoSuchChildError", "made"]
     assert publishes == [1, 1, 1, 2]
     assert grid.names(cap) == ["b", "c"]
+
+
+def test_changes_that_hold_although_servers_are_full_are_not_tried_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*arguments: object) -> None:
+        raise NoSpaceError("no room")
+
+    grid = TreeGrid(3, Encoding(k=2, n=3, happy=3))
+    cap = grid.make().cap
+    changes = [[SetChild(name, FILE, overwrite=False)] for name in ("a", "b", "c")]
+    with monkeypatch.context() as patch:
+        patch.setattr(grid.servers[0], "test_and_write", refuse)
+        ended, edits = all_at_once(grid, cap, changes)
+    assert ended == ["MayHoldError"] * 3
+    assert edits == [1, 2]
+    assert grid.names(cap) == ["a", "b", "c"]

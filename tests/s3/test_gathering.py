@@ -17,7 +17,7 @@ from grid.directory.edits import SetChild
 from grid.directory.file_store import FileStore
 from grid.directory.gathering import Directories
 from grid.engine.grid import Encoding
-from grid.errors import ExistingChildError
+from grid.errors import ExistingChildError, NoSpaceError
 from grid.gateway.site import Gateway
 from grid.placement.leases import LeaseMaster
 from tests.gateway.rig import Nobody, Reply, Rig
@@ -154,3 +154,22 @@ async def test_two_gateways_on_one_bucket_lose_nothing_that_either_answered(tmp_
             assert set(await door.keys()) >= kept
             for key in sorted(kept):
                 assert (await door.ask("GET", path(key))).body == key.encode()
+
+
+async def test_puts_that_hold_although_servers_are_full_are_refused_and_done_when_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*arguments: object) -> None:
+        raise NoSpaceError("no room")
+
+    keys = ["a", "b", "c"]
+    async with running_door(tmp_path) as rig:
+        await put_all(rig, ["first"])
+        with monkeypatch.context() as patch:
+            for server in rig.door.services.store.grid.servers[1:]:
+                patch.setattr(server, "test_and_write", refuse)
+            refused = await put_all(rig, keys)
+        assert {(reply.status, code(reply)) for reply in refused} == {(503, "ServiceUnavailable")}
+        assert all(b"the change is in force all the same" in reply.body for reply in refused)
+        assert await rig.keys() == [*keys, "first"]
+        assert {reply.status for reply in await put_all(rig, keys)} == {200}

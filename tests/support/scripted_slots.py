@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from attrs import define
 from twisted.internet.defer import Deferred
 
-from grid.errors import BadWriteEnablerError
+from grid.errors import BadWriteEnablerError, NoSpaceError
 from grid.ports import (
     Buffer,
     Clock,
@@ -32,13 +32,15 @@ class SlotScript(Behaviour):
     """What else goes wrong with slots.
 
     write_delay_s: what a write takes, if not delay_s. lost_answers: writes are done, and their answers never come. frozen:
-    reads see the shares as they were when this was set (by freeze()). deaf: writes are said to be done and are not.
+    reads see the shares as they were when this was set (by freeze()). deaf: writes are said to be done and are not. full: writes
+    are refused for want of room.
     """
 
     write_delay_s: float | None = None
     lost_answers: bool = False
     frozen: dict[bytes, dict[int, bytes]] | None = None
     deaf: bool = False
+    full: bool = False
 
 
 class SlotServer(ScriptedStorage):
@@ -91,6 +93,9 @@ class SlotServer(ScriptedStorage):
         ranges: Sequence[Range] = (),
     ) -> SlotAnswer:
         await self._enter("test_and_write", self.script.write_delay_s)
+        if self.script.full:
+            self.fired["full"] += 1
+            raise NoSpaceError(f"server {self.identity.server_id} refused with status 507: No space left on device")
         slot = self.slots.setdefault(storage_index, {})
         if slot and self.enablers[storage_index] != secrets.write_enabler:
             raise BadWriteEnablerError("the write enabler is another one")

@@ -15,7 +15,7 @@ from grid.caps import DirectoryCap, UnknownChild
 from grid.directory.metadata import Metadata
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child, Entries, Entry, Target, make_entry
-from grid.errors import ChildOfWrongTypeError, ExistingChildError, LinkChangedError, NoSuchChildError
+from grid.errors import ChildOfWrongTypeError, ExistingChildError, LinkChangedError, MayHoldError, NoSuchChildError
 
 Overwrite = bool | Literal["only-files"]
 """Whether an existing child may be replaced. "only-files": unless it is a directory."""
@@ -102,6 +102,11 @@ def apply_edits(entries: Entries, edits: Sequence[Edit], *, now: float, retrying
         else:
             after[name] = new
     return Edited(entries=after, changed=changed, previous=previous)
+
+
+def previous_of(error: MayHoldError) -> dict[str, Child]:
+    """The children that a change replaced or removed that may hold, by name."""
+    return {name: child for name, child in (error.previous or {}).items() if isinstance(child, Child)}
 
 
 def updated_metadata(old: Metadata | None, given: Metadata | None, now: float) -> dict[str, object]:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from grid.caps import DirectoryCap, KnownCap, MdmfWriteCap, SdmfWriteCap
-from grid.directory.edits import Edit, Edited, SetChild, apply_edits, updated_metadata
+from grid.directory.edits import Edit, Edited, SetChild, apply_edits, previous_of, updated_metadata
 from grid.directory.large import LARGE_SIZE, Emptied, collector
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child, Entry, pack_directory, parse_directory
@@ -24,6 +24,7 @@ from grid.errors import (
     DirectoryError,
     ExistingChildError,
     FormatError,
+    MayHoldError,
     NoSuchChildError,
     NotWriteableError,
 )
@@ -159,6 +160,7 @@ class Directory:
 
         If another client changes the directory meanwhile, the edits are applied to its new contents. Nothing is
         published if nothing changes. NotWriteableError; also raises the errors of `apply_edits`, of a read and of a publish.
+        MayHoldError has the children, too: the change may be in force.
         """
         return await self.edit_by(lambda look, retrying: edits, len(edits))
 
@@ -200,7 +202,11 @@ class Directory:
             self.published_size = len(packed)
             return packed
 
-        await file.modify(change, MAX_DIRECTORY_SIZE)
+        try:
+            await file.modify(change, MAX_DIRECTORY_SIZE)
+        except MayHoldError as error:
+            error.previous = previous
+            raise
         if refusal is not None:
             raise refusal
         return previous
@@ -309,6 +315,14 @@ class Directory:
     def _apply(self, data: bytes, edits: Sequence[Edit], retrying: bool, write_key: bytes) -> Edited:
         now = self._store.runtime.clock.unix_time()
         return apply_edits(self._parse(data).entries, edits, now=now, retrying=retrying, write_key=write_key)
+
+
+async def edit_in_doubt(directory: Directory, edits: Sequence[Edit]) -> tuple[Mapping[str, Child], MayHoldError | None]:
+    """Make the edits, and return the children replaced or removed, also if the change only may hold: then with its error."""
+    try:
+        return await directory.edit(edits), None
+    except MayHoldError as error:
+        return previous_of(error), error
 
 
 def _child_of(entries: Mapping[str, Entry], name: str) -> Child | None:

@@ -16,7 +16,7 @@ from grid.caps import DirectoryCap
 from grid.directory.edits import Edit, SetChild
 from grid.directory.gathering import Coalescer
 from grid.directory.store import Store
-from grid.errors import GridError
+from grid.errors import GridError, MayHoldError
 from grid.runtime import Tasks
 
 
@@ -62,7 +62,8 @@ class Linker:
             kinds.setdefault(change.kind, []).append(change)
         for together in kinds.values():
             await self._publish(cap, together)
-            if len(together) > 1 and together[0].refusal is not None:
+            refusal = together[0].refusal
+            if len(together) > 1 and refusal is not None and not isinstance(refusal, MayHoldError):
                 # One of them does not fit, so none was made: retry each by itself.
                 for change in together:
                     await self._publish(cap, [change])

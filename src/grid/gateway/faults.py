@@ -21,6 +21,7 @@ from grid.errors import (
     GridError,
     HoleError,
     IntegrityError,
+    MayHoldError,
     MustBeDeepImmutableError,
     MustBeReadOnlyError,
     MustForceRepairError,
@@ -183,7 +184,8 @@ def fault_of(error: GridError, *, shape: Shape = "plain") -> HttpFault:
             return Gone(str(error), shape=shape, kind="UnrecoverableFileError")
         case NoServersError() | NotHappyError() | PeerError() | BusyError():
             name = _GRID_ERRORS.get(type(error), type(error).__name__)
-            return ServiceUnavailable(str(error), shape=shape, kind=name)
+            advice = "; repair it once more servers take shares" if isinstance(error, MayHoldError) else ""
+            return ServiceUnavailable(f"{error}{advice}", shape=shape, kind=name)
         case NoSuchChildError():
             return NotFound(f"No such child: {error.name}", shape="page")
         case ConflictError():

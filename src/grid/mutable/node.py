@@ -155,7 +155,7 @@ class MutableFile:
 
         force: write even then, if one share is left that shows the encoding. Versions that might still come back are lost.
         ConflictError if another client writes at the same time. Nothing is retried; the caller must choose between the other
-        contents and these. NotHappyError if too few servers took the new version.
+        contents and these. NotHappyError if too few servers took the new version; it is MayHoldError if the version may hold.
         """
         self._keys.require_write_key()
         source = as_source(contents)

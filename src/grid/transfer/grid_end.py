@@ -30,8 +30,9 @@ from grid.directory.edits import OnReplaced, RemoveChild, Replaced, SetChild
 from grid.directory.file_store import FileStore
 from grid.directory.metadata import seconds_in
 from grid.directory.names import normalize_name
+from grid.directory.node import edit_in_doubt
 from grid.directory.pack import Child
-from grid.errors import ChildOfWrongTypeError, GridError, NoSuchChildError
+from grid.errors import ChildOfWrongTypeError, GridError, MayHoldError, NoSuchChildError
 from grid.extents.pack_reader import LONGEST_RUN
 from grid.extents.pack_writer import MOST_SIZE, PackContents, is_packed
 from grid.immutable.get import ImmutableFile
@@ -243,12 +244,14 @@ class GridEnd:
         async with self._linking:
             for folder, edits in folders.items():
                 try:
-                    directory, replaced = await self._session.run(self._edit(store, folder, edits))
+                    directory, replaced, doubt = await self._session.run(self._edit(store, folder, edits))
                     await self._note_replaced(directory, [
                         ((*folder, edit.name), replaced[edit.name], edit.target)
                         for edit in edits
                         if edit.name in replaced
                     ])  # fmt: skip
+                    if doubt is not None:
+                        raise doubt
                 except GridError as error:
                     names = {edit.name for edit in edits}
                     failed |= {
@@ -286,8 +289,10 @@ class GridEnd:
             if not isinstance(cap, DirectoryCap):
                 return
             directory = store.directory(cap)
-            gone = await directory.edit([RemoveChild(last, must_exist=False)])
+            gone, doubt = await edit_in_doubt(directory, [RemoveChild(last, must_exist=False)])
             removed += [(cap, (tuple(names), old, None)) for old in gone.values()]
+            if doubt is not None:
+                raise doubt
             if await directory.list():
                 return
             names = above
@@ -320,14 +325,15 @@ class GridEnd:
 
     async def _edit(
         self, store: FileStore, above: tuple[str, ...], edits: Sequence[SetChild]
-    ) -> tuple[DirectoryCap, Mapping[str, Child]]:
-        """Link the files, and return the directory and what was there before, by name."""
+    ) -> tuple[DirectoryCap, Mapping[str, Child], MayHoldError | None]:
+        """Link the files. Returns the directory, what was there before, by name, and the error if the links only may hold."""
         if not isinstance(self._root, DirectoryCap):
             raise EndError(f"{self.label} is a file: files go into a directory")
         root = store.directory(self._root)
         path = [*self._path, *above]
         directory = await root.make_directories(path) if path else root
-        return directory.cap, await directory.edit(edits)
+        previous, doubt = await edit_in_doubt(directory, edits)
+        return directory.cap, previous, doubt
 
     def _remember(self, name: str, cap: KnownCap) -> None:
         """Save the look-up of a file that is soon opened or checked. The oldest ones are forgotten."""
@@ -365,19 +371,10 @@ def _entry(name: str, child: Child, size: int | None, tag: str) -> Entry:
     if not isinstance(mtime_ns, int):
         mtime = _time_of(metadata)
         mtime_ns = None if mtime is None else round(mtime * 1e9)
-    attributes = (
-        {str(key): value for key, value in noted.items() if isinstance(value, str)}
-        if noted is not None and isinstance(noted, Mapping)
-        else {}
-    )
-    return Entry(
-        name=name,
-        size=size,
-        mtime_ns=mtime_ns,
-        tag=tag,
-        mode=mode & 0o777 if isinstance(mode, int) else None,
-        attributes=attributes,
-    )
+    kept = noted.items() if isinstance(noted, Mapping) else ()
+    attributes = {str(key): value for key, value in kept if isinstance(value, str)}
+    mode = mode & 0o777 if isinstance(mode, int) else None
+    return Entry(name=name, size=size, mtime_ns=mtime_ns, tag=tag, mode=mode, attributes=attributes)
 
 
 def _time_of(metadata: Mapping[str, object]) -> float | None:

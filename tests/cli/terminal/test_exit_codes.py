@@ -67,6 +67,7 @@ def test_full_server_explains_a_failed_put_before_an_unreachable_one() -> None:
     assert exit_code(errors.NotHappyError("x", causes=causes)) == ExitCode.NO_SPACE
     assert exit_code(errors.NotHappyError("x", causes=causes[:1])) == ExitCode.UNREACHABLE
     assert exit_code(errors.NotHappyError("x")) == ExitCode.UNREACHABLE
+    assert exit_code(errors.MayHoldError("x", causes=causes)) == ExitCode.MAY_HOLD
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ CAP = "URI:DIR2:aaaaaaaaaaaaaaaaaaaaaaaaaa:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb
         (404, b"<html><p>No such child: x</p></html>", ExitCode.NOT_FOUND),
         (500, b"allmydata.interfaces.NoServersError: ...", ExitCode.UNREACHABLE),
         (503, b"UploadUnhappinessError: ...", ExitCode.UNREACHABLE),
+        (503, b"MayHoldError: only 2 servers took the new version", ExitCode.MAY_HOLD),
         (500, b"Traceback (most recent call last):\n  x\na.b.NotWriteableError: no", ExitCode.NO_AUTHORITY),
         (403, b"NotWriteableError: no", ExitCode.NO_AUTHORITY),
         (400, b"MustBeDeepImmutableError: no", ExitCode.USAGE),

@@ -6,9 +6,12 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from grid.caps import LitCap
 from grid.directory.edits import SetChild
 from grid.directory.pack import Child
+from grid.errors import NoSpaceError
 from grid.gateway.history.undo_journal import PastChange, PastEntry
 from grid.gateway.tree.replacing import reverting_edits
 from tests.gateway.tree.test_replacing import children_of, directory_with_files, forms_of
@@ -51,6 +54,34 @@ async def test_page_of_the_read_capability_shows_and_undoes_nothing(tmp_path: Pa
         refused = await web.post_form(f"/uri/{reader}/", form[1])
         assert refused.status >= 400
         assert "b.txt" not in await children_of(web, directory)
+
+
+async def test_change_that_too_few_servers_take_is_said_to_hold_and_is_undone_from_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*arguments: object) -> None:
+        raise NoSpaceError("no room")
+
+    async with gateway_of_trees(tmp_path, count=3) as web:
+        directory, _ = await directory_with_files(web)
+        before = await children_of(web, directory)
+        with monkeypatch.context() as patch:
+            patch.setattr(web.services[0], "test_and_write", refuse)
+            for refused in (
+                await web.request("DELETE", f"/uri/{directory}/b.txt"),
+                await web.put(f"/uri/{directory}/a.txt", NEW),
+                await web.put(f"/uri/{directory}/added.txt", NEW),
+            ):
+                assert refused.status == 503, refused.text
+                assert refused.text.startswith("MayHoldError: only 2 servers took the new version, and 3 are needed")
+                assert "the change is in force all the same" in refused.text
+        after = await children_of(web, directory)
+        assert "b.txt" not in after and "added.txt" in after and after["a.txt"] != before["a.txt"]
+        forms = await undo_forms(web, directory)
+        assert [form[1]["name"] for form in forms] == ["a.txt", "b.txt"]
+        for form in forms:
+            assert (await web.post_form(*form)).status == 302
+        assert await children_of(web, directory) == {**before, "added.txt": after["added.txt"]}
 
 
 async def test_moved_entry_is_no_removal(tmp_path: Path) -> None:

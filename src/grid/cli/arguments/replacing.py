@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -16,6 +16,7 @@ import click
 from attrs import define, field, frozen
 
 from grid.directory.metadata import seconds_in
+from grid.errors import MayHoldError
 
 if TYPE_CHECKING:
     from grid.caps import DirectoryCap
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from grid.cli.terminal.confirmation import Confirmation
     from grid.cli.undo.changes import ChangedLink
     from grid.cli.undo.keeping import Keeper
-    from grid.directory.edits import Edit
+    from grid.directory.edits import RemoveChild, SetChild
     from grid.directory.pack import Child, Target
     from grid.directory.store import OpenDirectory
 
@@ -169,6 +170,24 @@ class Undo:
                 links.append((directory, path, old, new))
         self._keep(links)
 
+    @contextmanager
+    def in_doubt(
+        self, directory: DirectoryCap, before: Mapping[str, Child], entries: Iterable[tuple[RemotePath, Target | None]]
+    ) -> Iterator[None]:
+        """Record what was at these paths if an edit in this context fails, and may hold all the same.
+
+        before: an earlier listing. entries: paths of one directory, and what the edit puts there. If it does not hold, undoing it
+        finds the entries as they were, and leaves them alone.
+        """
+        try:
+            yield
+        except MayHoldError as error:
+            previous = error.previous
+            self.note_all(
+                directory, [(path, previous_child(path.names[-1], before, previous), new) for path, new in entries]
+            )
+            raise
+
     def note_move(
         self, source: tuple[DirectoryCap, RemotePath], target: tuple[DirectoryCap, RemotePath], moved: Child,
         there: Child | None,
@@ -239,13 +258,18 @@ def open_undo(context: click.Context, word: str = "replaced") -> Undo:
     return Undo(word, record)
 
 
-async def edit_entry(directory: OpenDirectory, edit: Edit) -> Child | None:
-    """Make one edit, and return the child that had the name before.
+async def edit_entry(directory: OpenDirectory, edit: SetChild | RemoveChild, path: RemotePath, undo: Undo) -> None:
+    """Make one edit, and record the child that was at the path before, also if the edit fails and may hold all the same.
 
     A gateway does not report what it replaced; then it is the child found by a listing just before the edit.
     """
+    from grid.directory.edits import SetChild
+
+    new = edit.target if isinstance(edit, SetChild) else None
     before = await directory.list()
-    return previous_child(edit.name, before, await directory.edit([edit]))
+    with undo.in_doubt(directory.cap, before, [(path, new)]):
+        replaced = await directory.edit([edit])
+    undo.note(directory.cap, path, previous_child(edit.name, before, replaced), new)
 
 
 def previous_child(name: str, before: Mapping[str, Child], replaced: object) -> Child | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -99,7 +100,7 @@ async def _move(tree: Tree, old: RemotePath, new: RemotePath, policy: ReplacePol
     """Move one entry if the policy permits it; return whether it was moved."""
     from grid.cli.arguments.tree import nothing_at
     from grid.directory.names import normalize_name
-    from grid.errors import NoSuchChildError
+    from grid.errors import GridError, MayHoldError, NoSuchChildError
 
     moved = await tree.find(old)
     above, name = await tree.parent(new)
@@ -110,6 +111,11 @@ async def _move(tree: Tree, old: RemotePath, new: RemotePath, policy: ReplacePol
         source = await tree.move(old, new, overwrite="only-files")
     except NoSuchChildError:
         raise nothing_at(old) from None
+    except MayHoldError:
+        # What was not done is found as it was when the move is undone.
+        with suppress(GridError):
+            undo.note_move(((await tree.parent(old))[0].cap, old), (above.cap, new), moved, there)
+        raise
     if (source, normalize_name(old.names[-1])) != (above.cap, normalize_name(name)):
         undo.note_move((source, old), (above.cap, new), moved, there)
     return True
@@ -151,8 +157,7 @@ def ln(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, a
             there = (await above.list()).get(normalize_name(name))
             if not await _may_replace(policy, new, found, there):
                 return False
-        replaced = await edit_entry(above, SetChild(name, found.target, overwrite="only-files"))
-        undo.note(above.cap, new, replaced, found.target)
+        await edit_entry(above, SetChild(name, found.target, overwrite="only-files"), new, undo)
         return True
 
     is_linked = _translating_conflicts(lambda: run_in_tree(directory, operation))
@@ -225,7 +230,7 @@ async def _remove(tree: Tree, path: RemotePath, undo: Undo) -> Exception | None:
     except NoSuchChildError as error:
         return error
     try:
-        undo.note(above.cap, path, await edit_entry(above, RemoveChild(name)))
+        await edit_entry(above, RemoveChild(name), path, undo)
     except NoSuchChildError:
         return nothing_at(path)
     return None

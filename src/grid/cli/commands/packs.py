@@ -147,7 +147,8 @@ async def _carry_out(
 ) -> Rewritten:
     """Rewrite the tree, and link its new root if it is linked anywhere. keep: called with what was replaced."""
     from grid.cli.transfer.repacking import Rewriter
-    from grid.directory.edits import SetChild
+    from grid.directory.edits import SetChild, previous_of
+    from grid.errors import MayHoldError
 
     store: Store = tree.store
     rewriter = Rewriter(store, found, failed, keep)
@@ -155,6 +156,10 @@ async def _carry_out(
     old = found.order[0].cap
     if done.root != old and remote.names:
         parent, name = await tree.parent(remote)
-        replaced = await parent.edit([SetChild(name, done.root, only=old)])
+        try:
+            replaced = await parent.edit([SetChild(name, done.root, only=old)])
+        except MayHoldError as error:
+            keep(parent.cap, [((), child, done.root) for child in previous_of(error).values()])
+            raise
         keep(parent.cap, [((), child, done.root) for child in (replaced or {}).values()])
     return done

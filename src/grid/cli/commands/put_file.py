@@ -171,7 +171,8 @@ class _Putting:
             return await self._overwrite(_writable_file(there.target))
         stored = await (self.put_immutable() if self._options.format == "chk" else self.put_mutable())
         cap = parse_remote(stored.cap, {}).root
-        replaced = previous_child(name, before, await parent.edit([SetChild(name, cap)]))
+        with self._options.undo.in_doubt(parent.cap, before, [(target, cap)]):
+            replaced = previous_child(name, before, await parent.edit([SetChild(name, cap)]))
         self._options.undo.note(parent.cap, target, replaced, cap)
         return evolve(stored, created=there is None, undo=self._options.undo)
 

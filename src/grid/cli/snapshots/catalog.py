@@ -11,7 +11,7 @@ from grid.caps import DirectoryCap
 from grid.cli.arguments.remote import RemotePath
 from grid.cli.arguments.replacing import Undo, edit_entry, previous_child
 from grid.cli.arguments.tree import Tree
-from grid.directory.edits import Edit, RemoveChild, SetChild
+from grid.directory.edits import RemoveChild, SetChild
 from grid.directory.pack import Target
 from grid.directory.snapshots import ARCHIVES, LATEST, Snapshot, snapshots_of
 from grid.directory.store import Store
@@ -121,8 +121,10 @@ async def remove_snapshots(store: Store, catalog: Catalog, snapshots: Sequence[S
     removals = [RemoveChild(each.name, must_exist=False, only=each.cap) for each in snapshots]
     archives, where = store.directory(catalog.archives), catalog.path.with_name(ARCHIVES)
     before = await archives.list()
-    replaced = await archives.edit(removals)
-    links = [(where.with_name(each.name), previous_child(each.name, before, replaced), None) for each in snapshots]
+    paths = [where.with_name(each.name) for each in snapshots]
+    with undo.in_doubt(archives.cap, before, [(path, None) for path in paths]):
+        replaced = await archives.edit(removals)
+    links = [(path, previous_child(path.names[-1], before, replaced), None) for path in paths]
     undo.note_all(archives.cap, links)
     gone = {each.name for each in snapshots}
     left = [each for each in catalog.snapshots if each.name not in gone]
@@ -130,8 +132,7 @@ async def remove_snapshots(store: Store, catalog: Catalog, snapshots: Sequence[S
         return
     if not any(each.cap == catalog.latest for each in snapshots):
         return  # Somebody else's link.
-    edit: Edit = RemoveChild(LATEST, must_exist=False, only=catalog.latest)
+    edit: SetChild | RemoveChild = RemoveChild(LATEST, must_exist=False, only=catalog.latest)
     if left:
         edit = SetChild(LATEST, left[-1].cap, only=catalog.latest)
-    latest = await edit_entry(store.directory(catalog.root), edit)
-    undo.note(catalog.root, catalog.path.with_name(LATEST), latest, left[-1].cap if left else None)
+    await edit_entry(store.directory(catalog.root), edit, catalog.path.with_name(LATEST), undo)

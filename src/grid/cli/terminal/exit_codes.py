@@ -12,6 +12,7 @@ from grid.errors import (
     FormatError,
     GridError,
     IntegrityError,
+    MayHoldError,
     NoInvitationError,
     NoServersError,
     NoSpaceError,
@@ -35,6 +36,7 @@ class ExitCode(IntEnum):
     UNREACHABLE = 5
     INTEGRITY = 6
     NO_AUTHORITY = 7
+    MAY_HOLD = 8
     NO_SPACE = 12
     INTERRUPTED = 130
 
@@ -46,6 +48,8 @@ def exit_code(error: BaseException) -> ExitCode:
             return ExitCode.INTERRUPTED
         case NotEnoughSharesError():
             return _of_missing_shares(error)
+        case MayHoldError():
+            return ExitCode.MAY_HOLD
         case NotHappyError():
             return _of_causes(error)
         case ShareError():

@@ -24,6 +24,7 @@ from grid.errors import (
     DirectoryError,
     ExistingChildError,
     GridError,
+    MayHoldError,
     NoInvitationError,
     NoSuchChildError,
     NotEnoughSharesError,
@@ -40,6 +41,7 @@ _KINDS: tuple[tuple[type[BaseException], str], ...] = (
     (ExistingChildError, "exists"),
     (ChildOfWrongTypeError, "wrong-type"),
     (NotEnoughSharesError, "not-enough-shares"),
+    (MayHoldError, "may-hold"),
     (NotHappyError, "too-few-servers"),
     (click.UsageError, "usage"),
 )
@@ -62,6 +64,11 @@ _HINTS = {
 """What to do next, for errors from code that knows no commands."""
 
 _OFFLINE = "; `grid status` lists servers that are offline"
+
+_SETTLE = (
+    "; make room on servers that are full and start those that are offline, then run `grid check --repair` on the directory "
+    "or file that was changed"
+)
 
 _RESTART = ": start them again"
 
@@ -178,6 +185,8 @@ def describe(error: BaseException, *, has_happy_option: bool = False) -> str:
             NoSuchChildError() | NoInvitationError()
         ):  # They share their exit code with missing shares, but not the remedy.
             return one_line(str(error))
+        case MayHoldError():
+            return one_line(str(error)).removesuffix(".") + _SETTLE
         case NotHappyError():
             return _describe_unhappy(error, has_happy_option)
         case GridError():

@@ -20,12 +20,12 @@ from attrs import define, evolve, field, frozen
 
 from grid.caps import ChkCap, DirectoryCap, ImmutableFileCap, KnownCap, SliceCap
 from grid.cli.transfer.bounded import run_pieces
-from grid.directory.edits import OnReplaced, SetChild
+from grid.directory.edits import OnReplaced, SetChild, previous_of
 from grid.directory.pack import Child
 from grid.directory.stats import Stats
 from grid.directory.store import Store
 from grid.directory.walk import Path, walk
-from grid.errors import GridError
+from grid.errors import GridError, MayHoldError
 from grid.extents.pack_reader import BoundedSink
 from grid.extents.pack_writer import SEGMENT_SIZE, Extent, PackContents, is_packed
 from grid.mutable.sources import MemorySource
@@ -179,10 +179,15 @@ class Rewriter:
             )
         except GridError as error:
             self._failed("/".join(directory.path), error)
+            if isinstance(error, MayHoldError):
+                self._note(directory, changed, previous_of(error))
         else:
             self.done.directories += 1
-            found = [((*directory.path, name), child, changed.get(name)) for name, child in (replaced or {}).items()]
-            self._on_replaced(directory.cap, found)
+            self._note(directory, changed, replaced or {})
+
+    def _note(self, directory: _Directory, changed: Mapping[str, KnownCap], replaced: Mapping[str, Child]) -> None:
+        found = [((*directory.path, name), child, changed.get(name)) for name, child in replaced.items()]
+        self._on_replaced(directory.cap, found)
 
     async def _rebuild(self) -> None:
         """Store immutable directories with new entries again, children before parents."""

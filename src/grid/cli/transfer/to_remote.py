@@ -125,7 +125,8 @@ class RemoteWriter:
             return
         cap = await self._store_leaf(leaf, children.get(name))
         if cap is not None:
-            replaced = await parent.edit([SetChild(name, cap, overwrite="only-files")])
+            with self.undo.in_doubt(parent.cap, children, [(path, cap)]):
+                replaced = await parent.edit([SetChild(name, cap, overwrite="only-files")])
             self.undo.note(parent.cap, path, previous_child(name, children, replaced), cap)
 
     async def may_replace(self, path: RemotePath, leaf: Leaf, existing: Child | None) -> bool:
@@ -271,7 +272,9 @@ class RemoteWriter:
             if target is not None:
                 edits: list[Edit] = [SetChild(name, cap, overwrite="only-files") for name, cap in sorted(made.items())]
                 if edits:
-                    replaced = await target.directory.edit(edits)
+                    directory, paths = target.directory, [(self._path_of((*path, n)), cap) for n, cap in made.items()]
+                    with self.undo.in_doubt(directory.cap, target.children, paths):
+                        replaced = await directory.edit(edits)
                     self.undo.note_all(
                         target.directory.cap,
                         (

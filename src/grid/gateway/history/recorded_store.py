@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap
 from grid.crypto.rsa import PrivateKey
-from grid.directory.edits import Edit, Overwrite
+from grid.directory.edits import Edit, Overwrite, previous_of
 from grid.directory.file_store import FileHealth, FileRepair, FileStore
 from grid.directory.moving import move, move_all, same_directory
 from grid.directory.names import normalize_name
@@ -21,6 +21,7 @@ from grid.directory.parsed import ParsedDirectories
 from grid.directory.store import Trail
 from grid.directory.unpacking import UnpackingBudget
 from grid.engine.grid import Grid
+from grid.errors import MayHoldError
 from grid.gateway.history.history import History
 from grid.gateway.history.undo_journal import UndoJournal
 from grid.mutable.node import MutableFile
@@ -169,10 +170,17 @@ class RecordedDirectory(Directory):
 
         with self._history.publish(self.cap.storage_index) as operation:
             operation.subject.is_directory = True
-            previous = await super().edit_by(noted, count)
+            try:
+                previous = await super().edit_by(noted, count)
+            except MayHoldError as error:
+                self._record(edits, previous_of(error))
+                raise
             operation.size = self.published_size
-        self._journal.record(self.cap, edits, previous, self._store.runtime.clock.unix_time())
+        self._record(edits, previous)
         return previous
+
+    def _record(self, edits: Sequence[Edit], previous: Mapping[str, Child]) -> None:
+        self._journal.record(self.cap, edits, previous, self._store.runtime.clock.unix_time())
 
     async def _read(self) -> bytes:
         index = self.cap.storage_index

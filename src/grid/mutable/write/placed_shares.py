@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from grid.errors import GridError, NotHappyError, PeerGoneError, PeerTimeoutError
+from grid.errors import (
+    GridError,
+    IntegrityError,
+    MayHoldError,
+    NotHappyError,
+    PeerError,
+    PeerGoneError,
+    PeerRefusedError,
+    PeerTimeoutError,
+    PeerUnreachableError,
+)
 from grid.mutable.share.versions import ShareLocation
 from grid.mutable.write.goal import ABSENT, Goal, Tests, assign_homeless, hosts_of, spread
 from grid.mutable.write.write_job import WriteJob, Written
@@ -18,6 +28,11 @@ from grid.ports import ServerId, ServerIdentity, ShareNumber
 
 AS_IT_WAS = "nothing was changed"
 """The state of a file when a write failed before it changed anything."""
+KEPT = "the old version stays"
+"""The state if some shares were written, and too few to read them."""
+IN_FORCE = "the change is in force all the same, but less safe than it should be"
+MAY_HOLD = "the change may be in force all the same"
+"""The state if servers that did not answer may have enough shares."""
 MAX_NAMED = 10
 """Most servers that a message names. It only counts the others."""
 _MAX_NAME = 40
@@ -103,6 +118,27 @@ class PlacedShares:
             self._tried.add(location)
             self.goal[location] = self.due[location] = ABSENT
 
+    def unsettled(self, failures: Mapping[ServerId, GridError]) -> NotHappyError:
+        """The error if too few servers took the version: MayHoldError if enough to read it have it, or may have it.
+
+        failures: why servers did not take it. Only what replaces a version can hold: nobody has the capability of a new file.
+        """
+        job = self._job
+        counts = self.happiness, job.happy, self.numbers, job.prefix.k
+        if job.base is None:
+            return too_few(*counts, verb="took shares", failures=failures)
+        doubtful = {server_id for server_id, error in failures.items() if _may_have_arrived(error)}
+        possible = hosts_of([*self.safe, *(location for location in self.goal if location[0] in doubtful)])
+        holds, may_hold = self.numbers >= job.prefix.k, len(possible) >= job.prefix.k
+        if holds or may_hold:
+            state = IN_FORCE if holds else MAY_HOLD
+        else:
+            state = KEPT if self.placed else AS_IT_WAS
+        error = too_few(*counts, verb="took the new version", failures=failures, state=state)
+        if not may_hold:
+            return error
+        return MayHoldError(str(error), causes=error.causes, unreachable=error.unreachable, holds=holds)
+
     def written(self) -> Written:
         """The result of the write."""
         lost = self.goal.keys() - self.placed - self.removed
@@ -148,6 +184,13 @@ def too_few(
     )
 
 
+def _may_have_arrived(error: GridError) -> bool:
+    """Whether a server that failed like this may have the shares all the same: it got them, or it lied. A refusal is an answer."""
+    return isinstance(error, PeerError | IntegrityError) and not isinstance(
+        error, PeerUnreachableError | PeerRefusedError
+    )
+
+
 def name_missing(
     error: NotHappyError, servers: Iterable[ServerIdentity], failed: Collection[ServerId]
 ) -> NotHappyError:
@@ -158,9 +201,15 @@ def name_missing(
         return error
     if len(missing) == len(known):
         text = f"{error}; none of {counted(len(known), 'server')} can be reached"
-        return NotHappyError(text, causes=error.causes, unreachable=missing)
+        return _reworded(error, text, missing)
     names = [(known[server_id] or server_id.removeprefix("v0-")[:8])[:_MAX_NAME] for server_id in missing]
     shown = ", ".join(names[:MAX_NAMED])
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     text = f"{error}; {len(missing)} of {counted(len(known), 'server')} cannot be reached ({shown}{more})"
+    return _reworded(error, text, missing)
+
+
+def _reworded(error: NotHappyError, text: str, missing: list[ServerId]) -> NotHappyError:
+    if isinstance(error, MayHoldError):
+        return MayHoldError(text, causes=error.causes, unreachable=missing, holds=error.holds)
     return NotHappyError(text, causes=error.causes, unreachable=missing)

@@ -27,7 +27,7 @@ from grid.mutable.share.requests import ReadSlot, WriteSlot
 from grid.mutable.share.versions import ShareLocation
 from grid.mutable.write.goal import ABSENT, Goal, Tests, tests_of_front
 from grid.mutable.write.other_writers import OtherWriters
-from grid.mutable.write.placed_shares import PlacedShares, too_few
+from grid.mutable.write.placed_shares import PlacedShares
 from grid.mutable.write.proof_requests import ProofRequests, ServerProof
 from grid.mutable.write.write_job import WriteJob, Written
 from grid.mutable.write.write_queue import Sent, WriteQueue
@@ -63,7 +63,10 @@ class WritePlan(PlanBase):
         return self._done
 
     def result(self) -> Written:
-        """Where the version is; ConflictError if another client wrote, NotHappyError if too few servers have it."""
+        """Where the version is; ConflictError if another client wrote, NotHappyError if too few servers have it.
+
+        MayHoldError, which is a NotHappyError, if these are enough to read it.
+        """
         self._raise_error()
         return self._shares.written()
 
@@ -316,9 +319,7 @@ class WritePlan(PlanBase):
             return causes[0]
         if self._shares.are_enough(self._shares.yielded):
             return ConflictError("the file keeps changing; read it again and retry")
-        job, shares = self._job, self._shares
-        verb = "took shares" if job.base is None else "took the new version"
-        return too_few(shares.happiness, job.happy, shares.numbers, job.prefix.k, verb=verb, failures=self._broken)
+        return self._shares.unsettled(self._broken)
 
     def _late_at(self, request: WriteSlot, sent: Sent) -> float:
         late_at = self._lateness.late_at(request.server_id, WRITE_KIND, request.size, sent.at)
