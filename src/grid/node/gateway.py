@@ -29,6 +29,7 @@ from grid.gateway.shared.services import AllowedHosts, GatewaySettings
 from grid.gateway.shared.spool import SpoolFolder
 from grid.gateway.site import Gateway, make_site
 from grid.mutable.share.geometry import FormatName
+from grid.node.blacklist_file import BlacklistFile
 from grid.node.client import Client, LiveServers
 from grid.node.directory import NodeDirectory
 from grid.node.files import PUBLIC_MODE, make_private_directory, write_atomically
@@ -190,7 +191,7 @@ async def running_gateway(
     description = place_to_listen(description)
     hosts = allowed_hosts(description, directory.settings)
     view = LiveClient(client, {}, {}, Tasks())
-    blocks = Blacklist(directory.path / "access.blacklist")
+    blocks = Blacklist(BlacklistFile(directory.path).path)
     gateway = Gateway(
         store=make_store(client), client=view, settings=_settings(directory, hosts), blocks=blocks, storage=storage
     )

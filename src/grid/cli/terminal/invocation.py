@@ -62,6 +62,9 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "share": CommandEntry("share:share", "Make a link for people with a browser, which ends."),
         "shares": CommandEntry("share:shares", "List your share links."),
         "unshare": CommandEntry("share:unshare", "Take a share link back."),
+        "block": CommandEntry("block:block", "Let your gateway show something to nobody."),
+        "blocks": CommandEntry("block:blocks", "List what is blocked."),
+        "unblock": CommandEntry("block:unblock", "Let your gateway show it again."),
     },
     "Backup and maintenance": {
         "backup": CommandEntry("backup:backup", "Store a snapshot of a local directory."),
@@ -122,7 +125,7 @@ _OTHER_NAMES = {
     "create-client": ("create client",),
     "webopen": ("web",),
     "publish": ("share",),
-    "revoke": ("unshare",),
+    "revoke": ("unshare", "block"),
     "join": ("create client --join CODE", "create storage --join CODE"),
 }
 """Commands of Tahoe-LAFS or other programs, and their names here."""

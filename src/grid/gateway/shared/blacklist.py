@@ -54,13 +54,19 @@ def parse_blacklist(data: bytes) -> dict[bytes, str]:
         line = raw.decode("utf-8", "replace").strip()
         if not line or line.startswith("#"):
             continue
-        text, _, reason = line.partition(" ")
-        try:
-            index = base32.decode(text)
-        except FormatError:
-            index = b""
-        if len(index) != _INDEX_SIZE:
+        entry = parse_entry(line)
+        if entry is None:
             _log.warn("access.blacklist, line {number}: no storage index", number=number)
             continue
-        reasons[index] = " ".join(reason.split()) or "no reason is given"
+        reasons[entry[0]] = entry[1]
     return reasons
+
+
+def parse_entry(line: str) -> tuple[bytes, str] | None:
+    """The storage index and the reason in a line; None if it blocks nothing."""
+    text, _, reason = line.strip().partition(" ")
+    try:
+        index = base32.decode(text)
+    except FormatError:
+        return None
+    return None if len(index) != _INDEX_SIZE else (index, " ".join(reason.split()) or "no reason is given")
