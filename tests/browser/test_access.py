@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -293,3 +294,28 @@ def test_a_script_that_somebody_stored_does_not_run_in_a_page(visitor: Visitor) 
     assert outcome == "refused"
     assert visitor.page.title() == "Grid"
     visitor.complaints.clear()  # The browser says that it refused it, which is what is wanted.
+
+
+def test_rows_of_a_list_on_a_phone_are_as_high_as_the_sheet_and_the_filter_say(visitor: Visitor) -> None:
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    visitor.go(visitor.make_directory({f"IMG_20240506_{number:06}.jpg": bytes(200 + number) for number in range(45)}))
+    measured = visitor.page.evaluate(
+        """() => [...document.querySelectorAll('#listing tbody')].map((group) => [group.rows.length, group.scrollHeight / 16])"""
+    )
+    sheet = float(re.search(r"contain-intrinsic-block-size: auto ([\d.]+)rem", asset("grid.css"))[1])  # type: ignore[index]
+    row = float(re.search(r"ROW_REM = ([\d.]+)", asset("filter.js"))[1])  # type: ignore[index]
+    visitor.picture("phone")
+    high = visitor.page.evaluate(
+        "() => document.querySelector('#listing tbody tr').getBoundingClientRect().height / 16"
+    )
+    assert abs(high - row) < 0.1 and abs(20 * high - sheet) < 2, (high, measured)
+    assert high < 5.2, "seven rows fit below the heading"
+    same = visitor.page.evaluate(
+        """() => [...document.querySelectorAll('#listing tr:first-child')].slice(1)
+          .map((row) => [row.cells[1], row.cells[2]].map((cell) => Math.round(cell.getBoundingClientRect().top)))"""
+    )
+    assert all(size == date for size, date in same), "size and date are on one line"
+
+
+def asset(name: str) -> str:
+    return (files("grid.gateway") / "assets" / name).read_text()

@@ -67,3 +67,37 @@ def test_file_is_shared_from_the_pane_by_a_link_a_capability_and_a_code(visitor:
     page.keyboard.press("Escape")
     page.wait_for_function("() => document.querySelectorAll('dialog').length === 1")
     assert page.evaluate("document.activeElement.textContent") == "Share"
+
+
+def test_back_closes_the_pane_and_forward_opens_it_again(visitor: Visitor) -> None:
+    directory = visitor.make_directory({"1.txt": b"the first text", "2.txt": b"the second text", "3.bin": bytes(90)})
+    page = visitor.page
+    visitor.go("/")
+    visitor.go(directory)
+    pane = page.locator("dialog.pane")
+    for way in ("back", "button", "back"):
+        page.locator("#listing").get_by_role("link", name="1.txt", exact=True).click()
+        pane.locator("pre", has_text="the first text").wait_for()
+        page.keyboard.press("]")
+        pane.locator("pre", has_text="the second text").wait_for()
+        if way == "back":
+            page.go_back()
+        else:
+            pane.get_by_role("button", name="Close").click()
+        pane.wait_for(state="detached")
+        page.wait_for_function("() => document.activeElement.textContent === '2.txt' && !history.state")
+        assert page.url == visitor.address + directory
+
+    page.go_forward()
+    pane.locator("pre", has_text="the second text").wait_for()
+    pane.get_by_role("link", name="Details").click()
+    page.locator(".facts").wait_for()
+    page.go_back()
+    pane.locator("pre", has_text="the second text").wait_for()
+    pane.get_by_role("link", name="Share", exact=True).click()
+    page.get_by_role("heading", name="Share 2.txt").wait_for()
+    page.go_back()
+    page.wait_for_function("() => document.querySelector('dialog') === null")
+    assert page.url == visitor.address + directory
+    page.go_back()
+    page.wait_for_url(f"{visitor.address}/")

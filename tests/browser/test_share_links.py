@@ -62,6 +62,7 @@ def test_link_that_ends_is_made_opened_and_taken_back(visitor: Visitor, served: 
         other.page.keyboard.press("]")
         shown.get_by_text("3 of 3").wait_for()
         other.page.keyboard.press("Escape")
+        other.page.wait_for_function("() => !history.state")
         other.page.goto(f"{link}/a.txt?t=info")
         other.page.locator("#preview pre").get_by_text("the contents of a text").wait_for()
         check(other, "file")

@@ -3,7 +3,7 @@ import { announce, element } from "./dom.js";
 import { showSelection } from "./selection.js";
 
 const FEW = 12;
-const ROW_REM = 7.2;
+const ROW_REM = 5.12;
 const QUIET_MS = 80;
 
 export function watchFilter(root) {

@@ -1,7 +1,15 @@
 // Shows the files of a list in a dialog: their contents, with the next and previous file.
+//
+// The dialog is an entry of the browser's history, so that Back closes it instead of leaving the list. Forward, and a return from
+// the page of a file, open it again.
 import { announce, element, fetchPage, openDialog } from "./dom.js";
 import { focusEntry } from "./listing.js";
 import { showPreviews } from "./preview.js";
+
+const LONGEST_WAY_MS = 500;
+
+let current = null;
+let left = Promise.resolve(); // Until the browser has left the entry of a pane that was closed.
 
 export function watchPane(root) {
   root.addEventListener("click", (event) => {
@@ -9,18 +17,50 @@ export function watchPane(root) {
     if (!link || event.defaultPrevented || event.button !== 0) return;
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
-    open(link);
+    enter(link);
   });
+  addEventListener("popstate", (event) => follow(event.state?.pane));
+  follow(history.state?.pane);
 }
 
-async function open(link) {
-  const dialog = openDialog(link);
+async function enter(link) {
+  await left;
+  if (current) return;
+  history.pushState({ pane: link.href }, "");
+  open(link, link.href);
+}
+
+// Shows what the current entry of the history says. address: of the file in the pane, if there is one.
+function follow(address) {
+  if (!address) {
+    if (current) for (const dialog of [...document.querySelectorAll("dialog[open]")].reverse()) dialog.close();
+  } else if (current) {
+    show(current, address, "");
+  } else {
+    const link = [...document.querySelectorAll("#listing tbody a")].find((each) => each.href === address);
+    open(link ?? document.getElementById("main"), address);
+  }
+}
+
+function leave() {
+  left = new Promise((resolve) => {
+    addEventListener("popstate", resolve, { once: true });
+    setTimeout(resolve, LONGEST_WAY_MS); // A tab that was restored may have nothing to go back to.
+  });
+  history.back();
+}
+
+async function open(from, address) {
+  const dialog = openDialog(from);
   dialog.classList.add("pane");
-  dialog.setAttribute("aria-label", link.getAttribute("aria-label") ?? link.textContent);
+  dialog.setAttribute("aria-label", from.getAttribute("aria-label") ?? (from.matches("a") ? from.textContent : "File"));
   const pane = { dialog, name: "", turn: 0 };
+  current = pane;
   dialog.addEventListener("close", () => {
+    current = null;
     release(dialog);
-    focusEntry(pane.name);
+    if (history.state?.pane) leave();
+    left.then(() => current ?? focusEntry(pane.name));
   });
   dialog.addEventListener("click", (event) => {
     const step = event.target.closest?.(".neighbors a");
@@ -36,7 +76,7 @@ async function open(link) {
     event.preventDefault();
     show(pane, step.href, rel);
   });
-  await show(pane, link.href, "");
+  await show(pane, address, "");
 }
 
 // rel: the link that was followed, which keeps the focus.
@@ -61,7 +101,7 @@ async function show(pane, address, rel) {
   const preview = page.getElementById("preview");
   const steps = page.querySelector(".neighbors");
   if (!preview && !steps) {
-    location.assign(address); // A directory, or a file that nothing can be shown of.
+    location.replace(address); // A directory, or a file that nothing can be shown of: it takes the place of the pane.
     return;
   }
   fill(pane, page, address, preview ?? page.querySelector(".facts"), steps);
@@ -80,6 +120,7 @@ function fill(pane, page, address, contents, steps) {
   dialog.setAttribute("aria-label", heading.textContent);
   dialog.scrollTop = 0;
   pane.name = heading.textContent;
+  history.replaceState({ pane: address }, "");
   showPreviews(dialog);
 }
 
