@@ -236,7 +236,7 @@ def test_gateway_when_it_listens_elsewhere_says_where_and_knows_its_names(
             except urllib.error.HTTPError as refused:
                 with refused:
                     assert refused.status == status
-                    assert b"web.allowed_hosts = attacker.example" in refused.read()
+                    assert b"node.web.allowed_hosts attacker.example" in refused.read()
     finally:
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=120)

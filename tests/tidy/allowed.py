@@ -62,7 +62,6 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("module too short", "src/grid/discovery/introducer_schema.py"): "a table: what both ends of Foolscap declare",
     ("module too short", "src/grid/gateway/history/sample.py"): "pure: the value that plots are drawn from",
     ("module too short", "src/grid/gateway/pages/qr_codes.py"): "both pages of links draw them, and one uses the other",
-    ("module too short", "src/grid/gateway/pages/links.py"): "every page uses it, and it uses none of them",
     ("module too short", "src/grid/node/identity.py"): "the three files that say who a node is",
     ("module too short", "src/grid/node/memory_file.py"): "one file of the node's directory",
     ("module too short", "src/grid/node/readiness.py"): "only what starts a grid imports it",

@@ -74,6 +74,22 @@ def test_link_begins_with_the_public_address_of_the_gateway_or_the_one_given(
     assert {link.name for link in links(command)} == {"a b.txt"}
 
 
+def test_link_that_others_may_not_be_able_to_open_comes_with_a_warning(
+    command: MemoryCommand, listening: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "Attic")
+    public = command.path / PUBLIC_URL
+    public.write_text("https://attic:8443/\n")
+    said = command.run("share", "work:photos").err
+    assert "this computer's own name, attic." in said and "its IP address" in said and "/s/" not in said
+    assert "own name" not in command.run("share", "--address", "https://attic:8443", "work:photos").err
+    public.write_text("https://192.168.1.7:8443/\n")
+    assert "warning" not in command.run("share", "work:photos").err
+    public.write_text("https://attic:8443/\n")
+    command.succeed("config", "set", "node.web.allowed_hosts", "attic")
+    assert "warning" not in command.run("share", "work:photos").err
+
+
 def test_gateway_is_needed_before_anything_is_made(command: MemoryCommand) -> None:
     assert "`grid gateway --read-only --listen ENDPOINT`" in command.fail(1, "share", "work:photos")
     with socket.create_server(("127.0.0.1", 0)) as server:

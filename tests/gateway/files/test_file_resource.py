@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import random
 from base64 import urlsafe_b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from attrs import evolve
 
 from grid.caps import ChkCap, LitCap, MdmfWriteCap, SdmfWriteCap, parse_cap
 from grid.crypto.rsa import generate_key
+from grid.gateway.shared.services import LOOPBACK_HOSTS
 from grid.sinks import BytesSink
 from tests.gateway.one_level import folder_of, gateway_of_files
 from tests.support.web_gateway import WebGateway
@@ -123,6 +127,64 @@ async def test_cap_when_in_an_argument_then_leads_to_its_path(tmp_path: Path) ->
         for target in ("/uri", "/uri?uri=nonsense", "/uri?uri="):
             assert (await web.get(target)).status == 400
         assert (await web.request("DELETE", "/uri")).status == 501
+
+
+LIT = "URI%3ALIT%3Aorsxg5a"
+
+
+@asynccontextmanager
+async def gateway_with_names(folder: Path) -> AsyncIterator[WebGateway]:
+    """A gateway that answers to its local names only."""
+    async with gateway_of_files(folder) as web:
+        web.gateway.settings = evolve(web.gateway.settings, hosts=LOOPBACK_HOSTS)
+        yield web
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        (f"https://files.example:8443/uri/{LIT}", f"/uri/{LIT}"),
+        (f"http://127.0.0.1/uri/{LIT}/a%20b/%2F/?filename=x%20y&t=info#part", f"/uri/{LIT}/a%20b/%2F/?filename=x+y"),
+        (f"files.example/uri/{LIT}/", f"/uri/{LIT}/"),
+        ("https://files.example/uri/URI:LIT:orsxg5a", f"/uri/{LIT}"),
+        (f" HTTPS://files.example/file/{LIT}/@@named=/a.jpg\n", f"/file/{LIT}/%40%40named%3D/a.jpg"),
+        (LIT, f"/uri/{LIT}"),
+        ("https://127.0.0.1:9/s/abc/", "/s/abc/"),
+        ("localhost/s/abc", "/s/abc"),
+    ],
+)
+async def test_link_when_pasted_for_a_capability_then_leads_to_its_place_here(
+    tmp_path: Path, given: str, path: str
+) -> None:
+    async with gateway_with_names(tmp_path) as web:
+        reply = await web.get(f"/uri?uri={quote(given, safe='')}")
+        assert (reply.status, reply.headers.get("location")) == (302, f"http://127.0.0.1:{web.port}{path}")
+        saved = await web.get(f"/uri?save=true&filename=z&uri={quote(given, safe='')}")
+        assert saved.headers["location"].endswith("?save=true&filename=z")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "https://files.example/",
+        "https://files.example/uri/nonsense",
+        "https://files.example/uri/",
+        f"https://files.example/other/{LIT}",
+        f"https://files.example/uri/{LIT}/../../private",
+        f"https://files.example/uri/{LIT}/%2e%2e/x",
+        f"https://files.example/uri/{LIT}/%ff",
+        f"https://user@files.example/uri/{LIT}",
+        f"javascript:alert(1)/uri/{LIT} x",
+        "https://files.example/s/abc",
+        "//files.example/s/abc",
+    ],
+)
+async def test_link_when_it_leads_to_nothing_here_then_is_refused(tmp_path: Path, given: str) -> None:
+    async with gateway_with_names(tmp_path) as web:
+        reply = await web.get(f"/uri?uri={quote(given, safe='')}")
+        assert reply.status == 400 and "uri=" not in reply.text and LIT not in reply.text
+        assert ("another gateway" in reply.text) == ("files.example/s/" in given and given[0] == "h")
+        assert (await web.get("/uri?uri=https://files.example/uri/%ff%ed")).status == 400
 
 
 async def test_named_when_a_file_is_asked_for_then_its_last_name_says_its_type(tmp_path: Path) -> None:

@@ -129,3 +129,22 @@ def test_visitors_learn_no_number_of_servers(connected: tuple[bool, ...], words:
 )
 def test_message_is_shown_as_a_sentence(message: str, shown: str) -> None:
     assert sentence(message) == shown
+
+
+async def test_page_for_an_unknown_sender_has_no_navigation_and_no_way_to_what_would_be_refused(tmp_path: Path) -> None:
+    async with running_gateway(tmp_path) as rig:
+        name = require_harmless((await rig.ask("GET", "/", headers={**BROWSER, "Host": "grid.example"})).body.decode())
+        lost = require_harmless((await rig.ask("GET", "/nothing")).body.decode())
+    assert "`grid config set node.web.allowed_hosts grid.example`" in name.text and "IP address" in name.text
+    assert [link["href"] for link in name.all("a") if link.get("class") == "button"] == []
+    for page in (name, lost):
+        assert "/servers" not in [link["href"] for link in page.all("a")]
+
+
+async def test_first_page_of_visitors_speaks_of_what_others_share_only(tmp_path: Path) -> None:
+    async with running_gateway(tmp_path, is_read_only=True) as rig:
+        visitors = (await rig.ask("GET", "/", headers=BROWSER)).body.decode()
+    async with running_gateway(tmp_path) as rig:
+        owners = (await rig.ask("GET", "/", headers=BROWSER)).body.decode()
+    assert "that somebody shares with you" in visitors and "you or somebody else stored" not in visitors
+    assert "you or somebody else stored" in owners

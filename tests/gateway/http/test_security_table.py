@@ -206,7 +206,7 @@ def test_name_that_is_not_its_own_when_refused_says_what_to_set(gateway: Running
         reply = gateway.ask("GET", "/", headers={"Host": host})
         if shown:
             assert reply.status == 421
-            assert f"web.allowed_hosts = {shown} in section [node]" in reply.body.decode()
+            assert f"`grid config set node.web.allowed_hosts {shown}`" in reply.body.decode()
             assert (reply.header("Content-Type") or "").startswith("text/html")
         else:
             assert reply.status == 400

@@ -6,6 +6,7 @@ import re
 
 import pytest
 import segno
+from attrs import evolve
 
 from grid.caps import ChkCap, DirectoryCap, LitCap, SdmfWriteCap
 from grid.gateway.pages.qr_codes import MAX_TEXT, qr_code
@@ -52,7 +53,7 @@ def test_link_of_a_file_leads_to_its_contents() -> None:
         ("http://127.0.0.1:3456", "works only on this computer"),
         ("http://[::1]:3456", "works only on this computer"),
         ("http://localhost:3456", "works only on this computer"),
-        ("http://192.168.0.7:3456", "is not encrypted"),
+        ("http://192.168.0.7:3456", "is not encrypted in transit: others on the network can copy it."),
         ("https://grid.example", "Anyone who can reach this gateway"),
     ],
 )
@@ -64,6 +65,7 @@ def test_page_says_who_can_open_the_link(origin: str, words: str) -> None:
 def test_link_names_the_machine_where_the_gateway_listens_for_others(origin: str) -> None:
     html = render_sharing(Sharing(cap=WRITE, name="a", origin=origin, public="vm", back="/"))
     assert 'value="https://vm:3456/uri/URI%3ADIR2-RO%3A' in html and "a name other than vm" in html
+    assert "<code>grid config set node.web.allowed_hosts NAME</code> and a restart" in html and "Its IP address" in html
     assert "this computer only" not in html
     other = render_sharing(Sharing(cap=WRITE, name="a", origin="https://10.0.0.1", public="vm", back="/"))
     assert 'value="https://10.0.0.1/uri/' in other and "another name" not in other
@@ -78,6 +80,14 @@ def test_page_names_the_commands_that_open_the_kind_of_object() -> None:
 def test_page_says_what_the_recipient_can_do() -> None:
     assert "now and later" in render_sharing(sharing(WRITE))
     assert "The contents never change." in render_sharing(sharing(FILE))
+
+
+def test_page_says_that_links_that_end_can_be_taken_back_but_not_to_visitors() -> None:
+    view = sharing(WRITE)
+    assert "cannot be taken back. A link that ends can: make one with <code>grid share</code>." in render_sharing(view)
+    assert "make one above, or with <code>grid share</code>." in render_sharing(evolve(view, can_end=True))
+    visit = render_sharing(evolve(view, is_visit=True))
+    assert "cannot be taken back." in visit and "grid share" not in visit
 
 
 BORDER = 4

@@ -106,7 +106,7 @@ def share(
         click.echo(json.dumps(line))
         return 0
     click.echo(url)
-    _explain(link, base)
+    _explain(link, base, is_guess=address is None and _is_guess(home, base))
     return 0
 
 
@@ -277,9 +277,31 @@ def _password(file: str | None) -> PasswordHash:
     return hash_password(text, os.urandom(SALT_SIZE))
 
 
-def _explain(link: ShareLink, base: str) -> None:
+def _is_guess(home: Home, base: str) -> bool:
+    """Whether the link begins with this computer's own name, which other computers may not know."""
+    import socket
+    from urllib.parse import urlsplit
+
+    settings = getattr(home, "settings", None)  # A gateway's home has none.
+    host = urlsplit(base).hostname or ""
+    return host == socket.gethostname().lower() and (settings is None or host not in settings.web_hosts)
+
+
+def _own_address() -> str:
+    """An address of this computer in its network, "" if it has none. Nothing is sent."""
+    import socket
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
+        try:
+            found.connect(("192.0.2.1", 9))
+            return str(found.getsockname()[0])
+        except OSError:
+            return ""
+
+
+def _explain(link: ShareLink, base: str, *, is_guess: bool) -> None:
     """Say on stderr when the link ends, who can open it, and how to take it back."""
-    from grid.cli.terminal.quoting import quote
+    from grid.cli.terminal.quoting import plain, quote
     from grid.node.web_address import is_on_loopback
 
     until = "works until you take it back" if link.expires is None else f"ends {_when(link.expires)}"
@@ -287,8 +309,18 @@ def _explain(link: ShareLink, base: str) -> None:
     if is_on_loopback(base):
         words = "it works only on this computer; “Sharing” in the documentation explains how to let others reach your gateway"
         click.echo(f"grid: warning: {words}", err=True)
-    elif base.startswith("http:"):
+        return
+    if base.startswith("http:"):
         click.echo("grid: warning: it is not encrypted in transit: others on the network can copy it", err=True)
+    if is_guess:
+        host = base.partition("://")[2]
+        address = _own_address()
+        click.echo(
+            f"grid: warning: the link begins with this computer's own name, {plain(host.partition(':')[0])}. If others do "
+            f"not know it by that name, put its IP address there{f' ({address})' if address else ''}, or set the name or "
+            "address that they use with `grid config set node.web.allowed_hosts NAME`, restart the gateway, and make a new link",
+            err=True,
+        )
 
 
 def _row(link: ShareLink, now: float) -> tuple[str, ...]:

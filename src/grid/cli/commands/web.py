@@ -76,12 +76,15 @@ def web(ctx: click.Context, *, path: str, is_printed: bool, is_visitor: bool, as
         click.echo(url)
         if remote is not None and remote.root.authority == "write":
             click.echo(
-                "Anyone with this address can change what is there. To get a link for others, open it and choose "
-                "Share.",
+                "Anyone with this address can change what is there: do not pass it on. `grid share PATH` makes a link for "
+                "others.",
                 err=True,
             )
     elif not is_opened:
-        raise ConfigError("no browser can be opened from here: `grid web --print` prints the address")
+        raise ConfigError(
+            "no browser can be opened from here: `grid web --print` prints the address, and `grid share PATH` makes a link "
+            "for others"
+        )
     return 0
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Mapping
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from grid.caps import DirectoryCap, UnknownCap, UnknownChild, parse_cap
 from grid.gateway.faults import BadRequest, NotFound, NotImplementedHere
@@ -15,7 +15,9 @@ from grid.gateway.files.downloads import get_file, upload_page, why_unknown
 from grid.gateway.files.file_changes import new_file, required_form_file, store_body, store_form_file, when_done
 from grid.gateway.http.answers import AnyAnswer, cap_answer, redirect, with_cap
 from grid.gateway.http.exchange import Exchange, parse_child
+from grid.gateway.http.guards import host_name
 from grid.gateway.http.routing import Handler
+from grid.gateway.pages.links import SHARED, GivenLink, parse_link
 
 MKDIR = frozenset({"mkdir", "mkdir-with-children", "mkdir-immutable"})
 """The values of `t` that create a directory."""
@@ -58,13 +60,32 @@ def _without_empty_segments(exchange: Exchange) -> AnyAnswer:
 
 
 def _find(exchange: Exchange) -> AnyAnswer:
-    """Redirect from a capability in an argument to its place in the path."""
+    """Redirect from a capability in an argument, or a link that somebody pasted, to its place in the path."""
     text = exchange.arguments.required("uri").strip()
-    if isinstance(parse_cap(text), UnknownCap):
-        raise BadRequest("this is not a capability (uri=); was it copied completely?")
+    if text[:6].upper() == "URI%3A":
+        text = unquote(text)
     others = [(name, value) for name, value in exchange.arguments.query if name != "uri"]
+    if not isinstance(parse_cap(text), UnknownCap):
+        path = f"uri/{quote(text, safe='')}"
+    else:
+        link = parse_link(text)
+        if link is None or not _is_usable(exchange, link):
+            raise BadRequest("this is neither a capability nor a link to one; was it copied completely?")
+        path = "/".join(quote(segment, safe="") for segment in link.segments)
+        if link.file_name and "filename" not in dict(others):
+            others.append(("filename", link.file_name))
     query = f"?{urlencode(others, errors='surrogateescape')}" if others else ""
-    return redirect(f"{exchange.origin}/uri/{quote(text, safe='')}{query}")
+    return redirect(f"{exchange.origin}/{path}{query}")
+
+
+def _is_usable(exchange: Exchange, link: GivenLink) -> bool:
+    """Whether the link contains a capability, or is a share link of this gateway; BadRequest for one of another."""
+    if link.segments[0] != SHARED:
+        return not isinstance(parse_cap(link.segments[1]), UnknownCap)
+    hosts = exchange.gateway.settings.hosts
+    if hosts is not None and host_name(link.host) not in hosts:
+        raise BadRequest("this is a share link of another gateway: put it into the address bar of the browser")
+    return True
 
 
 async def _put(exchange: Exchange, make_directory: Handler) -> AnyAnswer:

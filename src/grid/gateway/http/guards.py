@@ -46,8 +46,8 @@ def check_host(
         host = target
         if _HOST.fullmatch(host) is None:
             raise BadRequest("the request line names no host")
-    if hosts is not None and _name(host) not in hosts:
-        raise MisdirectedRequest(_explain(_name(host)), shape="page")
+    if hosts is not None and host_name(host) not in hosts:
+        raise MisdirectedRequest(_explain(host_name(host)), shape="page")
     return host
 
 
@@ -89,17 +89,18 @@ def loggable(segments: tuple[str, ...], t: str) -> str:
     return f"/{shown if len(shown) < 40 else ''}{rest}{'?t=' + view if view else ''}"
 
 
+def host_name(host: str) -> str:
+    """The name in a Host header, in lower case and without the port; an IPv6 address in brackets."""
+    if host.startswith("["):
+        return host.partition("]")[0].lower() + "]"
+    return host.partition(":")[0].lower().rstrip(".")
+
+
 def _explain(name: str) -> str:
     """Explain what to do about a host name that is not ours. Quote the name only if it is a valid one."""
     shown = name if _NAME.fullmatch(name) and len(name) <= MAX_SHOWN else "NAME"
     return (
-        f"this gateway does not answer to that name, to keep other sites from posing as it. Use the address"
-        f" that it listens on; or, if it should have this name, set web.allowed_hosts = {shown} in section [node] of its"
-        f" configuration, and restart it"
+        "this gateway does not answer to that name, to keep other sites from posing as it. Put the IP address of its"
+        " computer, or the name that it listens on, into the address instead. If it is yours and should have this name,"
+        f" run `grid config set node.web.allowed_hosts {shown}` on its computer, and restart it"
     )
-
-
-def _name(host: str) -> str:
-    if host.startswith("["):
-        return host.partition("]")[0].lower() + "]"
-    return host.partition(":")[0].lower().rstrip(".")

@@ -84,7 +84,12 @@ def share_links(cap: KnownCap) -> Markup:
                 "capability."
             )
         rows.append(_row("shield", "Verify", words, verify.to_string(), opens=False))
-    note = tag("p", "There are no accounts: the capability is the permission. Once shared, it cannot be taken back.")
+    note = tag(
+        "p",
+        "There are no accounts: the capability is the permission. Once shared, it cannot be taken back. ",
+        tag("code", "grid share"),
+        " makes links that can.",
+    )
     return card("Capabilities", note, rows, id="share", class_="sharing")
 
 

@@ -139,7 +139,7 @@ def open_form(cap: str = "") -> Markup:
     """Opens the object of a capability."""
     return tag(
         "form",
-        text_field("Capability of a file or directory", "uri", "open-cap", cap, placeholder="URI:…"),
+        text_field("Capability or link", "uri", "open-cap", cap, placeholder="URI:… or https://…"),
         button("Open", "primary"),
         action="/uri",
         method="get",
@@ -150,7 +150,9 @@ def download_form(cap: str = "", name: str = "") -> Markup:
     """Downloads a file."""
     return tag(
         "form",
-        text_field("Capability of a file", "uri", "download-cap", cap, placeholder="URI:…"),
+        text_field(
+            "Capability of a file, or a link to it", "uri", "download-cap", cap, placeholder="URI:… or https://…"
+        ),
         text_field("Save as", "filename", "download-name", name, placeholder="report.pdf"),
         hidden(save="true"),
         button("Download", "primary"),

@@ -42,7 +42,7 @@ def render_welcome(
         warning,
         tag("div", class_="drop", id="drop", data_drop_home=True, hidden=True),
         tag("div", id="own", data_own=True, hidden=True),
-        tag("div", _open(), _upload(), _make_directory(), _download(), class_="columns"),
+        tag("div", _open(_OWN), _upload(), _make_directory(), _download(), class_="columns"),
         card("Network", tag("p", connected_text(servers)), network, id="network") if network else None,
         here="/",
     )
@@ -53,7 +53,7 @@ def render_visitors_home() -> str:
     heading = tag("h1", "Open what others share with you")
     words = tag("p", "This gateway is read-only: you cannot store or change anything through it.")
     own = tag("div", id="own", data_own=True, data_visit=True, hidden=True)
-    return document("Grid", heading, words, own, tag("div", _open(), class_="columns"), is_visit=True)
+    return document("Grid", heading, words, own, tag("div", _open(_VISITORS), class_="columns"), is_visit=True)
 
 
 def render_entrance(*, is_visit: bool) -> str:
@@ -127,9 +127,12 @@ def _recent(recent: Sequence[RecentUpload]) -> Markup:
     return card("Recent uploads", tag("ul", rows, class_="rows"), id="recent")
 
 
-def _open() -> Markup:
-    words = tag("p", "Open a file or directory that you or somebody else stored.")
-    return card("Open", words, open_form(), id="open")
+_OWN = "Open a file or directory that you or somebody else stored: paste its capability, or a link to it."
+_VISITORS = "Open a file or directory that somebody shares with you: paste its capability, or a link to it."
+
+
+def _open(words: str) -> Markup:
+    return card("Open", tag("p", words), open_form(), id="open")
 
 
 def _download() -> Markup:

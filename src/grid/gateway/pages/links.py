@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qs, quote, unquote, urlencode
+
+from attrs import field, frozen
 
 SHARED = "s"
 """The first segment of the address of a share link."""
@@ -45,3 +48,36 @@ def file_path(cap: str, name: str, *, save: bool = False) -> str:
 def with_arguments(path: str, /, **arguments: str) -> str:
     """Append these arguments to the path."""
     return f"{path}?{urlencode(arguments)}" if arguments else path
+
+
+_LINK = re.compile(
+    r"(?:https?://)?([^/\s?#@]+)/((?:uri|cap|file|named|s)/[^\s?#]+)(\?[^\s#]*)?(?:#\S*)?", re.IGNORECASE
+)
+
+
+@frozen
+class GivenLink:
+    """A link to a page of some gateway, as a person pasted it. host: with the port, if it has one.
+
+    segments: the decoded path. file_name: the name that the link gives to what it leads to, "" if none.
+    """
+
+    host: str
+    segments: tuple[str, ...] = field(repr=False)
+    file_name: str = ""
+
+
+def parse_link(text: str) -> GivenLink | None:
+    """The link in the text, which may lack the scheme; None if it leads to nothing that is stored."""
+    found = _LINK.fullmatch(text)
+    if found is None:
+        return None
+    try:
+        text.encode("utf-8")
+        segments = tuple(unquote(part, errors="strict") for part in found[2].split("/"))
+        arguments = parse_qs((found[3] or "")[1:], errors="strict", max_num_fields=20)
+    except ValueError:
+        return None
+    if not segments[1] or not can_be_walked(segments[1:-1]) or segments[-1] in _WALKED - {""}:
+        return None
+    return GivenLink(found[1], (segments[0].lower(), *segments[1:]), arguments.get("filename", [""])[0])

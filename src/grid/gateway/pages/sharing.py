@@ -118,13 +118,20 @@ def _reach(view: Sharing) -> Markup:
         )
         return notice("warn", tag("p", words))
     if parts.scheme != "https":
-        words = "Anyone who can reach this gateway can open the link. It is not encrypted in transit: others on the "
-        "network can copy it."
+        words = (
+            "Anyone who can reach this gateway can open the link. It is not encrypted in transit: others on the "
+            "network can copy it."
+        )
         return notice("warn", tag("p", words))
-    words = "Anyone who can reach this gateway can open the link with a browser."
-    if view.base != view.origin:
-        words += f" If others reach this computer by a name other than {view.public}, use that name in the link."
-    return tag("p", words)
+    reach = "Anyone who can reach this gateway can open the link with a browser."
+    if view.base == view.origin:
+        return tag("p", reach)
+    return tag(
+        "p",
+        f"{reach} If others reach this computer by a name other than {view.public}, put that name into the link, after ",
+        tag("code", "grid config set node.web.allowed_hosts NAME"),
+        " and a restart of the gateway. Its IP address works without that.",
+    )
 
 
 def _is_loopback(host: str) -> bool:
@@ -134,15 +141,17 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost" or host.endswith(".localhost")
 
 
-def _powers(view: Sharing) -> list[str]:
+def _powers(view: Sharing) -> list[str | Markup]:
     below = ", and everything below it, now and later" if view.thing == "directory" and view.cap.is_mutable else ""
     if view.thing == "directory" and not view.cap.is_mutable:
         below = ", and everything below it"
-    found = [f"Read the {view.thing}{below}."]
+    found: list[str | Markup] = [f"Read the {view.thing}{below}."]
     if view.cap.is_mutable:
         found.append(f"See later changes, but not make any. To let others change it, give them the capability “Read and write” on the page of the {view.thing}.")  # fmt: skip
     else:
         found.append("The contents never change.")
-    but = ", except a link that ends" if view.can_end else ""
-    found.append(f"Pass it on to others. What you have shared cannot be taken back{but}.")
-    return found
+    words = "Pass it on to others. This link and this capability cannot be taken back."
+    if view.is_visit:
+        return [*found, words]
+    where = "make one above, or with " if view.can_end else "make one with "
+    return [*found, join(words, " A link that ends can: ", where, tag("code", "grid share"), ".")]

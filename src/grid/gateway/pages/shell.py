@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from http import HTTPStatus
 
 from grid.gateway.pages.assets import asset_path, styles
 from grid.gateway.pages.links import object_path
@@ -129,14 +130,16 @@ def button(label: str, kind: str = "", picture: str | None = None) -> Markup:
 
 
 def render_error(status: int, message: str) -> str:
-    """An error page for programs, which look for this title and heading."""
+    """An error page for programs, which look for this title and heading, and for requests whose sender is not known."""
+    home = tag("p", tag("a", "Home", class_="button", href="/"))
     return document(
         f"{status} - Error",
         tag(
             "div",
             tag("h1", "Error"),
             tag("p", message, class_="lead"),
-            tag("p", tag("a", "Home", class_="button", href="/")),
+            home if status != HTTPStatus.MISDIRECTED_REQUEST else None,  # It would be refused for the same reason.
             class_="failure",
         ),
+        is_visit=True,
     )
