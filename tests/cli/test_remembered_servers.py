@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import socket
 import subprocess
@@ -124,3 +125,22 @@ def test_read_of_an_immutable_file_loads_no_engine_but_its_own(client: Path, cap
 
 def test_read_from_remembered_servers_needs_no_foolscap_to_begin() -> None:
     assert loaded_by(READERS) & {"twisted", "foolscap", "yaml", "rich"} == {"twisted"}
+
+
+def test_client_from_a_recovery_file_reads_and_stores_without_the_introducer(
+    local_grid: LocalGrid, cap: str, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_text("correct horse battery staple")
+    old, new, file = tmp_path / "old", tmp_path / "new", tmp_path / "file.age"
+    shutil.copytree(local_grid.client, old)
+    with_secret = ("--passphrase-file", tmp_path / "secret", file)
+    for arguments in (("create-alias", "recovered"), ("alias", "export", *with_secret)):
+        outcome = grid("-d", old, *arguments)
+        assert outcome.code == 0, outcome.err
+    outcome = grid("-d", new, "alias", "import", *with_secret)
+    assert outcome.code == 0, outcome.err
+    introducers = new / "private" / "introducers.yaml"
+    introducers.write_text(re.sub(r"127\.0\.0\.1:[0-9]+", "127.0.0.1:1", introducers.read_text()))
+    assert grid("-d", new, "get", cap, "-").out == DATA
+    outcome = grid("-d", new, "put", "-", "recovered:new", stdin=DATA)
+    assert outcome.code == 0, outcome.err

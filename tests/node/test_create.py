@@ -147,3 +147,13 @@ def test_storage_node_keeps_the_numbers_that_it_is_given(tmp_path: Path) -> None
     create_storage(tmp_path / "s", NewStorage(listening=LISTENING, encoding=(2, 3, 4)))
     client = open_directory(tmp_path / "s").settings.client
     assert (client.needed, client.happy, client.total) == (2, 3, 4)
+
+
+def test_new_client_with_several_introducers_knows_each_once(tmp_path: Path) -> None:
+    other = FURL.replace("l2rd", "aaaa")
+    create_client(tmp_path / "c", NewClient(introducer_furl=FURL, more_introducers=(other, FURL)))
+    found = read_introducers(open_directory(tmp_path / "c"))
+    assert {name: furl.to_string() for name, furl in found.items()} == {"default": FURL, "introducer2": other}
+    with pytest.raises(ConfigError, match="cannot be used"):
+        create_client(tmp_path / "d", NewClient(introducer_furl=FURL, more_introducers=("pb://x",)))
+    assert not (tmp_path / "d").exists()

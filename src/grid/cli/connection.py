@@ -132,14 +132,14 @@ def open_home(context: click.Context) -> Home:
         return open_client_directory(context)
     from grid.cli.webapi.home import open_gateway_home
 
-    return open_gateway_home(context, _named_path(context), run.gateway, run.gateway_ca)
+    return open_gateway_home(context, client_path(context), run.gateway, run.gateway_ca)
 
 
 def open_client_directory(context: click.Context) -> NodeDirectory:
     """The directory of -d or GRID_NODE_DIR; ConfigError, which explains how to create one."""
     from grid.node.directory import NodeKind, open_directory
 
-    path = _named_path(context)
+    path = client_path(context)
     if not path.exists():
         raise ConfigError(
             f"client directory {path} does not exist: name another with -d or GRID_NODE_DIR, or try Grid with `grid up`"
@@ -193,7 +193,8 @@ def run_with_gateway(home: GatewayHome, operation: Callable[[Connection], Awaita
     return run_task(task)
 
 
-def _named_path(context: click.Context) -> Path:
+def client_path(context: click.Context) -> Path:
+    """The directory of -d or GRID_NODE_DIR, whether or not it exists."""
     from grid.node.files import expand_home
 
     return expand_home(invocation(context).node_directory)

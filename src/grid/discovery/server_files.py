@@ -6,7 +6,7 @@ cannot be reached. [spec wire 9, 10]
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from grid.discovery.announcement import Announcement, parse_fields, replaces, storage_furl
@@ -59,7 +59,7 @@ def pack_cache(announcements: Iterable[Announcement]) -> bytes:
     entries: list[str] = []
     left = MAX_SERVERS_FILE - len("[]\n")
     for announcement in announcements:
-        entry = as_json({"ann": dict(announcement.fields), "key_s": str(announcement.server_id)})
+        entry = as_json(pack_entry(announcement))
         size = len(entry.encode()) + len(", ")
         if size <= left:
             entries.append(entry)
@@ -74,8 +74,18 @@ def parse_cache(data: bytes) -> list[Announcement]:
         return []
     if not isinstance(content, list):
         raise FormatError("a cache of announcements is a list")
+    return parse_entries(content)
+
+
+def pack_entry(announcement: Announcement) -> dict[str, object]:
+    """One entry of a cache."""
+    return {"ann": dict(announcement.fields), "key_s": str(announcement.server_id)}
+
+
+def parse_entries(entries: Sequence[object]) -> list[Announcement]:
+    """The announcements in the entries of a cache, MAX_ANNOUNCEMENTS at most. Unusable ones are skipped."""
     found = []
-    for entry in content[:MAX_ANNOUNCEMENTS]:
+    for entry in entries[:MAX_ANNOUNCEMENTS]:
         if isinstance(entry, dict) and isinstance(entry.get("key_s"), str):
             try:
                 found.append(parse_fields(ServerId(entry["key_s"]), entry.get("ann")))

@@ -27,7 +27,7 @@ from grid.engine.server_memory import ServerMemory
 from grid.errors import ConfigError, FormatError, NoServersError
 from grid.node.config import require_plain_tcp
 from grid.node.directory import NodeDirectory
-from grid.node.introducers import read_introducers
+from grid.node.introducers import cache_file, read_introducers
 from grid.node.memory_file import MemoryFile
 from grid.node.prober import Prober
 from grid.placement.leases import LeaseMaster
@@ -200,7 +200,7 @@ class Client:
         self.memory.heard(server_id, self.runtime.clock.now())
 
     def _cache_file(self, petname: str) -> Path:
-        return self.directory.private / f"introducer_{petname}_cache.yaml"
+        return cache_file(self.directory.private, petname)
 
     def _make_introducers(self) -> list[IntroducerClient]:
         from grid.discovery.introducer_client import IntroducerClient, IntroducerSettings

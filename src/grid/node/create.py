@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from attrs import field, frozen
@@ -39,12 +40,13 @@ class Listening:
 
 @frozen(kw_only=True)
 class NewClient:
-    """The settings of a new client directory. introducer_furl: empty for none yet. is_invited: the numbers are those of the
-    grid, and happy may be less than needed, as in 1.20.
+    """The settings of a new client directory. introducer_furl: empty for none yet. more_introducers: FURLs of others.
+    is_invited: the numbers are those of the grid, and happy may be less than needed, as in 1.20.
     """
 
     nickname: str = ""
     introducer_furl: str = field(default="", repr=False)
+    more_introducers: tuple[str, ...] = field(default=(), repr=False)
     needed: int = 3
     happy: int = 7
     total: int = 10
@@ -68,17 +70,17 @@ class NewStorage:
 
 def create_introducer(path: Path, listening: Listening, nickname: str = "") -> None:
     """Create an introducer's directory; ConfigError if the path is in use or a value is invalid."""
-    _create(path, "introducer", _node_section(nickname, listening), introducer_furl="")
+    _create(path, "introducer", _node_section(nickname, listening))
 
 
 def create_storage(path: Path, new: NewStorage) -> None:
     """Create a storage node's directory; ConfigError if the path is in use or a value is invalid."""
-    _create(path, "client", _storage_lines(new), new.introducer_furl)
+    _create(path, "client", _storage_lines(new), (new.introducer_furl,))
 
 
 def create_client(path: Path, new: NewClient) -> None:
     """Create a client's directory; ConfigError if the path is in use or a value is invalid."""
-    _create(path, "client", _client_lines(new), new.introducer_furl)
+    _create(path, "client", _client_lines(new), (new.introducer_furl, *new.more_introducers))
 
 
 def check_new(path: Path, new: NewClient | NewStorage) -> None:
@@ -141,13 +143,14 @@ def _escape(value: str) -> str:
     return value.replace("%", "%%")
 
 
-def _create(path: Path, kind: str, lines: list[str], introducer_furl: str) -> None:
+def _create(path: Path, kind: str, lines: list[str], introducer_furls: Sequence[str] = ()) -> None:
     path = expand_home(path).absolute()
     text = _HEADER + "\n".join(lines) + "\n"
     parse_config(text, str(path / "grid.cfg"))
-    if introducer_furl:
+    furls = list(dict.fromkeys(furl for furl in introducer_furls if furl))
+    for furl in furls:
         try:
-            parse_furl(introducer_furl)
+            parse_furl(furl)
         except FormatError as problem:
             raise ConfigError(
                 f"the introducer cannot be used: {problem}; a running introducer has its own in private/introducer.furl"
@@ -155,7 +158,7 @@ def _create(path: Path, kind: str, lines: list[str], introducer_furl: str) -> No
     try:
         is_new = _claim(path)
         try:
-            _fill(path, kind, text, introducer_furl)
+            _fill(path, kind, text, furls)
         except OSError:
             _take_back(path, is_new)
             raise
@@ -179,18 +182,23 @@ def _not_created(path: Path, problem: OSError) -> ConfigError:
     return ConfigError(f"{path}: cannot be created: {problem.strerror}")
 
 
-def _fill(path: Path, kind: str, text: str, introducer_furl: str) -> None:
+def _fill(path: Path, kind: str, text: str, furls: Sequence[str]) -> None:
     """Write a new node's files into an empty directory."""
     (path / "private").mkdir(mode=0o700)
-    if introducer_furl:
-        # In quotes unless YAML takes it for plain text: only the characters of a FURL's beginning are checked by then.
-        written = introducer_furl if _PLAIN.fullmatch(introducer_furl) else json.dumps(introducer_furl)
-        entry = f"introducers:\n  default:\n    furl: {written}\n"
-        write_atomically(path / "private" / "introducers.yaml", entry.encode())
+    if furls:
+        entries = "".join(_introducer_entry(number, furl) for number, furl in enumerate(furls, 1))
+        write_atomically(path / "private" / "introducers.yaml", f"introducers:\n{entries}".encode())
     marker = b"# The name of this file says what kind of node this is.\n"
     write_atomically(path / f"grid-{kind}.tac", marker, PUBLIC_MODE)
     write_atomically(path / "tahoe.cfg", text.encode("utf-8"), PUBLIC_MODE)
     (path / "grid.cfg").symlink_to("tahoe.cfg")
+
+
+def _introducer_entry(number: int, furl: str) -> str:
+    # In quotes unless YAML takes it for plain text: only the characters of a FURL's beginning are checked by then.
+    written = furl if _PLAIN.fullmatch(furl) else json.dumps(furl)
+    petname = "default" if number == 1 else f"introducer{number}"
+    return f"  {petname}:\n    furl: {written}\n"
 
 
 def _take_back(path: Path, is_new: bool) -> None:

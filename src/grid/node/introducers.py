@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from grid.discovery.yaml_files import parse_yaml, read_limited
 from grid.errors import ConfigError, FormatError
@@ -44,6 +45,11 @@ def read_introducers(directory: NodeDirectory) -> dict[str, Furl]:
         return {LEGACY_PETNAME: parse_furl(legacy), **introducers}
     except FormatError as problem:
         raise ConfigError(f"{where}: {problem}") from None
+
+
+def cache_file(private: Path, petname: str) -> Path:
+    """Where a client keeps the announcements of that introducer."""
+    return private / f"introducer_{petname}_cache.yaml"
 
 
 def introducer_of_grid(directory: NodeDirectory) -> Furl:

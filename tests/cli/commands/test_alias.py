@@ -9,6 +9,10 @@ from pathlib import Path
 import pyrage  # type: ignore[import-untyped]
 import pytest
 
+from grid.discovery.server_files import pack_cache
+from grid.node.directory import open_directory
+from grid.node.introducers import read_introducers
+from tests.discovery.samples import announcement
 from tests.support.age_files import age_text
 from tests.support.memory_command import MemoryCommand
 
@@ -33,7 +37,7 @@ def test_aliases_come_back_from_a_printed_sheet_on_another_machine(
     file = command.path / "private" / "aliases"
     before = file.read_text()
     done = command.succeed("alias", "export", "--passphrase-file", "secret", "--sheet", "sheet.txt")
-    assert done == "1 alias written to sheet.txt"
+    assert done == "1 alias, 1 introducer and 0 servers written to sheet.txt"
     sheet = Path("sheet.txt").read_text()
     assert "URI:" not in sheet and stat.S_IMODE(Path("sheet.txt").stat().st_mode) == 0o600
     file.write_text("")
@@ -41,7 +45,8 @@ def test_aliases_come_back_from_a_printed_sheet_on_another_machine(
     for added, unchanged in ((["work"], 0), ([], 1)):
         done = command.succeed("alias", "import", "--passphrase-file", "secret", "--json", "typed.txt")
         assert json.loads(done) == {
-            "event": "alias-import", "added": added, "unchanged": unchanged, "conflicts": [],
+            "event": "alias-import", "created": False, "added": added, "unchanged": unchanged, "conflicts": [],
+            "servers": 0,
         }  # fmt: skip
     assert file.read_text() == before
     Path("wrong").write_text("another passphrase")
@@ -72,3 +77,46 @@ def test_package_that_is_missing_is_named(command: MemoryCommand, monkeypatch: p
         said
         == "encryption needs the package pyrage: install Grid again with its extra: pipx install --force '.[recovery]'"
     )
+
+
+def test_import_when_there_is_no_client_creates_one_like_the_exported(
+    command: MemoryCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pyrage.passphrase, "encrypt", age_text)
+    for key, value in (("needed", "2"), ("happy", "3"), ("total", "5")):
+        command.succeed("config", "set", f"client.shares.{key}", value)
+    cache = Path("private") / "introducer_default_cache.yaml"
+    (command.path / cache).write_bytes(pack_cache([announcement(0), announcement(1)]))
+    done = json.loads(
+        command.succeed("alias", "export", "--json", "--passphrase-file", "secret", "--sheet", "sheet.txt")
+    )
+    assert (done["introducers"], done["servers"]) == (1, 2)
+    old, command.path = command.path, command.path.parent / "new"
+    done = command.succeed("alias", "import", "--passphrase-file", "secret", "sheet.txt")
+    assert done.splitlines() == [
+        (
+            f"Client created in {command.path}: 1 introducer; 5 shares of each file, any 2 of which restore it, on at least"
+            " 3 servers"
+        ),
+        "1 alias added, 0 already there",
+        "2 servers noted, to use while the introducer cannot be reached",
+    ]
+    assert (command.path / "private" / "aliases").read_text() == (old / "private" / "aliases").read_text()
+    made = open_directory(command.path)
+    assert (made.settings.client.needed, made.settings.client.happy, made.settings.client.total) == (2, 3, 5)
+    assert read_introducers(made) == read_introducers(open_directory(old))
+    assert (command.path / cache).exists()
+    again = json.loads(command.succeed("alias", "import", "--json", "--passphrase-file", "secret", "sheet.txt"))
+    assert (again["created"], again["unchanged"], again["servers"]) == (False, 1, 0)
+
+
+def test_import_that_fails_creates_no_client(command: MemoryCommand, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyrage.passphrase, "encrypt", age_text)
+    (command.path / "private" / "introducers.yaml").write_text("")
+    command.succeed("alias", "export", "--passphrase-file", "secret", "sheet.txt")
+    Path("wrong").write_text("another passphrase")
+    command.path = command.path.parent / "new"
+    assert "is wrong" in command.fail(1, "alias", "import", "--passphrase-file", "wrong", "sheet.txt")
+    said = command.fail(1, "alias", "import", "--passphrase-file", "secret", "sheet.txt")
+    assert "sheet.txt names no introducer" in said and "`grid create client`" in said
+    assert not command.path.exists()
