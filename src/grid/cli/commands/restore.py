@@ -16,9 +16,13 @@ from grid.cli.transfer.selection import selection_options
 from grid.plural import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from grid.cli.arguments.tree import Tree
     from grid.cli.connection import Connection
+    from grid.cli.snapshots.catalog import Catalog
     from grid.cli.terminal.progress import TransferDisplay
+    from grid.cli.transfer.copy_plan import NoSuchSourceError
     from grid.cli.transfer.endpoints import RemoteEndpoint
     from grid.transfer.selection import Selection
 
@@ -81,6 +85,7 @@ def restore(
     """
     from grid.cli.arguments.remote import require_local_target
     from grid.cli.terminal.progress import TransferDisplay
+    from grid.cli.transfer.copy_plan import NoSuchSourceError
     from grid.cli.transfer.copying import restore_tree
     from grid.cli.transfer.session import open_remote_endpoint, transfer_session
     from grid.node.files import expand_home
@@ -100,24 +105,24 @@ def restore(
             from grid.cli.arguments.tree import open_tree
 
             tree = await open_tree(connection)
+            catalog: Catalog | None = None
             if snapshot is None:
                 await _require_one_tree(tree, endpoint)
                 chosen = endpoint
             else:
-                chosen = await _snapshot_in(tree, endpoint, snapshot)
+                catalog, chosen = await _snapshot_in(tree, endpoint, snapshot)
                 restored.append(chosen.shown)
             path = str(expand_home(into))
-            await restore_tree(
-                tree.store,
-                session.database,
-                display,
-                chosen,
-                path,
-                jobs=jobs,
-                replace=policy,
-                selection=selection,
-                keep_owners=not no_owner,
-            )
+            missing: NoSuchSourceError | None = None
+            try:
+                await restore_tree(
+                    tree.store, session.database, display, chosen, path, jobs=jobs, replace=policy,
+                    selection=selection, keep_owners=not no_owner,
+                )  # fmt: skip
+            except NoSuchSourceError as problem:
+                missing = problem
+            if missing is not None:
+                raise await _with_earlier(missing, tree, catalog, chosen, ctx.params["include"])
 
         session.run(operation)
     if as_json:
@@ -135,15 +140,42 @@ def _target(directory: str | None, target: str | None) -> str:
     return named[0]
 
 
-async def _snapshot_in(tree: Tree, endpoint: RemoteEndpoint, name: str) -> RemoteEndpoint:
-    """The snapshot of this name; NoSuchChildError."""
+async def _with_earlier(
+    missing: NoSuchSourceError,
+    tree: Tree,
+    catalog: Catalog | None,
+    chosen: RemoteEndpoint,
+    patterns: Sequence[str],
+) -> NoSuchSourceError:
+    """The error, with the name of an earlier snapshot that has the first included path, if the path is plain and one has."""
+    from grid.caps import DirectoryCap
+    from grid.cli.transfer.copy_plan import NoSuchSourceError
+    from grid.errors import GridError
+
+    plain_paths = [text for text in patterns if "/" in text.rstrip("/") and not set(text) & set("*?[\\")]
+    if catalog is None or not plain_paths or not isinstance(chosen.root, DirectoryCap):
+        return missing
+    names = [name for name in plain_paths[0].split("/") if name not in ("", ".")]
+    try:
+        found = await catalog.find_earlier(tree.store, chosen.root, names)
+    except GridError:
+        return missing  # The problem to report is the first one.
+    if found is None:
+        return missing
+    words = f"{missing}; the nearest earlier snapshot that has {plain(plain_paths[0])} is {found.name}"
+    return NoSuchSourceError(words, name=missing.name)
+
+
+async def _snapshot_in(tree: Tree, endpoint: RemoteEndpoint, name: str) -> tuple[Catalog, RemoteEndpoint]:
+    """All snapshots, and the one of this name; NoSuchChildError."""
     from grid.cli.snapshots.catalog import read_catalog
     from grid.cli.transfer.endpoints import RemoteEndpoint
     from grid.directory.snapshots import ARCHIVES
 
     backup = endpoint.below(())
-    chosen = (await read_catalog(tree, backup)).choose(name)
-    return RemoteEndpoint(chosen.cap, (), backup.with_name(ARCHIVES).with_name(chosen.name).shown)
+    catalog = await read_catalog(tree, backup)
+    chosen = catalog.choose(name)
+    return catalog, RemoteEndpoint(chosen.cap, (), backup.with_name(ARCHIVES).with_name(chosen.name).shown)
 
 
 async def _require_one_tree(tree: Tree, endpoint: RemoteEndpoint) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 
 from attrs import field, frozen
 
@@ -20,6 +21,10 @@ from grid.errors import ChildOfWrongTypeError, NoSuchChildError
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}")
 
 _SEPARATOR = re.compile(r"^([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]")
+
+
+EARLIER = 20
+"""Snapshots in which a missing path is looked for: each takes a few reads."""
 
 
 @frozen(kw_only=True)
@@ -75,6 +80,24 @@ class Catalog:
             near = [*before[-1:], *after[:1]]
             words += f": {', '.join(near)}" if near else ""
         return NoSuchChildError(f"{words}; `grid snapshots {shown}` lists them", name=shown)
+
+    async def find_earlier(self, store: Store, chosen: DirectoryCap, path: Sequence[str]) -> Snapshot | None:
+        """The newest snapshot that has this path, of up to EARLIER that are older than the chosen one; None if none has.
+
+        GridError if one of them cannot be read.
+        """
+        places = [index for index, each in enumerate(self.snapshots) if each.cap == chosen]
+        looked_at = {chosen}
+        for each in reversed(self.snapshots[: places[0] if places else 0]):
+            if each.cap in looked_at:
+                continue
+            looked_at.add(each.cap)
+            if len(looked_at) > EARLIER:
+                break
+            with suppress(NoSuchChildError, ChildOfWrongTypeError):
+                await store.directory(each.cap).get(path)
+                return each
+        return None
 
     def select(self, hosts: Sequence[str], tags: Sequence[str]) -> list[Snapshot]:
         """Snapshots of any of these machines that have all of these tags; an empty sequence does not restrict."""
