@@ -32,19 +32,25 @@ def exclude_options(command: F) -> F:
     @click.option("--exclude-vcs", is_flag=True, help="Leave out the files of version control systems.")
     @click.option(
         "--exclude-if-present", "markers", metavar="NAME", multiple=True,
-        help="Leave out the contents of directories that contain a file called NAME, except that file.",
+        help="Leave out the contents of directories that contain a file called NAME, except that file; repeat for more.",
+    )  # fmt: skip
+    @click.option(
+        "--exclude-special", is_flag=True,
+        help="Leave out sockets and named pipes, which hold no data, without a warning: they do not make the snapshot "
+        "incomplete.",
     )  # fmt: skip
     @click.option("--one-file-system", is_flag=True, help="Stay on the file system of DIR.")
     @wraps(command)
     def run(
         *arguments: object, patterns: Sequence[str], pattern_files: Sequence[str], exclude_vcs: bool,
-        markers: Sequence[str], one_file_system: bool, **options: object,
+        markers: Sequence[str], exclude_special: bool, one_file_system: bool, **options: object,
     ) -> object:  # fmt: skip
         rules = ScanRules(
             follow_links=False,
             selection=parse_selection((), _excluded(patterns, pattern_files, exclude_vcs=exclude_vcs)),
             markers=_checked_markers(markers),
             one_file_system=one_file_system,
+            leaves_out_special=exclude_special,
             has_ignore_files=True,
         )
         return command(*arguments, rules=rules, **options)

@@ -56,8 +56,9 @@ class ScanRules:
 
     follow_links: treat links as their targets, except those to a directory above; otherwise links are files of their
     own. markers: names of files; a directory that holds one is reduced to that file. one_file_system: skip the contents
-    of directories on other file systems. has_ignore_files: apply the patterns in .gridignore. own: names that are
-    skipped in one directory each, which is given without links: what this program itself writes during the scan.
+    of directories on other file systems. has_ignore_files: apply the patterns in .gridignore. leaves_out_special: skip
+    sockets and named pipes. own: names that are skipped in one directory each, which is given without links: what this
+    program itself writes during the scan.
     """
 
     follow_links: bool
@@ -65,6 +66,7 @@ class ScanRules:
     markers: Sequence[str] = ()
     one_file_system: bool = False
     has_ignore_files: bool = False
+    leaves_out_special: bool = False
     own: Mapping[str, str] = field(factory=dict)
 
 
@@ -199,7 +201,8 @@ def _add(scan: Scan, here: _Waiting, entry: os.DirEntry[str], rules: ScanRules) 
         here.branch.leaves[entry.name] = Leaf(entry.name, origin)
         return None
     if not stat.S_ISDIR(status.st_mode):
-        leave_out(Trouble.SPECIAL)
+        if not (rules.leaves_out_special and (stat.S_ISFIFO(status.st_mode) or stat.S_ISSOCK(status.st_mode))):
+            leave_out(Trouble.SPECIAL)
         return None
     identity = (status.st_dev, status.st_ino)
     if identity in here.above:
