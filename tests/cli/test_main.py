@@ -236,3 +236,24 @@ def test_reader_that_stops_reading_ends_it_without_a_word(client: Path) -> None:
         error = process.stderr.read().decode()
     assert process.returncode == 1
     assert error == ""
+
+
+def test_client_in_the_default_directory_needs_no_d(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("GRID_NODE_DIR", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in (".grid", "other"):
+        assert main(["create", "client", "--introducer", FURL, str(tmp_path / name)]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.endswith("/.grid; use it as `grid put FILE`.")
+    assert second.endswith(f"use it as `grid -d {tmp_path}/other put FILE`.")
+    monkeypatch.setenv("GRID_NODE_DIR", str(tmp_path / "third"))
+    assert main(["create", "client", "--introducer", FURL, str(tmp_path / "third")]) == 0
+    assert capsys.readouterr().out.endswith("use it as `grid put FILE`.\n")
+
+
+def test_introducer_that_is_empty_is_called_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["create", "client", "--introducer", "", str(tmp_path / "c")]) == 1
+    assert capsys.readouterr().err.startswith("grid: the introducer's FURL is empty")
+    assert not (tmp_path / "c").exists()

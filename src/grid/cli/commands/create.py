@@ -210,7 +210,8 @@ def client(
     else:
         new = evolve(new, introducer_furl=read_furl(introducer or ""))
     create_client(Path(directory), new)
-    words = f"Client created in {directory}; use it as `grid -d {directory} put FILE`."
+    option = "" if _is_default(directory) else f"-d {directory} "
+    words = f"Client created in {directory}; use it as `grid {option}put FILE`."
     _report("client", directory, words, invitation, as_json=as_json)
     notice = encoding_notice(new.needed, new.total)
     if notice is not None:
@@ -240,6 +241,17 @@ def _invitation(
     check_code(code)
     check_new(directory, new)
     return join(code)
+
+
+def _is_default(directory: str) -> bool:
+    """Whether commands use that directory without -d."""
+    from os import environ
+
+    from grid.cli.terminal.invocation import DEFAULT_DIRECTORY
+    from grid.node.files import expand_home
+
+    default = environ.get("GRID_NODE_DIR") or DEFAULT_DIRECTORY
+    return expand_home(directory).absolute() == expand_home(default).absolute()
 
 
 def _was_typed(name: str) -> bool:
@@ -316,6 +328,10 @@ def read_furl(text: str) -> str:
 
     if text.startswith("pb://"):
         return text
+    if not text.strip():
+        raise ConfigError(
+            "the introducer's FURL is empty: give the line that begins with `pb:`, or a file that holds it"
+        )
     furl = ""
     with suppress(FileNotFoundError), expand_home(text).open(encoding="utf-8", errors="replace") as file:
         furl = file.readline(MAX_FURL_LENGTH).strip()

@@ -94,9 +94,10 @@ def du(ctx: click.Context, *, path: str, depth: int, in_bytes: bool, as_json: bo
     """Show the total size of the files in each directory below PATH, subdirectories included.
 
     Without PATH: the alias `tahoe`, if you have one.
-    A file linked in several places counts once, where it is found first. Files take more space on the servers: with
-    3-of-10 encoding, 3.3 times as much. `grid stats` counts by type.
+    A file linked in several places counts once, where it is found first; so a directory that equals another has 0 B. Files
+    take more space on the servers: with 3-of-10 encoding, 3.3 times as much. `grid stats` counts by type.
     """
+    from grid.caps import DirectoryCap
     from grid.cli.terminal.columns import shown_size, table
 
     found: dict[tuple[str, ...], _Usage] = {}
@@ -106,6 +107,10 @@ def du(ctx: click.Context, *, path: str, depth: int, in_bytes: bool, as_json: bo
             if visited.is_directory:
                 if len(visited.path) <= depth:
                     found.setdefault(visited.path, _Usage())
+                if len(visited.path) < depth:
+                    for name, child in (visited.children or {}).items():
+                        if isinstance(child.target, DirectoryCap):  # Perhaps one that was visited elsewhere.
+                            found.setdefault((*visited.path, name), _Usage())
                 continue
             size = await _real_size(tree, visited)
             for level in range(min(depth, len(visited.path) - 1) + 1):

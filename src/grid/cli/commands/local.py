@@ -138,6 +138,9 @@ def _describe(grid: LocalGrid, url: str | None) -> list[str]:
     settings = open_directory(grid.client).settings.client
     encoding = f"{settings.needed}-of-{settings.total}, happy {settings.happy}"
     lines.append(f"{'client':12} {'':>8}  {encoding:24} {grid.client}")
+    times = f"{settings.total / settings.needed:.1f}".removesuffix(".0")
+    shares = f"{counted(settings.total, 'share')}, any {settings.needed} of which restore it"
+    lines += ["", f"Encoding: each file is stored as {shares}, and takes {times} times its size."]
     lines += ["", "Ready. Try:", f"  export GRID_NODE_DIR={grid.client}", "  grid put FILE", "  grid get CAP FILE"]
     if url is not None:
         lines += ["  grid web", "", f"In a browser: {url}"]
