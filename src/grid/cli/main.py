@@ -140,7 +140,14 @@ def _fail(error: BaseException, run: Invocation) -> int:
 
         click.echo(redact("".join(traceback.format_exception(error))), err=True)
     about = named_path(run.command, run.arguments) if run.as_json else None
-    return tell_failure(error, as_json=run.as_json, has_happy_option=run.has_happy_option, about=about)
+    return tell_failure(
+        error,
+        as_json=run.as_json,
+        has_happy_option=run.has_happy_option,
+        about=about,
+        details=run.error_details,
+        is_dated=run.is_dated,
+    )
 
 
 def _give_up_output() -> None:

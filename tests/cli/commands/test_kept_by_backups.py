@@ -5,7 +5,9 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -260,6 +262,9 @@ def test_backup_that_servers_refuse_ends_early_and_snapshots_tell_of_it_until_on
     kept, command.grid.servers[:] = list(command.grid.servers), command.grid.servers[:1]
     unread = command.run("snapshots", "work:b")
     assert unread.code == 4 and "stored no snapshot" in unread.err
+    error = json.loads(command.run("snapshots", "--json", "work:b").err)["error"]
+    (failed,) = error["unfinished"]
+    assert error["exit_code"] == 4 and failed["directory"] == f"{tmp_path}/tree"
     command.grid.servers[:] = [*kept, *lost]
     (failed,) = json.loads(command.succeed("snapshots", "--json", "work:b"))["unfinished"]
     assert failed["directory"] == f"{tmp_path}/tree" and failed["problem"].startswith("only 6 servers")
@@ -288,3 +293,22 @@ def test_backup_of_the_client_directory_leaves_out_what_the_backup_itself_writes
     kept = command.names("work:b/Latest/private")
     written = {"backupdb.sqlite", "locks", "unfinished", "introducer_default_cache.yaml"}
     assert "aliases" in kept and not written & set(kept)
+
+
+def test_messages_of_a_quiet_backup_carry_the_time_for_a_log(command: MemoryCommand) -> None:
+    os.mkfifo("tree/pipe")
+    moment = r"2\d\d\d-\d\d-\d\d \d\d:\d\d:\d\dZ: "
+    quiet = command.run("backup", "--quiet", "tree", "work:b").err
+    assert re.fullmatch(rf"WARNING: {moment}cannot backup special file '.*/tree/pipe'\n", quiet)
+    assert command.run("backup", "tree", "work:b").err.startswith("WARNING: cannot backup")
+    missing = command.fail(4, "backup", "--quiet", "missing", "work:b")
+    assert re.match(moment, missing.removeprefix("grid: "))
+
+
+def test_sockets_and_pipes_when_excluded_leave_the_snapshot_complete(command: MemoryCommand) -> None:
+    os.mkfifo("tree/pipe")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("tree/sub/socket")
+    assert command.run("backup", "tree", "work:b").code == 2
+    ended = command.run("backup", "--exclude-special", "tree", "work:b")
+    assert (ended.code, ended.err) == (0, "") and " 0 files skipped" in ended.out

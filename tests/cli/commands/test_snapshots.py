@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -255,3 +256,58 @@ def test_snapshot_of_a_clock_that_was_ahead_pushes_no_other_out(command: MemoryC
     command.succeed("mv", f"work:b/Archives/{ahead}", "work:b/Archives/2199-01-01_00:00:00Z")
     command.succeed("forget", "--keep-last", "2", "work:b")
     assert names(command) == [second, third, "2199-01-01_00:00:00Z"] and first < second
+
+
+def test_backup_that_is_older_than_max_age_gives_one_and_says_so(command: MemoryCommand) -> None:
+    name = back_up(command)
+    assert command.succeed("snapshots", "--max-age", "2h", "work:b")
+    fresh = json.loads(command.succeed("snapshots", "--json", "--max-age", "2h", "work:b"))
+    assert fresh["problems"] == [] and json.loads(command.succeed("snapshots", "--json", "work:b"))["problems"] is None
+    command.wait(2 * HOUR_S)
+    ended = command.run("snapshots", "--quiet", "--max-age", "2h", "work:b")
+    words = f"the newest complete snapshot, {name}, is older than 2h"
+    assert (ended.code, ended.err) == (1, f"WARNING: {words}\n") and name in ended.out
+    ended = command.run("snapshots", "--json", "--max-age", "2h", "work:b")
+    assert (ended.code, ended.err, json.loads(ended.out)["problems"]) == (1, "", [words])
+    assert "there is no snapshot" in command.run("snapshots", "--max-age", "2h", "--host", "none", "work:b").err
+    assert "is not a duration" in command.fail(2, "snapshots", "--max-age", "soon", "work:b")
+
+
+def test_backup_that_was_incomplete_or_failed_gives_one_with_max_age(command: MemoryCommand) -> None:
+    back_up(command)
+    lost, command.grid.servers[:] = command.grid.servers[6:], command.grid.servers[:6]
+    Path("docs/list.txt").write_bytes(b"n" * 100)
+    assert command.run("backup", "docs", "work:b").code == 5
+    command.grid.servers[:] = [*command.grid.servers, *lost]
+    ended = command.run("snapshots", "--max-age", "26h", "work:b")
+    assert ended.code == 1 and ended.err.count("stored no snapshot") == 1
+    ended = command.run("snapshots", "--json", "--max-age", "26h", "work:b")
+    (problem,) = json.loads(ended.out)["problems"]
+    assert ended.code == 1 and "stored no snapshot" in problem
+    os.mkfifo("docs/pipe")
+    assert command.run("backup", "docs", "work:b").code == 2
+    ended = command.run("snapshots", "--max-age", "26h", "work:b")
+    assert ended.code == 1 and "is incomplete" in ended.err and "stored no snapshot" not in ended.err
+
+
+def test_include_that_a_later_snapshot_lacks_names_the_nearest_earlier_one_that_has_it(command: MemoryCommand) -> None:
+    first, second = back_up(command), back_up(command)
+    Path("docs/letters/1.txt").unlink()
+    back_up(command)
+    Path("docs/list.txt").write_bytes(b"n" * 100)
+    for pattern in ("/letters/1.txt", "letters/1.txt"):
+        arguments = ["restore", "--snapshot", "latest", "--include", pattern, "work:b", "out"]
+        back_up(command)
+        assert f"the nearest earlier snapshot that has {pattern} is {second}" in command.fail(4, *arguments)
+    for pattern in ("/letters/2.txt", "/letters/1*", "1.txt"):
+        said = command.fail(4, "restore", "--snapshot", "latest", "--include", pattern, "work:b", "out")
+        assert "matches --include" in said and "nearest" not in said
+    assert "nearest" not in command.fail(
+        4, "restore", "--snapshot", first, "--include", "/letters/2.txt", "work:b", "out"
+    )
+
+
+def test_snapshot_without_changes_takes_nothing_and_is_listed(command: MemoryCommand) -> None:
+    first, second = back_up(command), back_up(command)
+    lines = [line.split() for line in command.succeed("du", "--bytes", "work:b/Archives").splitlines()[1:]]
+    assert lines == [["300", "2", "."], ["300", "2", first], ["0", "0", second]]

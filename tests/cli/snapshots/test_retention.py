@@ -1,4 +1,6 @@
-"""Which snapshots a policy keeps: the rules by themselves, together, and the limits of durations."""
+"""Which snapshots a policy keeps: the rules by themselves, together, and the limits of durations; and what is wrong with the
+newest.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from grid.caps import DirectoryCap, parse_cap
-from grid.cli.snapshots.retention import Duration, Policy, apply_policy
+from grid.cli.snapshots.retention import Duration, Policy, apply_policy, find_problems
 from grid.directory.snapshots import NAME_FORMAT, Snapshot, SnapshotNote, parse_name
 from grid.errors import GridError
 
@@ -26,6 +28,8 @@ def kept(snapshots: list[Snapshot], policy: Policy) -> list[str]:
 
 
 NOW = datetime(2026, 4, 1, tzinfo=UTC)
+
+NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
 WEEKS = [snapshot(f"2026-03-{day:02} 03:00") for day in range(1, 32)]
 
@@ -123,3 +127,41 @@ def test_snapshot_from_the_future_stays_and_takes_the_place_of_no_other(policy: 
     assert kept(future, policy) == ["2026-04-01 01:01", "2099-01-01 00:00"]
     soon = snapshot("2026-04-01 01:00")
     assert "2026-03-30 03:00" not in kept([*WEEKS, soon], Policy(counts={"last": 2}))
+
+
+def made(hours_ago: float, *, is_complete: bool = True) -> Snapshot:
+    moment = NOON - timedelta(hours=hours_ago)
+    assert isinstance(CAP, DirectoryCap)
+    return Snapshot(
+        name=moment.strftime(NAME_FORMAT), made_at=moment, cap=CAP, note=SnapshotNote(is_complete=is_complete)
+    )
+
+
+@pytest.mark.parametrize(
+    ("snapshots", "expected"),
+    [
+        ([], ["there is no snapshot"]),
+        ([made(26)], []),
+        ([made(27)], ["the newest complete snapshot, 2026-03-09_09:00:00Z, is older than 26h"]),
+        ([made(2), made(1, is_complete=False)], ["the newest snapshot, 2026-03-10_11:00:00Z, is incomplete"]),
+        ([made(2, is_complete=False), made(1)], []),
+        (
+            [made(1, is_complete=False)],
+            ["the newest snapshot, 2026-03-10_11:00:00Z, is incomplete", "no snapshot is complete"],
+        ),
+        (
+            [made(50), made(1, is_complete=False)],
+            [
+                "the newest snapshot, 2026-03-10_11:00:00Z, is incomplete",
+                "the newest complete snapshot, 2026-03-08_10:00:00Z, is older than 26h",
+            ],
+        ),
+        ([made(-0.5)], []),
+        ([made(-2)], ["there is no snapshot"]),
+        ([made(30), made(-2)], ["the newest complete snapshot, 2026-03-09_06:00:00Z, is older than 26h"]),
+    ],
+)
+def test_problems_are_those_of_the_newest_snapshot_that_no_wrong_clock_made(
+    snapshots: list[Snapshot], expected: list[str]
+) -> None:
+    assert find_problems(snapshots, Duration.parse("26h"), NOON) == expected

@@ -94,9 +94,12 @@ def backup(
     from grid.cli.transfer.session import open_remote_endpoint, own_files, transfer_session, wants_packs
     from grid.node.files import expand_home
 
+    invocation(ctx).is_dated = invocation(ctx).is_quiet
     with (
         transfer_session(ctx) as session,
-        TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display,
+        TransferDisplay(
+            as_json=as_json, hidden=invocation(ctx).hides_progress, is_dated=invocation(ctx).is_quiet
+        ) as display,
     ):
         _require_order(source, target)
         endpoint = open_remote_endpoint(session, target)

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from grid.cli.arguments.completion import complete_remote
-from grid.cli.terminal.invocation import examples, invocation
+from grid.cli.terminal.exit_codes import ExitCode
+from grid.cli.terminal.invocation import examples, invocation, progress_options
 from grid.cli.terminal.quoting import plain
 from grid.plural import counted
 
 if TYPE_CHECKING:
     from grid.cli.arguments.tree import Tree
     from grid.cli.snapshots.catalog import Catalog
-    from grid.cli.snapshots.retention import Policy, Verdict
+    from grid.cli.snapshots.retention import Duration, Policy, Verdict
     from grid.cli.transfer.backup_lock import UnfinishedBackup
     from grid.directory.snapshots import Snapshot
 
@@ -40,43 +41,57 @@ def filter_options(command: F) -> F:
 @click.command(
     epilog=examples(
         "grid snapshots work:backups/docs",
-        "grid snapshots --host laptop --tag monthly work:backups/docs",
+        "grid snapshots --host laptop --max-age 26h work:backups/docs",
         "grid snapshots --json work:backups/docs | jq '.snapshots[-1].name'",
     )
 )
 @click.argument("path", metavar="ALIAS:[PATH]", shell_complete=complete_remote)
 @filter_options
+@click.option(
+    "--max-age", "max_age", metavar="DURATION",
+    help="Exit with 1, and say why, if the newest of these snapshots is incomplete, none that is complete was made within "
+    "this time, as in 26h or 7d, or the last backup from this client directory failed.",
+)  # fmt: skip
+@progress_options
 @_JSON
 @click.pass_context
-def snapshots(ctx: click.Context, *, path: str, hosts: tuple[str, ...], tags: tuple[str, ...], as_json: bool) -> int:
+def snapshots(
+    ctx: click.Context, *, path: str, hosts: tuple[str, ...], tags: tuple[str, ...], max_age: str | None, as_json: bool
+) -> int:
     """List the snapshots that `grid backup` stored in ALIAS:PATH, the oldest first.
 
     Times are in UTC. Files and sizes are those of the whole snapshot, although what it shares with others is stored
     only once. A dash stands for what Tahoe-LAFS, or an older version of Grid, did not record. If the last
     backup from this client directory stored no snapshot, a warning says why.
+
+    With --max-age, the exit code tells whether the backup works. If several machines back up there, check each with --host.
     """
-    catalog, unfinished = _read(ctx, path, as_json=as_json)
+    from grid.cli.snapshots.retention import find_problems
+
+    limit = None if max_age is None else _duration(max_age, "--max-age")
+    catalog, unfinished, now = _read(ctx, path, as_json=as_json)
     found = catalog.select(hosts, tags)
+    problems = [] if limit is None else find_problems(found, limit, now)
+    failed = [each.sentence for each in unfinished if not each.is_running]
+    code = ExitCode.OTHER if problems or (limit is not None and failed) else ExitCode.OK
     if as_json:
-        lines = [_describe(snapshot, catalog) for snapshot in found]
-        failed = [
-            {
-                "directory": each.directory,
-                "began": each.began_at,
-                "problem": each.problem or None,
-                "running": each.is_running,
-            }
-            for each in unfinished
-        ]
-        event = {"event": "snapshots", "path": catalog.path.shown, "snapshots": lines, "unfinished": failed}
+        event = {
+            "event": "snapshots",
+            "path": catalog.path.shown,
+            "snapshots": [_describe(snapshot, catalog) for snapshot in found],
+            "unfinished": _describe_unfinished(unfinished),
+            "problems": None if limit is None else problems + failed,
+        }
         click.echo(json.dumps(event))
-        return 0
+        return code
     for line in _listing(found, catalog):
         click.echo(line)
     if not invocation(ctx).is_quiet:
         click.echo(counted(len(found), "snapshot"), err=True)
+    for problem in problems:
+        click.echo(f"WARNING: {plain(problem)}", err=True)
     _warn(unfinished, is_quiet=invocation(ctx).is_quiet)
-    return 0
+    return code
 
 
 @click.command(
@@ -186,8 +201,10 @@ def _report(catalog: Catalog, verdicts: Sequence[Verdict], *, is_dry_run: bool, 
     click.echo(f"{counted(len(removed), 'snapshot')} {words}, {len(kept)} kept")
 
 
-def _read(ctx: click.Context, path: str, *, as_json: bool) -> tuple[Catalog, list[UnfinishedBackup]]:
-    """The snapshots, and the backups that stored none; warns of these also if the servers cannot be reached."""
+def _read(ctx: click.Context, path: str, *, as_json: bool) -> tuple[Catalog, list[UnfinishedBackup], datetime]:
+    """The snapshots, the backups that stored none, and the time; tells of these backups also if the servers cannot be
+    reached.
+    """
     from grid.cli.arguments.remote import parse_remote
     from grid.cli.arguments.tree import open_tree_directory, run_in_tree
     from grid.cli.snapshots.catalog import read_catalog
@@ -198,17 +215,20 @@ def _read(ctx: click.Context, path: str, *, as_json: bool) -> tuple[Catalog, lis
     remote = parse_remote(path, aliases)
     unfinished = read_unfinished(home.private, full_target(remote.root, remote.names))
 
-    async def operation(tree: Tree) -> Catalog:
-        return await read_catalog(tree, remote)
+    async def operation(tree: Tree) -> tuple[Catalog, float]:
+        return await read_catalog(tree, remote), tree.store.runtime.clock.unix_time()
 
     try:
-        catalog = run_in_tree(home, operation)
+        catalog, now = run_in_tree(home, operation)
     except GridError:
-        if not as_json:
+        if as_json:
+            invocation(ctx).error_details["unfinished"] = _describe_unfinished(unfinished)
+        else:
             _warn(unfinished, is_quiet=invocation(ctx).is_quiet)
         raise
     known = {snapshot.note.directory for snapshot in catalog.snapshots}
-    return catalog, [each for each in unfinished if each.directory in known or os.path.isdir(each.directory)]
+    mine = [each for each in unfinished if each.directory in known or os.path.isdir(each.directory)]
+    return catalog, mine, datetime.fromtimestamp(now, UTC)
 
 
 def _warn(unfinished: Sequence[UnfinishedBackup], *, is_quiet: bool) -> None:
@@ -221,8 +241,7 @@ def _warn(unfinished: Sequence[UnfinishedBackup], *, is_quiet: bool) -> None:
 
 def _policy(counts: Mapping[str, str | None], within: str | None, tags: Sequence[str]) -> Policy:
     """The policy of the options; UsageError for an invalid number or duration."""
-    from grid.cli.snapshots.retention import RULES, UNLIMITED, Duration, Policy
-    from grid.errors import GridError
+    from grid.cli.snapshots.retention import RULES, UNLIMITED, Policy
 
     numbers = {}
     for rule in RULES:
@@ -232,10 +251,19 @@ def _policy(counts: Mapping[str, str | None], within: str | None, tags: Sequence
         if text != "unlimited" and not (text.isascii() and text.isdecimal() and int(text[:10]) > 0 and len(text) < 10):
             raise click.UsageError(f"--keep-{rule} takes a number from 1, or `unlimited`, not {text!r}")
         numbers[rule] = UNLIMITED if text == "unlimited" else int(text)
+    duration = None if within is None else _duration(within, "--keep-within")
+    return Policy(counts=numbers, within=duration, tags=frozenset(tags))
+
+
+def _duration(text: str, option: str) -> Duration:
+    """The duration that the option was given; UsageError."""
+    from grid.cli.snapshots.retention import Duration
+    from grid.errors import GridError
+
     try:
-        return Policy(counts=numbers, within=None if within is None else Duration.parse(within), tags=frozenset(tags))
+        return Duration.parse(text)
     except GridError as problem:
-        raise click.UsageError(f"--keep-within: {problem}") from None
+        raise click.UsageError(f"{option}: {problem}") from None
 
 
 def _require_some_kept(verdicts: Sequence[Verdict]) -> None:
@@ -247,6 +275,18 @@ def _require_some_kept(verdicts: Sequence[Verdict]) -> None:
         if each.snapshot.group not in kept:
             where = "" if not each.snapshot.note.directory else f" of {plain(each.snapshot.note.directory)}"
             raise GridError(f"no snapshot{where} would stay; name the snapshots if you want to remove them all")
+
+
+def _describe_unfinished(unfinished: Sequence[UnfinishedBackup]) -> list[dict[str, object]]:
+    return [
+        {
+            "directory": each.directory,
+            "began": each.began_at,
+            "problem": each.problem or None,
+            "running": each.is_running,
+        }
+        for each in unfinished
+    ]
 
 
 def _describe(snapshot: Snapshot, catalog: Catalog) -> dict[str, object]:

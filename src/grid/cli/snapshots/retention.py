@@ -1,4 +1,4 @@
-"""Decides which snapshots a policy keeps, and why. Pure.
+"""Decides which snapshots a policy keeps, and why; and whether the newest is as good and as new as it should be. Pure.
 
 Each rule scans the snapshots from the newest to the oldest and keeps the newest of each hour, day, week, month or year,
 up to its count. A rule with fewer periods than its count also keeps the oldest snapshot. A snapshot stays if any rule
@@ -141,3 +141,22 @@ def _kept_by(rule: str, count: int, newest_first: Sequence[Snapshot]) -> list[Sn
             kept.append(snapshot)
         previous = period
     return kept
+
+
+def find_problems(snapshots: Sequence[Snapshot], max_age: Duration, now: datetime) -> list[str]:
+    """What is wrong with the newest of these snapshots, for people; empty if it is complete and not older than max_age.
+
+    A snapshot from the future counts as none: a clock was wrong, and it would seem new for years.
+    """
+    past = sorted((each for each in snapshots if each.made_at <= now + AHEAD), key=lambda each: each.made_at)
+    if not past:
+        return ["there is no snapshot"]
+    problems = []
+    if not past[-1].note.is_complete:
+        problems.append(f"the newest snapshot, {past[-1].name}, is incomplete")
+    complete = [each for each in past if each.note.is_complete]
+    if not complete:
+        problems.append("no snapshot is complete")
+    elif complete[-1].made_at < max_age.before(now):
+        problems.append(f"the newest complete snapshot, {complete[-1].name}, is older than {max_age.text}")
+    return problems

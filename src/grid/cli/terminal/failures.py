@@ -7,7 +7,8 @@ docs/exit-codes.md documents both.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -99,19 +100,26 @@ def kind_of(error: BaseException) -> str:
 
 
 def describe_failure(
-    message: str, *, kind: str, code: int, path: str | None = None
-) -> dict[str, dict[str, str | int | None]]:
+    message: str, *, kind: str, code: int, path: str | None = None, details: Mapping[str, object] | None = None
+) -> dict[str, dict[str, object]]:
     """The JSON object for a failure. path: the path it concerns, as typed; None if it concerns none."""
     shown = None if path is None else one_line(path)
-    return {"error": {"kind": kind, "message": message, "path": shown, "exit_code": int(code)}}
+    return {"error": {"kind": kind, "message": message, "path": shown, "exit_code": int(code), **(details or {})}}
 
 
 def tell_failure(
-    error: BaseException, *, as_json: bool, has_happy_option: bool = False, about: str | None = None
+    error: BaseException,
+    *,
+    as_json: bool,
+    has_happy_option: bool = False,
+    about: str | None = None,
+    details: Mapping[str, object] | None = None,
+    is_dated: bool = False,
 ) -> ExitCode:
     """Print the error to stderr and return its exit code.
 
     has_happy_option: the command takes --happy. about: the path that the command concerns, if the error names none.
+    details: what the JSON says besides. is_dated: begin the line with the time, for a log.
     """
     code = ExitCode.USAGE if isinstance(error, click.UsageError) else exit_code(error)
     if isinstance(error, click.ClickException):
@@ -121,19 +129,34 @@ def tell_failure(
     lines = reasons(error)
     if as_json:
         message = "; ".join([message, *lines])
-    tell_problem(message, kind=kind_of(error), code=code, path=_path_of(error, about), as_json=as_json)
+    if is_dated and not as_json:
+        message = dated(message)
+    tell_problem(message, kind=kind_of(error), code=code, path=_path_of(error, about), as_json=as_json, details=details)
     if not as_json:
         for line in lines:
             click.echo(f"  {line}", err=True)
     return code
 
 
-def tell_problem(message: str, *, kind: str, code: int, path: str | None = None, as_json: bool) -> None:
+def tell_problem(
+    message: str,
+    *,
+    kind: str,
+    code: int,
+    path: str | None = None,
+    as_json: bool,
+    details: Mapping[str, object] | None = None,
+) -> None:
     """Report a failure that is not an exception."""
     if as_json:
-        click.echo(json.dumps(describe_failure(message, kind=kind, code=code, path=path)), err=True)
+        click.echo(json.dumps(describe_failure(message, kind=kind, code=code, path=path, details=details)), err=True)
     else:
         click.echo(f"grid: {message}", err=True)
+
+
+def dated(message: str) -> str:
+    """The message with the time of now in UTC before it, for a log in which other lines give no time."""
+    return f"{time.strftime('%Y-%m-%d %H:%M:%SZ', time.gmtime())}: {message}"
 
 
 def tell_unread(lost: Sequence[tuple[str, GridError]], *, as_json: bool) -> None:

@@ -136,7 +136,9 @@ class Invocation:
     """One run of `grid`. gateway: None for direct. as_json: the command prints JSON, also on failure.
 
     has_happy_option: the command takes --happy. packs: whether --pack or --no-pack was given. is_quiet: print only
-    results, warnings and errors. command, arguments: the command that runs, and the words after its name.
+    results, warnings and errors. is_dated: messages of failures begin with the time, because they go to a log. command,
+    arguments: the command that runs, and the words after its name. error_details: what a failure's JSON says beyond its
+    message.
     """
 
     node_directory: str = DEFAULT_DIRECTORY
@@ -145,10 +147,12 @@ class Invocation:
     as_json: bool = False
     has_happy_option: bool = False
     is_quiet: bool = False
+    is_dated: bool = False
     hides_progress: bool = False
     packs: bool | None = None
     command: click.Command | None = None
     arguments: Sequence[str] = field(factory=tuple, repr=False)
+    error_details: dict[str, object] = field(factory=dict, repr=False)
 
     @property
     def uses_default_directory(self) -> bool:

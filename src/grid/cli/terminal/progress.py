@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Self
 
 from attrs import define, field, frozen
 
+from grid.cli.terminal.failures import dated
 from grid.node.redaction import one_line
 from grid.ports import Event
 
@@ -255,10 +256,18 @@ class ProgressDisplay(Display):
 
 
 class TransferDisplay(Display):
-    """Shows the tally of a copy. Call `update` whenever it changes."""
+    """Shows the tally of a copy. Call `update` whenever it changes. is_dated: warnings begin with the time, for a log."""
 
-    def __init__(self, *, as_json: bool, hidden: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        *,
+        as_json: bool,
+        hidden: bool = False,
+        is_dated: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         super().__init__(as_json=as_json, hidden=hidden, clock=clock)
+        self._is_dated = is_dated
         self.tally = Tally(began_at=self._began_at)
 
     def __exit__(
@@ -283,7 +292,10 @@ class TransferDisplay(Display):
     def warn(self, line: str) -> None:
         """Print a warning, as a JSON object if JSON was requested."""
         line = one_line(line)
-        self.say(json.dumps({"event": "warning", "message": line}) if self._as_json else f"WARNING: {line}")
+        if self._as_json:
+            self.say(json.dumps({"event": "warning", "message": line}))
+        else:
+            self.say(f"WARNING: {dated(line) if self._is_dated else line}")
 
     def progress(self) -> tuple[int, float]:
         """Files copied and bytes moved so far."""
