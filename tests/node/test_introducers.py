@@ -8,7 +8,7 @@ import pytest
 
 from grid.errors import ConfigError, FormatError
 from grid.node.directory import open_directory
-from grid.node.introducers import introducer_of_grid, parse_introducers, read_introducers
+from grid.node.introducers import introducer_of_grid, missing_introducer, parse_introducers, read_introducers
 
 FURL = "pb://l2rdxsw4e5nqqud4h4cj7uuaz2s6is2e@tcp:127.0.0.1:39411/ln3ddyjdlt3cxe5uujeubs3ho2cl4jht"
 
@@ -88,3 +88,20 @@ def test_grid_of_a_node_without_any_introducer_is_unknown(tmp_path: Path) -> Non
     (directory / "grid-introducer.tac").touch()
     with pytest.raises(ConfigError, match="start this introducer first"):
         introducer_of_grid(open_directory(directory))
+
+
+def test_node_without_any_introducer_is_told_the_command_that_names_one(tmp_path: Path) -> None:
+    node = _node(tmp_path, None, "[storage]\nenabled = true\n")
+    said = missing_introducer(open_directory(node)) or ""
+    assert f"`grid -d {node} config set client.introducer.furl FURL`" in said and "this server" in said
+    (node / "private" / "servers.yaml").write_text("storage: {}\n")
+    assert missing_introducer(open_directory(node)), "a list of servers makes no client find this one"
+    (node / "tahoe.cfg").write_text(f"[client]\nintroducer.furl = {FURL}\n[storage]\nenabled = true\n")
+    assert missing_introducer(open_directory(node)) is None
+
+
+def test_client_with_a_list_of_servers_needs_no_introducer(tmp_path: Path) -> None:
+    node = _node(tmp_path, None, "[storage]\nenabled = false\n")
+    assert "this client finds no servers" in (missing_introducer(open_directory(node)) or "")
+    (node / "private" / "servers.yaml").write_text("storage: {}\n")
+    assert missing_introducer(open_directory(node)) is None

@@ -12,8 +12,9 @@ import psutil
 import pytest
 
 from grid.cli.terminal.runner import CLEAN_UP_S
-from grid.errors import ConfigError
-from grid.node.running import STOP_S, RunningProcess, ask_to_stop, claim, find_running, patience_s, stop
+from grid.errors import ConfigError, GridError
+from grid.node import running
+from grid.node.running import STOP_S, RunningProcess, ask_to_stop, claim, find_dead, find_running, patience_s, stop
 
 
 @pytest.fixture
@@ -126,3 +127,42 @@ def test_node_is_running_although_the_clock_was_set_since_it_began(tmp_path: Pat
     assert find_running(tmp_path) is None
     with claim(tmp_path) as own:
         assert find_running(tmp_path) == own
+
+
+def test_stop_at_once_of_a_process_that_does_not_react_ends_within_a_bound_and_says_what_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "NOW_S", 0.4)
+    monkeypatch.setattr(running, "_SOON_S", 0.1)
+    code = "import signal,time; [signal.signal(n, signal.SIG_IGN) for n in (2, 15)]; print(flush=True); time.sleep(600)"
+    said: list[str] = []
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        _record(tmp_path, process.pid)
+        try:
+            with pytest.raises(GridError, match=f"pid {process.pid}. does not react; `kill -9 {process.pid}` ends it"):
+                stop(tmp_path, at_once=True, say=said.append)
+            assert said == [f"process {process.pid} does not react; waiting up to 0 s longer"]
+            assert find_running(tmp_path) is not None and find_dead(tmp_path) is None
+        finally:
+            process.kill()
+
+
+def test_process_that_was_killed_is_noted_until_the_node_starts_again_but_not_one_that_was_stopped(
+    tmp_path: Path, sleeper: subprocess.Popen[bytes]
+) -> None:
+    assert find_dead(tmp_path) is None
+    _record(tmp_path, sleeper.pid)
+    assert find_dead(tmp_path) is None
+    sleeper.kill()
+    sleeper.wait()
+    assert find_dead(tmp_path) == sleeper.pid and not stop(tmp_path)
+    with claim(tmp_path):
+        assert find_dead(tmp_path) is None
+    assert find_dead(tmp_path) is None
+
+
+def test_stop_of_a_process_that_leaves_its_file_removes_it(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    _record(tmp_path, sleeper.pid)
+    assert stop(tmp_path) and find_dead(tmp_path) is None

@@ -27,7 +27,7 @@ from grid.engine.server_memory import ServerMemory
 from grid.errors import ConfigError, FormatError, NoServersError
 from grid.node.config import require_plain_tcp
 from grid.node.directory import NodeDirectory
-from grid.node.introducers import cache_file, read_introducers
+from grid.node.introducers import STATIC_FILE_NAME, cache_file, read_introducers
 from grid.node.memory_file import MemoryFile
 from grid.node.prober import Prober
 from grid.placement.leases import LeaseMaster
@@ -81,7 +81,7 @@ class Client:
         self._condition = Condition(runtime.clock)
         self._furls = read_introducers(directory)
         self._introducers: list[IntroducerClient] | None = None
-        for announcement in read_static_servers(directory.private / "servers.yaml"):
+        for announcement in read_static_servers(directory.private / STATIC_FILE_NAME):
             self.server_set.add_static(announcement)
         self._started = False
 
@@ -246,7 +246,10 @@ class Client:
     def _explain(self) -> NoServersError | ConfigError:
         if not self.introducers:
             where = self.directory.private / "introducers.yaml"
-            return ConfigError(f"{where}: no introducer is configured, so no storage server can be found")
+            return ConfigError(
+                f"{where}: no introducer is configured, so no storage server can be found; "
+                "`grid config set client.introducer.furl FURL` names one"
+            )
         details = [introducer.status.detail for introducer in self.introducers if introducer.status.detail]
         if details:
             return NoServersError(f"no introducer could be reached: {details[0]}; is it running?")

@@ -116,9 +116,15 @@ def open_directory(path: Path) -> NodeDirectory:
     return NodeDirectory(
         path=path,
         kind=_find_kind(path) or NodeKind.CLIENT,
-        config_file=file,
-        settings=parse_config(text, str(file)),
+        config_file=_named_in_documents(file),
+        settings=parse_config(text, str(_named_in_documents(file))),
     )
+
+
+def _named_in_documents(file: Path) -> Path:
+    """tahoe.cfg, if grid.cfg is only a link to it, as `grid create` makes it: errors then name what documents call it."""
+    target = file.with_name(CONFIG_NAMES[1])
+    return target if file.is_symlink() and file.resolve() == target.resolve() else file
 
 
 def _find_kind(path: Path) -> NodeKind | None:

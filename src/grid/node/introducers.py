@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from shlex import quote
 
 from grid.discovery.yaml_files import parse_yaml, read_limited
 from grid.errors import ConfigError, FormatError
@@ -15,6 +16,9 @@ from grid.wire.locators import Furl, parse_furl
 FILE_NAME = "introducers.yaml"
 OWN_FILE_NAME = "introducer.furl"
 """Where an introducer keeps its own address."""
+
+STATIC_FILE_NAME = "servers.yaml"
+"""Where a client may list servers, so that it needs no introducer for them."""
 
 LEGACY_PETNAME = "default"
 
@@ -50,6 +54,24 @@ def read_introducers(directory: NodeDirectory) -> dict[str, Furl]:
 def cache_file(private: Path, petname: str) -> Path:
     """Where a client keeps the announcements of that introducer."""
     return private / f"introducer_{petname}_cache.yaml"
+
+
+def missing_introducer(directory: NodeDirectory) -> str | None:
+    """What a node without any introducer cannot do, and what helps, for its log; None if it has one or needs none.
+
+    ConfigError as in read_introducers.
+    """
+    is_storage = directory.settings.storage.enabled
+    if directory.kind is NodeKind.INTRODUCER or read_introducers(directory):
+        return None
+    if not is_storage and (directory.private / STATIC_FILE_NAME).exists():
+        return None
+    lost = "no client learns of this server" if is_storage else "this client finds no servers"
+    where = quote(str(directory.path))
+    return (
+        f"no introducer is configured, so {lost}: `grid -d {where} config set client.introducer.furl FURL` names one; then "
+        f"restart the node (the introducer has its FURL in private/{OWN_FILE_NAME})"
+    )
 
 
 def introducer_of_grid(directory: NodeDirectory) -> Furl:

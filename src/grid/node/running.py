@@ -31,6 +31,9 @@ _SAME_S = 1.5
 _SOON_S = 1.0
 """Seconds of waiting that need no explanation."""
 
+NOW_S = 10.0
+"""Seconds that a node may take to end at once. It needs far less unless it hangs."""
+
 
 def _nothing(line: str) -> None:
     pass
@@ -53,6 +56,13 @@ class RunningProcess:
             return False
         except psutil.AccessDenied:
             return True
+
+    def is_suspended(self) -> bool:
+        """Whether a signal such as SIGSTOP has suspended it."""
+        try:
+            return bool(psutil.Process(self.pid).status() == psutil.STATUS_STOPPED)
+        except psutil.Error:
+            return False
 
 
 def find_running(directory: Path) -> RunningProcess | None:
@@ -120,25 +130,58 @@ def stop(
 ) -> bool:
     """Stop the process of the node with SIGTERM, then SIGKILL; False if none runs. GridError if it stays.
 
-    say: called with a message about long waits. at_once: interrupt work that would otherwise be allowed to finish.
+    say: called with a message about long waits. at_once: interrupt work that would otherwise be allowed to finish. A process
+    that does not react to that within NOW_S is not killed, but a GridError.
     """
     process = find_running(directory)
     if process is None:
         return False
     _send(process, signal.SIGTERM)
     if at_once:
-        # Pause before the second signal: a process that has not seen the first yet would take both for one.
-        _wait(process, _SOON_S)
-        _send(process, signal.SIGINT)
+        _interrupt(process, say)
     elif not _wait(process, min(_SOON_S, patience_s)):
         say(f"process {process.pid} is finishing its requests; waiting up to {patience_s:.0f} s")
-    if _wait(process, patience_s):
-        return True
-    say(f"process {process.pid} did not stop; killing it")
-    _send(process, signal.SIGKILL)
-    if _wait(process, 5.0):
-        return True
-    raise GridError(f"{directory}: process {process.pid} still runs after SIGKILL; its disk may hang")
+    if not _wait(process, 0.0 if at_once else patience_s):
+        say(f"process {process.pid} did not stop; killing it")
+        _send(process, signal.SIGKILL)
+        if not _wait(process, 5.0):
+            raise GridError(f"{directory}: process {process.pid} still runs after SIGKILL; its disk may hang")
+    _forget(directory, process)  # Interrupted or killed, it left its file, which would look like a crash.
+    return True
+
+
+def _interrupt(process: RunningProcess, say: Callable[[str], None]) -> None:
+    """End the process, which has received SIGTERM, with SIGINT; GridError if it does not react."""
+    # Pause before the second signal: a process that has not seen the first yet would take both for one.
+    _wait(process, _SOON_S)
+    _send(process, signal.SIGINT)
+    if _wait(process, NOW_S / 4):
+        return
+    say(f"process {process.pid} does not react; waiting up to {NOW_S * 3 / 4:.0f} s longer")
+    if not _wait(process, NOW_S * 3 / 4):
+        cure = f"`kill -9 {process.pid}` ends it"
+        if process.is_suspended():
+            raise GridError(
+                f"the node (pid {process.pid}) is suspended: `kill -CONT {process.pid}` resumes it, and {cure}"
+            )
+        raise GridError(f"the node (pid {process.pid}) does not react; {cure}")
+
+
+def find_dead(directory: Path) -> int | None:
+    """The pid of a process that ran the node and ended without cleaning up; None if there is none, or the node runs."""
+    try:
+        process = _parse(read_text(directory / FILE_NAME) or "")
+    except ConfigError:
+        return None
+    return None if process is None or find_running(directory) is not None else process.pid
+
+
+def _forget(directory: Path, process: RunningProcess) -> None:
+    """Remove the record of a process that has ended, unless another one has replaced it."""
+    with suppress(ConfigError, OSError), _locked(directory):
+        found = _parse(read_text(directory / FILE_NAME) or "")
+        if found is not None and found.pid == process.pid:  # Its creation time changes when the clock is set.
+            (directory / FILE_NAME).unlink(missing_ok=True)
 
 
 def _wait(process: RunningProcess, seconds: float) -> bool:

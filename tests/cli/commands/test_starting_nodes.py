@@ -13,6 +13,7 @@ import pytest
 from grid.cli.main import main
 from perf.processes.node_process import free_ports
 from tests.cli.command import environment, grid
+from tests.support.warm_programs import warm_program
 
 FURL = "pb://l2rdxsw4e5nqqud4h4cj7uuaz2s6is2e@tcp:127.0.0.1:9/ln3ddyjdlt3cxe5uujeubs3ho2cl4jht"
 
@@ -35,7 +36,8 @@ def test_gateway_when_its_port_is_in_use_says_so_in_one_line_and_logs_nothing(cl
         config.write_text(config.read_text().replace("[node]", f"[node]\nweb.port = {port}"))
         ran = grid("run", client)
         assert ran.code == 1
-        assert ran.err == f"grid: Port {port} is already in use; choose another web.port under [node] in {config}\n"
+        named = client / "tahoe.cfg"  # As documents call it; grid.cfg is a link to it.
+        assert ran.err == f"grid: Port {port} is already in use; choose another web.port under [node] in {named}\n"
     wrong = grid("gateway", client, "--listen", "foo")
     assert (wrong.code, wrong.out) == (1, b"") and "not a server endpoint" in wrong.err
 
@@ -75,3 +77,39 @@ def test_storage_node_when_it_runs_says_its_name_and_where_it_is_reached(tmp_pat
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate()
+
+
+def test_node_without_an_introducer_warns_and_one_that_was_killed_is_noted_at_the_next_start(tmp_path: Path) -> None:
+    node = tmp_path / "node"
+    (port,) = free_ports(1)
+    place = ["--port", f"tcp:{port}:interface=127.0.0.1", "--location", f"tcp:127.0.0.1:{port}"]
+    assert main(["create", "storage", "--introducer", FURL, *place, str(node)]) == 0
+    (node / "private" / "introducers.yaml").unlink()
+    command = [warm_program("grid.cli"), "run", str(node)]
+
+    def run_until_ready() -> tuple[subprocess.Popen[str], str]:
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), text=True
+        )
+        assert process.stdout is not None
+        lines = [process.stdout.readline()]
+        while lines[-1] and not lines[-1].rstrip().endswith(" client running"):
+            lines.append(process.stdout.readline())
+        return process, "".join(lines)
+
+    first, log = run_until_ready()
+    with first:
+        first.kill()
+        _, err = first.communicate()
+    cure = f"`grid -d {node} config set client.introducer.furl FURL`"
+    assert "warning: no introducer is configured, so no client learns of this server" in log and cure in log
+    assert err.startswith("grid: warning: no introducer") and cure in err and "did not end cleanly" not in log
+    gone = grid("stop", node)
+    assert gone.code == 0 and gone.line.startswith("no node was running: its process (pid ")
+    assert grid("-d", node, "config", "set", "client.introducer.furl", FURL).code == 0
+    second, log = run_until_ready()
+    with second:
+        assert "the last run (pid " in log and "did not end cleanly" in log and "no introducer" not in log
+        assert grid("stop", node).code == 0
+        second.communicate()
+    assert grid("stop", node).line == "no node was running"

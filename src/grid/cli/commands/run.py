@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from grid.cli.terminal.invocation import examples, invocation, json_option
+
+if TYPE_CHECKING:
+    from grid.node.directory import NodeDirectory
 
 _STOP_WITH_STDIN = click.option(
     "--stop-with-stdin", is_flag=True, help="Also stop when stdin ends, as it does when a parent process exits."
@@ -43,6 +47,7 @@ def run(
     node = open_directory(Path(directory if directory is not None else invocation(ctx).node_directory))
     log = NodeLog("json" if as_json else node.settings.log_format)
     log.say(f"'grid run' in {str(node.path)!r}")
+    _tell_what_matters(node, log.say)
 
     async def task(reactor: Any) -> None:  # noqa: ANN401
         if stop_with_stdin:
@@ -57,6 +62,31 @@ def run(
             log.say("stopped")
             return 0 if stopped.number == signal.SIGTERM else 128 + stopped.number
     return 0
+
+
+def _tell_what_matters(node: NodeDirectory, say: Callable[[str], None]) -> None:
+    """Log how the last run ended, if it crashed; log, and print to stderr, that the node has no introducer."""
+    from grid.node.introducers import missing_introducer
+    from grid.node.running import find_dead
+
+    dead = find_dead(node.path)
+    if dead is not None:
+        say(
+            f"the last run (pid {dead}) did not end cleanly: its process was killed or crashed, or the machine went down"
+        )
+    warning = missing_introducer(node)
+    if warning:
+        say(f"warning: {warning}")
+        if not _is_same_file(1, 2):
+            click.echo(f"grid: warning: {warning}", err=True)
+
+
+def _is_same_file(one: int, other: int) -> bool:
+    """Whether two file descriptors lead to the same place, such as a terminal or a journal."""
+    try:
+        return os.path.sameopenfile(one, other)
+    except OSError:
+        return False
 
 
 def _watch_stdin(reactor: Any) -> None:  # noqa: ANN401
@@ -136,6 +166,7 @@ def gateway(
     log = NodeLog("json" if as_json else node.settings.log_format)
     log.hold()
     log.say(f"'grid gateway' in {str(node.path)!r}")
+    _tell_what_matters(node, log.say)
 
     def say(line: str) -> None:
         log.release()
@@ -172,11 +203,12 @@ def stop(ctx: click.Context, *, directory: str | None, now: bool, as_json: bool)
     """Stop the node in DIR, or in the directory that -d names, and wait until it has stopped.
 
     Its web gateway accepts no new connections, and has up to `[node] web.drain_timeout` (60 s) to finish requests in
-    progress. Ctrl-C ends the wait, not the node.
+    progress. Ctrl-C ends the wait, not the node. With --now, a node that does not react within 10 s is left as it is, and the exit
+    code is 1.
     """
     from grid.node.directory import require_node_directory
     from grid.node.files import expand_home
-    from grid.node.running import patience_s
+    from grid.node.running import find_dead, patience_s
     from grid.node.running import stop as stop_node
 
     # The pid is enough: the configuration may be broken or missing.
@@ -187,10 +219,13 @@ def stop(ctx: click.Context, *, directory: str | None, now: bool, as_json: bool)
             click.echo(line, err=True)
 
     found = stop_node(path, patience_s=patience_s(path), say=say, at_once=now)
+    dead = None if found else find_dead(path)
     if not found:
         require_node_directory(path)
     if as_json:
         click.echo(json.dumps({"event": "stop", "directory": str(path), "stopped": found}))
+    elif dead is not None:
+        click.echo(f"no node was running: its process (pid {dead}) has ended before, without cleaning up")
     else:
         click.echo("the node has stopped" if found else "no node was running")
     return 0
