@@ -62,11 +62,12 @@ class UnknownWriteCapError(CapError):
 
 
 class PeerError(GridError):
-    """A server refused, failed, timed out or misbehaved. reason: why, without the server's name."""
+    """A server refused, failed, timed out or misbehaved. reason: why, without the server's name. server: that name, if known."""
 
-    def __init__(self, message: str, *, reason: str = "") -> None:
+    def __init__(self, message: str, *, reason: str = "", server: str = "") -> None:
         super().__init__(message)
         self.reason = reason or message
+        self.server = server
 
 
 class PeerTimeoutError(PeerError):
@@ -125,7 +126,8 @@ class NotHappyError(GridError):
     """Too few distinct servers hold or accept shares; what was uploaded so far was aborted, or does not count.
 
     reached: how many servers did, if that says everything; happy: how many are needed. unreachable: ids of known servers that
-    could not be reached, if the message counts them.
+    could not be reached, if the message counts them. full: names of servers that answered but have no room, each with what is
+    known of it. fewer: how to ask for fewer servers, if there are not as many.
     """
 
     def __init__(
@@ -136,12 +138,16 @@ class NotHappyError(GridError):
         reached: int | None = None,
         happy: int = 0,
         unreachable: Sequence[str] = (),
+        full: Sequence[str] = (),
+        fewer: str = "",
     ) -> None:
         super().__init__(message)
         self.causes = tuple(causes)
         self.reached = reached
         self.happy = happy
         self.unreachable = tuple(unreachable)
+        self.full = tuple(full)
+        self.fewer = fewer
 
 
 class MayHoldError(NotHappyError):

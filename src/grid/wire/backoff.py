@@ -47,7 +47,9 @@ class Backoff:
         """The error for a call that stops waiting."""
         wait_s = max(0.0, self._due_at - self._clock.now())
         return PeerUnreachableError(
-            f"{where} cannot be reached ({self._why}); the next attempt is in {wait_s:.1f} s", reason=self._why
+            f"{where} cannot be reached ({self._why}); the next attempt is in {wait_s:.1f} s",
+            reason=self._why,
+            server=where,
         )
 
     def failed(self, why: str) -> None:

@@ -36,6 +36,9 @@ _WORDS: tuple[tuple[type[BaseException], str], ...] = (
 ANOTHER_NODE = "another node is there: its key differs"
 """Why a server is not reached if a node with another key answers at its address."""
 
+MUTE = "connects, but the node does not answer"
+"""Why a server is not reached if its system accepts connections, but its node says nothing: it hangs, or is suspended."""
+
 _NO_MACHINE = (errno.EHOSTUNREACH, errno.EHOSTDOWN)
 
 
@@ -51,12 +54,12 @@ def words_for(error: BaseException | None) -> str:
 
 def unreachable(where: str, reason: str) -> PeerUnreachableError:
     """The error for a server that could not be connected to."""
-    return PeerUnreachableError(f"{where} cannot be reached: {reason}", reason=reason)
+    return PeerUnreachableError(f"{where} cannot be reached: {reason}", reason=reason, server=where)
 
 
 def not_connected(where: str, error: Exception) -> PeerUnreachableError:
     """The error for an exception of a library that tried to connect."""
     reason = words_for(error)
     if isinstance(error, ConnectionRefusedError):
-        return NobodyListensError(f"{where} cannot be reached: {reason}", reason=reason)
+        return NobodyListensError(f"{where} cannot be reached: {reason}", reason=reason, server=where)
     return unreachable(where, reason)

@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 from attrs import evolve, frozen
 
-from grid.errors import GridError
+from grid.errors import GridError, PeerTimeoutError
 from grid.ports import Clock, ServerVersion
 from grid.runtime import with_deadline
 from grid.wire.backoff import Backoff
@@ -29,14 +29,22 @@ def _nothing() -> None:
     return
 
 
+def _unknown() -> str:
+    return ""
+
+
 @frozen(kw_only=True)
 class Connector(Generic[S]):
-    """How sessions are made. address: the session's endpoint as a location hint. clean_up: called after a failed attempt."""
+    """How sessions are made. address: the session's endpoint as a location hint. clean_up: called after a failed attempt.
+
+    diagnose: why the running attempt takes long, if that is known.
+    """
 
     transport: str
     connect: Callable[[], Awaitable[S]]
     address: Callable[[S], str]
     clean_up: Callable[[], None] = _nothing
+    diagnose: Callable[[], str] = _unknown
 
 
 class SessionKeeper(Generic[S]):
@@ -57,6 +65,8 @@ class SessionKeeper(Generic[S]):
     @property
     def status(self) -> ConnectionStatus:
         """The state of the connection."""
+        if self._status.state is ConnectionState.CONNECTING and (why := self._connector.diagnose()):
+            return evolve(self._status, detail=why)
         return self._status
 
     @property
@@ -112,8 +122,10 @@ class SessionKeeper(Generic[S]):
 
     def _failed(self, error: GridError) -> None:
         self._session = None
-        self._backoff.failed(brief(error))
-        self._set_state(ConnectionState.WAITING, brief(error))
+        is_late = isinstance(error, PeerTimeoutError)
+        why = (self._connector.diagnose() if is_late else "") or brief(error)
+        self._backoff.failed(why)
+        self._set_state(ConnectionState.WAITING, why)
         self._connector.clean_up()
 
     def _set_state(self, state: ConnectionState, detail: str = "", version: ServerVersion | None = None) -> None:

@@ -95,7 +95,7 @@ class SingleFlight(Generic[T]):
         if self._flight is not flight:
             return
         reason = f"did not finish connecting within {self._deadline_s:g} s"
-        error = PeerTimeoutError(f"{self._where} {reason}", reason=reason)
+        error = PeerTimeoutError(f"{self._where} {reason}", reason=reason, server=self._where)
         self._abandon(flight, error, self._failed)
 
     def _abandon(self, flight: _Flight, error: GridError, tell: Callable[[GridError], None] = lambda _: None) -> None:
@@ -141,7 +141,7 @@ class SingleFlight(Generic[T]):
         return unreachable(self._where, words_for(error))
 
     def _given_up(self) -> GridError:
-        return PeerGoneError(f"the attempt to reach {self._where} was abandoned", reason=ABANDONED)
+        return PeerGoneError(f"the attempt to reach {self._where} was abandoned", reason=ABANDONED, server=self._where)
 
     def _end(self, flight: _Flight) -> list[Deferred[T]]:
         """Detach the flight. Returns the callers that waited for it."""

@@ -24,6 +24,7 @@ _NEXT = (
     ("host name not found", "is the name right, and does this machine know it?"),
     ("no route to host", "is the machine on, and is the address right?"),
     ("another node", "has its node lost private/, or does another node have its address now?"),
+    ("the node does not answer", "it hangs or is suspended: restart it"),
     ("no answer", _LOST),
     ("did not finish connecting", _LOST),
     ("timed out", _LOST),

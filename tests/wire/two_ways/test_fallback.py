@@ -14,7 +14,7 @@ from grid.errors import (
     PeerGoneError,
     PeerTimeoutError,
 )
-from grid.wire.reasons import ABANDONED
+from grid.wire.reasons import ABANDONED, ANOTHER_NODE, MUTE
 from grid.wire.status import ConnectionState
 from grid.wire.two_ways.fallback import RACE_S
 from grid.wire.two_ways.headstart import AGAIN_S, HEAD_START_S
@@ -120,6 +120,14 @@ def test_server_when_neither_way_leads_there_fails_with_both_reasons_and_prefers
     rig.http.script.down = rig.foolscap.script.down = ""
     assert rig.read() == b"sample"
     assert rig.server.status.transport == "http" and not rig.server.status.fallback
+
+
+@pytest.mark.parametrize("telling", [ANOTHER_NODE, MUTE])
+def test_server_when_one_way_says_what_is_wrong_with_the_node_says_only_that(rig: Rig, telling: str) -> None:
+    rig.http.script.down, rig.foolscap.script.down = telling, "did not finish connecting"
+    with pytest.raises(PeerGoneError, match=f": {telling}$"):
+        rig.read()
+    assert rig.server.status.detail == telling
 
 
 def test_server_when_the_other_way_dies_while_it_serves_goes_back_at_once(rig: Rig) -> None:

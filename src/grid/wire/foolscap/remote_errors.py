@@ -112,12 +112,14 @@ def from_remote(error: Exception, where: str) -> GridError:
         return PeerError(f"{where} broke the protocol: {printable(str(error))}")
     if isinstance(error, _LOST):
         if isinstance(error, ConnectError | DNSLookupError):
-            return PeerGoneError(f"{where} cannot be reached: {words_for(error)}", reason=words_for(error))
-        return PeerGoneError(f"the connection to {where} was lost", reason="the connection was lost")
+            return PeerGoneError(
+                f"{where} cannot be reached: {words_for(error)}", reason=words_for(error), server=where
+            )
+        return PeerGoneError(f"the connection to {where} was lost", reason="the connection was lost", server=where)
     text = printable(str(error))
     # A Foolscap node that is asked for another Tub answers so in its words of HTTP.
     reason = ANOTHER_NODE if "unknown TubID" in text else f"{words_for(error)}: {text}"
-    return PeerGoneError(f"{where} cannot be reached: {reason}", reason=reason)
+    return PeerGoneError(f"{where} cannot be reached: {reason}", reason=reason, server=where)
 
 
 def _refusal(failure: Any, where: str) -> GridError:

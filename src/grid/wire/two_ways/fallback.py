@@ -46,7 +46,7 @@ from grid.ports import (
 )
 from grid.runtime import Tasks, with_deadline
 from grid.wire.queues.shared_messages import store_by_steps
-from grid.wire.reasons import ABANDONED
+from grid.wire.reasons import ABANDONED, ANOTHER_NODE, MUTE
 from grid.wire.remote_server import server_name
 from grid.wire.single_flight import SingleFlight
 from grid.wire.status import ConnectionState, ConnectionStatus, RemoteServer, brief
@@ -349,10 +349,16 @@ class FallbackServer:
 
     def _away(self, errors: Mapping[int, GridError]) -> PeerError:
         reason = self._both({way: brief(error) for way, error in errors.items()})
-        return PeerGoneError(f"{self._where} cannot be reached: {reason}", reason=reason)
+        return PeerGoneError(f"{self._where} cannot be reached: {reason}", reason=reason, server=self._where)
 
     def _both(self, reasons: Mapping[int, str]) -> str:
-        """What is wrong with both transports, said once if it is the same, or if it is known of one only."""
+        """What is wrong with both transports, said once if it is the same, or if it is known of one only.
+
+        A reason that concerns the node itself is enough: it explains what goes wrong with the other transport, too.
+        """
+        for telling in (ANOTHER_NODE, MUTE):
+            if telling in reasons.values():
+                return telling
         reasons = {way: why for way, why in reasons.items() if why != ABANDONED} or reasons
         if len(set(reasons.values())) < 2:
             return next(iter(reasons.values()), "")
@@ -369,7 +375,7 @@ class FallbackServer:
 
     def _too_late(self) -> PeerTimeoutError:
         reason = f"did not finish connecting within {RACE_S:g} s"
-        return PeerTimeoutError(f"{self._where} {reason}", reason=reason)
+        return PeerTimeoutError(f"{self._where} {reason}", reason=reason, server=self._where)
 
 
 def _length(ranges: Sequence[Range]) -> int:

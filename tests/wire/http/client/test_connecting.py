@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import pytest
@@ -11,13 +12,15 @@ from twisted.internet.error import ConnectionRefusedError, DNSLookupError, NoRou
 from twisted.internet.task import Clock as TaskClock
 from twisted.python.failure import Failure
 
-from grid.errors import GridError, PeerError, PeerUnreachableError
+from grid.errors import GridError, PeerError, PeerTimeoutError, PeerUnreachableError
 from grid.limits import CONNECT_DEADLINE_S
 from grid.wire.connections.connect_watch import QUIET_S
+from grid.wire.http.client import pool as pools
 from grid.wire.http.client.pool import Address, Pool
 from grid.wire.http.client.server import HttpServer
 from grid.wire.locators import Nurl
-from grid.wire.status import ConnectionState
+from grid.wire.reasons import MUTE
+from grid.wire.status import ConnectionState, next_question
 from tests.support.virtual_time import VirtualRuntime
 from tests.wire.http.rig import make_identity
 
@@ -135,6 +138,28 @@ def test_connect_when_nothing_answers_reports_that_soon_and_goes_on_to_its_deadl
     runtime.run(runtime.clock.sleep(CONNECT_DEADLINE_S))
     states.append(quiet.status.state)
     assert told == [0.0] and states == [ConnectionState.CONNECTING, ConnectionState.WAITING]
+
+
+async def test_server_that_accepts_connections_but_says_nothing_is_said_to_hang(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from twisted.internet import reactor
+
+    from tests.wire.http.rig import make_runtime
+
+    monkeypatch.setattr(pools, "QUIET_S", 0.05)
+    monkeypatch.setattr(pools, "CONNECT_DEADLINE_S", 0.3)
+    runtime = make_runtime()
+    with socket.create_server(("127.0.0.1", 0)) as suspended:
+        nurls = [Nurl(spki_hash=SPKI, host="127.0.0.1", port=suspended.getsockname()[1], swissnum="s")]
+        client = HttpServer(make_identity("v0-x"), nurls, Pool(reactor, runtime.clock), runtime)
+        connecting = Deferred.fromCoroutine(client.get_version())
+        await runtime.clock.sleep(0.15)
+        assert (client.status.state, client.status.detail) == (ConnectionState.CONNECTING, MUTE)
+        with pytest.raises(PeerTimeoutError, match=f"server .*{MUTE}") as caught:
+            await connecting
+        assert caught.value.reason == client.status.detail == MUTE
+        assert "restart it" in next_question(MUTE)
 
 
 def test_connect_when_it_is_refused_reports_no_silence() -> None:

@@ -17,7 +17,7 @@ from grid.ports import Clock, ServerVersion
 from grid.runtime import Tasks, with_deadline
 from grid.wire.http.client.requester import Access, HttpRequest, Requester, first_of
 from grid.wire.http.format.answers import DATE_HEADER, EXTENSIONS_HEADER, parse_date, parse_version
-from grid.wire.reasons import unreachable
+from grid.wire.reasons import MUTE, unreachable
 from grid.wire.session import Connector, SessionKeeper
 from grid.wire.status import ConnectionStatus, brief
 
@@ -52,7 +52,7 @@ class Link:
         self._checks = Tasks()
         self._next_check_at = clock.now()
         self._clock_ahead_s: float | None = None
-        connector = Connector(transport="http", connect=self._connect, address=_address)
+        connector = Connector(transport="http", connect=self._connect, address=_address, diagnose=self._diagnose)
         self._keeper: SessionKeeper[Session] = SessionKeeper(connector, clock, requester.where, CONNECT_DEADLINE_S)
         self._plain_status = self._shown_status = self._keeper.status
 
@@ -121,6 +121,9 @@ class Link:
         self._requester.pool.watch(session.access.address, self._broken)
         return session
 
+    def _diagnose(self) -> str:
+        return MUTE if any(self._requester.pool.is_mute(access.address) for access in self._accesses) else ""
+
     def _broken(self) -> None:
         session, now = self.current, self._clock.now()
         if session is None or self._checks.count:
@@ -132,7 +135,9 @@ class Link:
 
     async def _check(self, session: Session, wait_s: float) -> None:
         def late() -> PeerTimeoutError:
-            return PeerTimeoutError(f"{self._requester.where} did not answer", reason="no answer")
+            return PeerTimeoutError(
+                f"{self._requester.where} did not answer", reason="no answer", server=self._requester.where
+            )
 
         if wait_s:
             await self._clock.sleep(wait_s)

@@ -20,11 +20,11 @@ from grid.errors import FormatError, GridError, PeerTimeoutError
 from grid.limits import CONNECT_DEADLINE_S, MAX_HTTP_CBOR_ANSWER
 from grid.ports import Buffer, Clock
 from grid.runtime import with_deadline
-from grid.wire.connections.connect_watch import ConnectWatch, OnQuiet, ignore_quiet
+from grid.wire.connections.connect_watch import QUIET_S, ConnectWatch, OnQuiet, ignore_quiet
 from grid.wire.http.client.connection import IDLE_S, LONG_IDLE_S, ClientConnection, Discarder
 from grid.wire.http.client.spread import Direction, Line
 from grid.wire.http.format.tls import TlsLayer, client_context, spki_hash
-from grid.wire.reasons import ANOTHER_NODE, not_connected, unreachable
+from grid.wire.reasons import ANOTHER_NODE, MUTE, not_connected, unreachable
 
 CONNECTIONS_PER_SERVER = 8
 """Most connections per server; 1.20's own clients use 10. Streams may use some of them for a while."""
@@ -58,6 +58,8 @@ class _Destination:
     waiters: deque[Deferred[None]] = field(factory=deque)
     opening: set[Deferred[None]] = field(factory=set)
     line: Line = field(factory=Line)
+    accepted_at: float | None = None
+    """When the latest attempt was accepted, while the server has not answered on it yet."""
     greeting: Sequence[Buffer] = field(default=(), repr=False)
     """A request that costs the server nothing, if it then keeps the idle connection for as long as ours do."""
 
@@ -167,6 +169,12 @@ class Pool:
         if destination is not None:
             destination.line.moved(direction, size, self._clock.now())
 
+    def is_mute(self, address: Address) -> bool:
+        """Whether the address accepts connections, but its server gives no sign of life on the latest one."""
+        destination = self._destinations.get(address)
+        accepted_at = None if destination is None else destination.accepted_at
+        return accepted_at is not None and self._clock.now() >= accepted_at + QUIET_S
+
     def watch(self, address: Address, broken: Callable[[], None]) -> None:
         """From now on, call `broken` when the server has closed the last connection to the address, and it was idle."""
         self._broken.setdefault(address, set()).add(broken)
@@ -246,12 +254,15 @@ class Pool:
         async def body() -> None:
             await self._endpoint(address).connect(_OneProtocol(protocol))
             watch.accepted()
+            destination.accepted_at = self._clock.now()
             if address.spki_hash is None:
                 opening.succeed()
             await opening.outcome
 
         try:
-            await with_deadline(self._clock, body(), CONNECT_DEADLINE_S, lambda: _too_late(where))
+            await with_deadline(
+                self._clock, body(), CONNECT_DEADLINE_S, lambda: _too_late(where, self.is_mute(address))
+            )
         except (GridError, CancelledError):
             connection.abort()
             raise
@@ -264,6 +275,7 @@ class Pool:
             raise
         finally:
             watch.end()
+            destination.accepted_at = None
             opening.outcome.addErrback(lambda _: None)  # Everybody who waited has been notified.
         destination.line.round_trip_s = connection.round_trip_s()
         return connection
@@ -303,9 +315,9 @@ class _Opening:
             self.outcome.errback(unreachable(self._where, why))
 
 
-def _too_late(where: str) -> PeerTimeoutError:
-    reason = "did not finish connecting"
-    return PeerTimeoutError(f"{where} {reason}", reason=reason)
+def _too_late(where: str, is_mute: bool) -> PeerTimeoutError:
+    reason = MUTE if is_mute else "did not finish connecting"
+    return PeerTimeoutError(f"{where} {reason}", reason=reason, server=where)
 
 
 class _OneProtocol(Factory):
