@@ -26,6 +26,7 @@ from grid.immutable.share.encode import Encoder, convergent_hasher
 from grid.immutable.share.geometry import Geometry
 from grid.immutable.share.requests import UPLOAD_KINDS
 from grid.immutable.write.candidates import split_trusted
+from grid.immutable.write.full_servers import name_full
 from grid.immutable.write.put_plan import Pushed, PutPlan, require_whole
 from grid.immutable.write.select_plan import Selection, SelectPlan
 from grid.immutable.write.small_file import (
@@ -216,6 +217,7 @@ async def push(
     """
     geometry = encoder.geometry
     ids = [server.identity.server_id for server in ordered]
+    share_size = performer.share_size(encoder)
     select = SelectPlan(
         ids,
         in_doubt=_in_doubt(ids, grid.memory),
@@ -223,14 +225,17 @@ async def push(
         k=geometry.k,
         n=geometry.n,
         happy=happy,
-        share_size=performer.share_size(encoder),
+        share_size=share_size,
         existing=existing,
         versions={
             server.identity.server_id: version for server in ordered if (version := server.known_version) is not None
         },
     )
     try:
-        selection = await drive(select, performer, grid)
+        try:
+            selection = await drive(select, performer, grid)
+        except NotHappyError as error:
+            raise name_full(error, select.without_room(), ordered, share_size) from None
         grid.observer(Event(at=grid.runtime.clock.now(), what="phase", detail="pushing", total=geometry.size))
         try:
             pushed = await drive(PutPlan(encoder, selection, happy=happy), performer, grid)

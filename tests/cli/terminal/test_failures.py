@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grid.cli.arguments.share_counts import how_to_ask_for_fewer
+from grid.cli.terminal.exit_codes import ExitCode, exit_code
 from grid.cli.terminal.failures import MAX_REASONS, describe, reasons
 from grid.errors import (
     CancelledError,
@@ -53,9 +57,14 @@ def test_too_few_servers_are_reported_in_one_short_line_and_one_for_each_reason(
     error = NotHappyError("1.20's words " * 30, causes=[*causes, causes[0]], reached=1, happy=7)
     assert describe(error) == (
         "only 1 server took shares, and 7 are needed; `grid status` lists servers that are offline: start them again,"
-        " or lower shares.happy in tahoe.cfg"
+        " or choose smaller numbers: `grid config set client.shares.happy N`, and likewise client.shares.needed and"
+        " client.shares.total"
     )
     assert reasons(error) == ["connection refused (4 servers)", "no answer (1 server)"]
+    known = [
+        PeerGoneError(f"server {n} is gone", reason="connection refused", server=f"server {n}") for n in ("b", "a", "b")
+    ]
+    assert reasons(NotHappyError("x", causes=known)) == ["connection refused (a, b)"]
     none = NotHappyError("x", causes=causes, reached=0, happy=3)
     assert describe(none).startswith("no server took shares, and 3 are needed; ")
     many = NotHappyError("x", causes=[PeerGoneError(f"{n}" * 500) for n in range(50)], reached=0, happy=3)
@@ -66,7 +75,7 @@ def test_too_few_servers_are_reported_in_one_short_line_and_one_for_each_reason(
 def test_too_few_servers_are_a_reason_to_ask_for_fewer_but_full_ones_are_not() -> None:
     gone, full = PeerGoneError("the connection was lost"), NoSpaceError("the disk is full")
     said = describe(NotHappyError("only 2 servers (the connection was lost)", causes=[gone]))
-    assert said.startswith("only 2 servers; `grid status` lists servers that are offline: start them again, or lower")
+    assert said.startswith("only 2 servers; `grid status` lists servers that are offline: start them again, or choose")
     few = NotHappyError("only 2 server(s), and 7 are asked for")
     assert "--happy" not in describe(few)
     assert describe(few, has_happy_option=True).endswith(", or ask for fewer with `--happy N`")
@@ -74,10 +83,32 @@ def test_too_few_servers_are_a_reason_to_ask_for_fewer_but_full_ones_are_not() -
     assert "--happy" not in describe(NoServersError("none"))
 
 
+def test_full_servers_are_named_with_what_helps() -> None:
+    full = NotHappyError("x", reached=2, happy=3, full=["attic is full or read-only"])
+    assert exit_code(full) is ExitCode.NO_SPACE
+    assert describe(full, has_happy_option=True) == (
+        "only 2 servers took shares, and 3 are needed; attic is full or read-only: free space there or lower"
+        " storage.reserved_space of that node, or ask for fewer with `--happy N`"
+    )
+    broken = NotHappyError("x", reached=2, happy=3, full=["attic cannot write, and its log says why"])
+    assert "reserved_space" not in describe(broken) and "attic cannot write" in describe(broken)
+
+
+def test_numbers_that_fit_the_grid_are_offered_where_they_are_known() -> None:
+    fewer = how_to_ask_for_fewer(Path("/some where"), 3)
+    said = describe(NotHappyError("only 3 servers are known, and 7 are needed", fewer=fewer))
+    assert said.startswith("only 3 servers are known, and 7 are needed; `grid status` lists servers that are offline")
+    assert said.endswith(
+        "or choose numbers for 3 servers: `--needed 1 --happy 2 --total 3` for one file, or `grid -d '/some where' config set"
+        " client.shares.needed 1`, `grid -d '/some where' config set client.shares.happy 2`, `grid -d '/some where' config set"
+        " client.shares.total 3` for all"
+    )
+
+
 def test_message_when_servers_answered_and_refused_then_sends_nobody_to_see_who_answers() -> None:
     refused = PeerRefusedError("InternalError", kind="InternalError")
     said = describe(NotHappyError("only 2 server(s) (InternalError).", causes=[refused]))
-    assert "; servers answered but refused: ask their operators, or lower shares.happy in tahoe.cfg" in said
+    assert "; servers answered but refused: ask their operators, or choose smaller numbers: `grid config set" in said
     assert "grid status" not in said
     mixed = describe(NotHappyError("only 2 server(s)", causes=[refused, PeerGoneError("lost")]))
     assert "`grid status` lists" in mixed and "refused" not in mixed

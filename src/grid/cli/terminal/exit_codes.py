@@ -51,7 +51,7 @@ def exit_code(error: BaseException) -> ExitCode:
         case MayHoldError():
             return ExitCode.MAY_HOLD
         case NotHappyError():
-            return _of_causes(error)
+            return ExitCode.NO_SPACE if error.full else _of_causes(error)
         case ShareError():
             return exit_code(error.cause)
         case GridError():

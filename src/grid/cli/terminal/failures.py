@@ -73,15 +73,22 @@ _SETTLE = (
 
 _RESTART = ": start them again"
 
+_ROOM = "free space there or lower storage.reserved_space of that node"
+
 _REFUSED = "; servers answered but refused: ask their operators"
 
-_FEWER = ", or lower shares.happy in tahoe.cfg"
+_FEWER = ", or choose smaller numbers: `grid config set client.shares.happy N`, and likewise client.shares.needed and client.shares.total"
 
 _FEWER_BY_OPTION = ", or ask for fewer with `--happy N`"
 
 MAX_REASONS = 8
 
 MAX_REASON = 120
+
+MAX_NAMES = 4
+"""Servers named for one reason."""
+
+MAX_NAME = 30
 
 
 def kind_of(error: BaseException) -> str:
@@ -231,12 +238,18 @@ def reasons(error: BaseException) -> list[str]:
     """Why servers did not take part, one line per reason; empty if the message says it all."""
     if not isinstance(error, NotHappyError):
         return []
-    found: dict[str, set[str]] = {}
+    found: dict[str, dict[str, str]] = {}
     for cause in error.causes:
         reason = one_line(getattr(cause, "reason", "") or str(cause))[:MAX_REASON]
-        found.setdefault(reason, set()).add(str(cause))
-    lines = [f"{reason} ({counted(len(causes), 'server')})" for reason, causes in found.items() if reason]
+        found.setdefault(reason, {})[str(cause)] = getattr(cause, "server", "")
+    lines = [f"{reason} ({_who(list(names.values()))})" for reason, names in found.items() if reason]
     return lines[:MAX_REASONS]
+
+
+def _who(servers: Sequence[str]) -> str:
+    """The names of some servers, as messages have them; how many there are, if some are unknown or there are too many."""
+    names = sorted({one_line(name.removeprefix("server "))[:MAX_NAME] for name in servers})
+    return counted(len(servers), "server") if "" in names or len(names) > MAX_NAMES else ", ".join(names)
 
 
 def _describe_unhappy(error: NotHappyError, has_happy_option: bool) -> str:
@@ -246,10 +259,17 @@ def _describe_unhappy(error: NotHappyError, has_happy_option: bool) -> str:
         text = f"{took} took shares, and {error.happy} are needed"
     elif error.causes:
         text = text.removesuffix(f" ({one_line(str(error.causes[-1]))})")
+    text = text.removesuffix(".")
     code = exit_code(error)
-    if code is ExitCode.NO_SPACE:
+    if error.full:
+        names = one_line(", ".join(error.full))
+        hint = f"; {names}: {_ROOM}" if " is full" in names else f"; {names}"
+    elif code is ExitCode.NO_SPACE:
         return text
-    hint = _OFFLINE + _RESTART if code is ExitCode.UNREACHABLE else _REFUSED
+    else:
+        hint = _OFFLINE + _RESTART if code is ExitCode.UNREACHABLE else _REFUSED
+    if error.fewer:
+        return f"{text}{hint}, or {error.fewer}"
     if text.startswith("no server "):
-        return text.removesuffix(".") + hint  # A smaller number would not help.
-    return text.removesuffix(".") + hint + (_FEWER_BY_OPTION if has_happy_option else _FEWER)
+        return text + hint  # A smaller number would not help.
+    return text + hint + (_FEWER_BY_OPTION if has_happy_option else _FEWER)

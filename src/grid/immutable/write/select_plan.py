@@ -349,7 +349,18 @@ class SelectPlan(PlanBase):
         if reached < self._wanted.happy or len(sharemap) < self._wanted.k:
             message = happiness_message(sharemap, self._wanted.k, self._wanted.happy)
             reason = f" ({self._causes[-1]})" if self._causes else ""
-            self._fail(NotHappyError(message + reason, causes=self._causes, reached=reached, happy=self._wanted.happy))
+            error = NotHappyError(message + reason, causes=self._causes, reached=reached, happy=self._wanted.happy)
+            self._fail(error)
+
+    def without_room(self) -> list[ServerId]:
+        """The servers that were asked and are not bad, but took no new share."""
+        size = self._wanted.share_size
+        return [
+            each.server_id
+            for each in self._counted()
+            if each.asked and not each.allocated
+            if each.standing is Standing.READ_ONLY or (each.version is not None and not each.has_room(size))
+        ]
 
     def _fail(self, error: GridError) -> None:
         self._stop(error)

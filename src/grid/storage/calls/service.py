@@ -125,6 +125,8 @@ class StorageService:
     async def get_version(self) -> ServerVersion:
         """The server's version, with its available space."""
         available = await self.run(self._store.available_space)
+        if available == 0:
+            self._store.room_log.refused(0, self._clock.unix_time())
         room = UNLIMITED if available is None else available
         return ServerVersion(
             application=f"grid-storage/{__version__}",

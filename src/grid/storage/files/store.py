@@ -31,6 +31,7 @@ from grid.storage.files.paths import (
     share_directory,
     share_path,
 )
+from grid.storage.files.room_log import RoomLog
 from grid.storage.files.share_files import AnswerSize, opened, plan_lease, share_numbers, skipping
 from grid.storage.files.undo import Change, UndoLog
 from grid.storage.settings import StorageSettings
@@ -89,6 +90,7 @@ class ShareStore:
         self.node_id = node_id
         self.durable = settings.durability == "full"
         self.undo = UndoLog(disk, durable=self.durable)
+        self.room_log = RoomLog(settings)
         self._spans = SpanRoom()
 
     def start(self) -> None:
@@ -224,6 +226,7 @@ class ShareStore:
         try:
             for number in sorted(wanted.numbers - taken):
                 if available is not None and available - wanted.reserved < wanted.share_size * (len(begun) + 1):
+                    self.room_log.refused(max(0, available - wanted.reserved), wanted.now)
                     break
                 kept = len(begun) < wanted.keep_open
                 share = IncomingShare(

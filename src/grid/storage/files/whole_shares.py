@@ -100,6 +100,8 @@ class WholeShares:
         order, disk = one.order, self._disk
         name, new = order.name, order.new
         fits = room is None or new.size <= room
+        if room is not None and not fits:
+            self._store.room_log.refused(max(0, room), now)
         made = fits and self._make_directory(name)
         if not made:
             one.already = self._store.renew(name, order.hidden, new.secrets, now)
