@@ -44,6 +44,17 @@ class Server:
         return VERSION
 
 
+def test_server_that_was_just_announced_is_connecting_until_something_is_known_to_be_wrong() -> None:
+    server = Server()
+    client: Any = SimpleNamespace(server_set=SimpleNamespace(entries=[server], servers=[server]))
+    view = LiveClient(client, {}, {}, Tasks())
+    [shown] = view.servers()
+    assert shown.is_connecting and not shown.is_connected and shown.status == "connecting (tcp:192.0.2.1:1)"
+    server.status = evolve(server.status, state=ConnectionState.CONNECTING, detail="connection refused")
+    [shown] = view.servers()
+    assert not shown.is_connecting and shown.status == "connection refused (tcp:192.0.2.1:1)"
+
+
 def test_connected_server_that_does_not_answer_is_shown_as_not_connected_until_it_does() -> None:
     runtime, server = VirtualRuntime(), Server()
     known = SimpleNamespace(entries=[server], servers=[server])

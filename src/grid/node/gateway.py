@@ -105,7 +105,9 @@ class LiveClient:
         status, identity = entry.status, entry.identity
         is_silent = status.state is ConnectionState.CONNECTED and identity.server_id in self._silent
         connected = status.state is ConnectionState.CONNECTED and not is_silent
-        line = _connected_line(status) if connected else _missing_line(entry, "no answer" if is_silent else "")
+        starting = status.state in (ConnectionState.IDLE, ConnectionState.CONNECTING) and not status.detail
+        why = "no answer" if is_silent else "connecting" if starting else ""
+        line = _connected_line(status) if connected else _missing_line(entry, why)
         if others := [name for name in names if name != identity.server_id]:
             more = f" and {len(others) - 1} more" if others[1:] else ""
             line = f"{line}; also announced as {others[0]}{more}: counted once"
@@ -124,6 +126,7 @@ class LiveClient:
             latency_s=self._latency_s.get(identity.server_id),
             host=status.host,
             clock_ahead_s=status.clock_ahead_s,
+            is_connecting=starting,
         )
 
     def _look(self) -> None:

@@ -118,3 +118,17 @@ async def test_the_state_of_servers_as_json_has_clocks_round_trips_and_transport
         for server in servers
     ]
     assert more == [{"transport": "http", "round_trip": 0.0123, "clock_ahead": -320}, {}, {}]
+
+
+async def test_gateway_is_not_ready_while_too_few_servers_have_room_and_counts_them(tmp_path: Path) -> None:
+    good = ServerView(server_id="v0-a", nickname="a", is_connected=True, status="", available_space=5)
+    silent_about_space = evolve(good, server_id="v0-b", available_space=None)
+    full, gone = evolve(good, server_id="v0-c", available_space=0), evolve(good, server_id="v0-d", is_connected=False)
+    for views, with_room in (([good] * 7, 7), ([*[silent_about_space] * 6, full, gone], 6)):
+        async with running_gateway(tmp_path, views=views) as rig:
+            reply = await rig.ask("GET", "/readyz")
+            metrics = (await rig.ask("GET", "/metrics")).body.decode()
+        found = {"ready": with_room == 7, "connected": 7, "with_room": with_room, "known": len(views), "needed": 7}
+        assert (reply.status, json.loads(reply.body)) == (200 if with_room == 7 else 503, found)
+        assert f"grid_servers_with_room {with_room}.0" in metrics and "grid_servers_connected 7.0" in metrics
+        assert f"grid_happiness_margin {with_room - 7}.0" in metrics

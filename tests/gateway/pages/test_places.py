@@ -116,6 +116,22 @@ def test_server_that_cannot_be_reached_is_shown_with_what_to_look_at_and_no_old_
     assert "firewall" not in render_servers([server("a")], []) and "4.0 ms" in render_servers([server("a")], [])
 
 
+def test_server_without_room_is_amber_and_a_sentence_says_what_that_prevents() -> None:
+    rows = [server("a"), evolve(server("full"), available_space=0), evolve(server("b"), available_space=None)]
+    text = require_harmless(render_servers(rows, [], 2, 3, 3)).text
+    assert "1 server is full or read-only, and takes no new files." in text
+    assert "Nothing new can be stored: each file needs room on 3 servers, and 2 have it." in text
+    assert render_servers(rows, []).count("state warn") == 1 and render_servers(rows, []).count("state good") == 2
+    assert "Nothing new" not in render_servers(rows, [], 1, 3, 2)
+
+
+def test_server_that_was_just_announced_is_connecting_and_not_lost() -> None:
+    html = render_servers(
+        [evolve(server("new", connected=False), is_connecting=True, status="connecting (tcp:h:1)")], []
+    )
+    assert "state warn" in html and "state bad" not in html and "cannot be reached" not in html
+
+
 def test_an_empty_list_says_what_will_be_there() -> None:
     assert "No server is known yet" in render_servers([], [])
     assert "Nothing is in progress" in render_operations([], [], 0.0)

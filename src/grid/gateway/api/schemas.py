@@ -224,6 +224,6 @@ SCHEMAS: Mapping[str, Schema] = {
         id=_STRING,
     ),
     "Alive": _object({"status": {"const": "ok"}}),
-    "Ready": _object({"ready": _BOOLEAN}, connected=_COUNT, known=_COUNT, needed=_COUNT),
+    "Ready": _object({"ready": _BOOLEAN}, connected=_COUNT, with_room=_COUNT, known=_COUNT, needed=_COUNT),
     "Document": _object({"openapi": _STRING, "info": {"type": "object"}, "paths": {"type": "object"}}),
 }

@@ -299,7 +299,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _shown("/healthz", "Whether the gateway answers", shown("It answers", JSON, json="Alive")),
     _shown(
         "/readyz",
-        "Whether enough servers are connected to store files",
+        "Whether enough servers are connected, and have room, to store files",
         shown("The numbers", JSON, statuses="200 503", json="Ready"),
     ),
     _shown("/openapi.json", "This document", shown("This document", JSON, json="Document")),

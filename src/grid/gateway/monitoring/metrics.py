@@ -55,10 +55,11 @@ class Metrics:
         self._active = Gauge("grid_operations_active", "Operations in progress.", kind, registry=self._registry)
         self._gauge("grid_servers_known", "Storage servers known.", lambda: len(gateway.client.servers()))
         self._gauge("grid_servers_connected", "Storage servers connected.", self._connected)
+        self._gauge("grid_servers_with_room", "Storage servers connected that may take new files.", self._with_room)
         self._gauge(
             "grid_happiness_margin",
-            "Servers connected beyond those that storing a file needs; negative: nothing can be stored.",
-            lambda: self._connected() - gateway.settings.happy,
+            "Servers with room beyond those that storing a file needs; negative: nothing can be stored.",
+            lambda: self._with_room() - gateway.settings.happy,
         )
         self._gauge("grid_open_files", "Immutable files kept open between requests.", lambda: gateway.open_files.count)
         self._gauge("grid_event_listeners", "Browsers that follow operations.", listeners)
@@ -102,6 +103,9 @@ class Metrics:
 
     def _connected(self) -> int:
         return sum(server.is_connected for server in self._gateway.client.servers())
+
+    def _with_room(self) -> int:
+        return sum(server.has_room for server in self._gateway.client.servers())
 
     def _gauge(self, name: str, help: str, look: Callable[[], float]) -> None:
         Gauge(name, help, registry=self._registry).set_function(look)

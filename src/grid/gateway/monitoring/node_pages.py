@@ -23,7 +23,7 @@ _FOREVER = "public, max-age=31536000, immutable"
 def routes(gateway: Services) -> Mapping[str, Handler]:
     """Handlers of `/`, `/servers` and `/assets`, and of `/healthz` and `/readyz` for supervisors and load balancers.
 
-    /healthz: 200 whenever the gateway answers. /readyz: 503 while fewer servers are connected than a put needs.
+    /healthz: 200 whenever the gateway answers. /readyz: 503 while fewer connected servers have room than a put needs.
     """
 
     async def healthz(exchange: Exchange) -> AnyAnswer:
@@ -33,11 +33,12 @@ def routes(gateway: Services) -> Mapping[str, Handler]:
     async def readyz(exchange: Exchange) -> AnyAnswer:
         allow(exchange, "GET", "HEAD")
         servers = gateway.client.servers()
-        connected = sum(server.is_connected for server in servers)
-        ready = connected >= gateway.settings.happy
+        connected, with_room = sum(each.is_connected for each in servers), sum(each.has_room for each in servers)
+        ready = with_room >= gateway.settings.happy
         found: dict[str, object] = {"ready": ready}
         if not exchange.is_visit:
-            found |= {"connected": connected, "known": len(servers), "needed": gateway.settings.happy}
+            found |= {"connected": connected, "with_room": with_room, "known": len(servers)}
+            found["needed"] = gateway.settings.happy
         return modern_json(found, 200 if ready else 503, {"Cache-Control": "no-store"})
 
     async def root(exchange: Exchange) -> AnyAnswer:

@@ -44,12 +44,32 @@ def render_servers(
             role="region",
             aria_label="Storage servers",
         )
-    lost = sum(not server.is_connected for server in servers)
-    warning = notice("warn", tag("p", f"{counted(lost, 'server')} cannot be reached right now.")) if lost else None
     listed = [tag("h2", "Introducers"), tag("ul", [tag("li", line) for line in introducers])] if introducers else None
     return document(
-        "Servers", tag("h1", "Servers"), _lead(servers, needed, total, happy), warning, table, listed, here="/servers"
+        "Servers",
+        tag("h1", "Servers"),
+        _lead(servers, needed, total, happy),
+        _warnings(servers, happy),
+        table,
+        listed,
+        here="/servers",
     )
+
+
+def _warnings(servers: Sequence[ServerView], happy: int) -> list[Markup]:
+    lost = sum(not server.is_connected and not server.is_connecting for server in servers)
+    connected, with_room = sum(each.is_connected for each in servers), sum(each.has_room for each in servers)
+    said = [f"{counted(lost, 'server')} cannot be reached right now."] if lost else []
+    if with_room < connected:
+        full = connected - with_room
+        said.append(
+            f"{counted(full, 'server is', 'servers are')} full or read-only, and {'takes' if full == 1 else 'take'} no new files."
+        )
+    if connected >= happy > with_room:
+        said.append(
+            f"Nothing new can be stored: each file needs room on {counted(happy, 'server')}, and {with_room} have it."
+        )
+    return [notice("warn", tag("p", " ".join(said)))] if said else []
 
 
 def free_space(servers: Sequence[ServerView]) -> int:
@@ -80,11 +100,17 @@ def space_text(servers: Sequence[ServerView], needed: int, total: int, happy: in
     return f"{size_text(space)} free on their disks: {files}{limit}"
 
 
+def _state(server: ServerView) -> tuple[str, str]:
+    """The color and the word for a server."""
+    if server.is_connected:
+        return ("good", "Connected") if server.has_room else ("warn", "Takes no new files")
+    return ("warn", "Connecting") if server.is_connecting else ("bad", "Not connected")
+
+
 def _row(server: ServerView) -> Markup:
-    state = "good" if server.is_connected else "bad"
-    word = "Connected" if server.is_connected else "Not connected"
+    state, word = _state(server)
     detail = tag("small", server.status) if server.status and server.status != word else None
-    question = next_question(server.status) if not server.is_connected else ""
+    question = "" if server.is_connected or server.is_connecting else next_question(server.status)
     hint = tag("small", f"{question[:1].upper()}{question[1:]}") if question else None
     name = join(tag("bdi", server.nickname or "unnamed"), tag("small", tag("code", server.server_id)))
     return tag(

@@ -15,6 +15,8 @@ from attrs import frozen
 class ServerView:
     """A storage server. status: one line. available_space: bytes. host: its announced host, "" if none.
 
+    is_connecting: it is tried for the first time, and nothing is known to be wrong.
+
     clock_ahead_s: by how much its clock is certainly ahead of this machine's, negative if behind; None if unknown.
     """
 
@@ -29,6 +31,12 @@ class ServerView:
     latency_s: float | None = None
     host: str = ""
     clock_ahead_s: float | None = None
+    is_connecting: bool = False
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it is connected and may take new files; also if it does not say how much space it has."""
+        return self.is_connected and self.available_space != 0
 
 
 class ClientView(Protocol):
