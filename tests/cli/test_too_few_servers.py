@@ -43,7 +43,7 @@ def test_command_when_servers_are_missing_hints_at_what_it_can_do(
     assert said.code != 0
     has_option = arguments[0] == "put"
     assert ("--happy" in said.err) is has_option
-    assert ("shares.happy in tahoe.cfg" in said.err) is not has_option
+    assert ("`grid config set client.shares.happy N`" in said.err) is not has_option
     assert "start them again" in said.err
 
 

@@ -126,6 +126,9 @@ def test_quick_start_when_typed_at_three_machines_keeps_a_photo_that_any_two_bri
     assert (machines.home("one") / "copy.jpg").read_bytes() == photo
     shown = machines.insist("one", "grid check work:photo.jpg")
     assert "good-shares: 3 (encoding is 2-of-3)" in shown
+    if title == TITLES[0]:  # What joined by an invitation has numbers that fit, and stores files, too.
+        (machines.home("three") / "note").write_bytes(os.urandom(5000))
+        machines.insist("three", "grid -d store put note")
     machines.insist("two", "grid stop store")
     machines.insist("one", "grid get work:photo.jpg again.jpg")
     assert (machines.home("one") / "again.jpg").read_bytes() == photo

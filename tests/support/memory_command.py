@@ -40,6 +40,7 @@ class _Directory:
 
     def __init__(self, directory: NodeDirectory) -> None:
         self.settings = directory.settings
+        self.path = directory.path
 
     def convergence_secret(self) -> bytes:
         return CONVERGENCE

@@ -14,6 +14,7 @@ import pytest
 
 from grid.node.create import Listening, NewClient, create_client, create_introducer
 from grid.node.directory import open_directory
+from grid.node.local_grid import LocalGrid, share_counts
 from tests.cli.command import Outcome, environment, grid
 from tests.cli.test_json_output import check
 from tests.cli.test_remembered_servers import loaded_by
@@ -66,6 +67,11 @@ class Inviting:
     def interrupt(self) -> None:
         """As Ctrl-C does."""
         self._process.send_signal(signal.SIGINT)
+
+    def note(self) -> str:
+        """The first note that it prints after the code."""
+        assert self._process.stderr is not None
+        return next(line for line in self._process.stderr if line.startswith("Note: this grid"))
 
     def end(self) -> Outcome:
         """How it ended, and what it printed after its first line."""
@@ -121,6 +127,29 @@ def test_options_of_the_new_node_count_more_than_its_invitation(server: str, inv
         assert outcome.code == 0 and "Invited as mine. Each file is stored as 2 shares, any 1 of" in outcome.line
     found = open_directory(tmp_path / "new").settings
     assert (found.nickname, found.client.needed, found.client.total) == ("mine", 1, 2)
+
+
+@pytest.mark.parametrize("options", [(), ("--needed", "3", "--happy", "20", "--total", "20")])
+def test_invitation_to_a_grid_that_is_too_small_is_noted_with_numbers_that_fit(
+    server: str, local_grid: LocalGrid, options: tuple[str, ...]
+) -> None:
+    count = len(local_grid.storages)
+    assert count < 7
+    with Inviting(server, "-d", local_grid.introducer, "invite", *options, "laptop") as inviting:
+        said = inviting.note()
+        inviting.interrupt()
+        assert inviting.end().code == 130
+    if options:
+        assert (
+            said
+            == f"Note: this grid has {count} servers now: the new node can store files once there are 20 (--happy).\n"
+        )
+        return
+    needed, happy, total = share_counts(count)
+    assert said == (
+        f"Note: this grid has {count} servers now, and the new node needs 7 to store a file: press Ctrl-C, and invite with"
+        f" numbers that fit: --needed {needed} --happy {happy} --total {total}.\n"
+    )
 
 
 def test_both_sides_in_json_say_what_the_schemas_say(server: str, inviter: Path, tmp_path: Path) -> None:

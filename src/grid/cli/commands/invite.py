@@ -7,17 +7,20 @@ import os
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
 from grid.cli.terminal.invocation import examples, invocation, json_option
+from grid.plural import counted
 
 if TYPE_CHECKING:
     from grid.discovery.invitation import Invitation
     from grid.node.directory import NodeDirectory
     from grid.node.invitations import Meeting
+    from grid.ports import Clock
     from grid.wire.locators import Furl
 
 T = TypeVar("T")
@@ -80,21 +83,21 @@ def invite(
     """Invite a new node to the grid of this node: print a code that works once, and wait until it is used.
 
     On the other machine, `grid create client DIR --join CODE` or `grid create storage DIR --join CODE` makes a node with
-    the introducer, the numbers of shares, and NICKNAME. The three numbers default to this node's. Tahoe-LAFS nodes can
-    join, too. Give the code only to the person you invite: the first one who uses it can use the grid. Ctrl-C withdraws
-    it.
+    the introducer, the numbers of shares, and NICKNAME. The three numbers default to this node's; a note says so if the
+    grid has too few servers for them. Tahoe-LAFS nodes can join, too. Give the code only to the person you invite: the
+    first one who uses it can use the grid. Ctrl-C withdraws it.
 
     Both machines need the extra `invite`.
     """
     from grid.cli.terminal.quoting import plain
     from grid.discovery.invitation import Invitation, parse_nickname
     from grid.node.directory import open_directory
-    from grid.node.invitations import offer
 
     address = _checked_server()
     directory = open_directory(Path(invocation(ctx).node_directory))
     introducer = _introducer(directory, as_json=as_json)
     counts = _share_counts(directory, needed, happy, total)
+    tell = partial(_tell_of_few_servers, directory, introducer, counts[1], is_chosen=happy is not None, as_json=as_json)
     invitation = Invitation(
         nickname=_understood("NICKNAME", parse_nickname, nickname),
         introducer=introducer,
@@ -115,12 +118,35 @@ def invite(
             click.echo(f"                           or: grid create storage DIR --join {code}{there}", err=True)
             click.echo("Waiting until the code is used; Ctrl-C withdraws it.", err=True)
 
-        _meet(address, lambda meeting: offer(meeting, invitation, show, timeout))
+        _meet(address, lambda meeting: _offer(meeting, invitation, show, timeout, tell))
     if as_json:
         click.echo(json.dumps({"event": "invite", "nickname": nickname}))
     else:
         click.echo(f"{plain(nickname)} has the settings of this grid.")
     return 0
+
+
+async def _offer(
+    meeting: Meeting,
+    invitation: Invitation,
+    show: Callable[[str], None],
+    wait_s: float,
+    tell: Callable[[Clock], Coroutine[Any, Any, None]],
+) -> None:
+    """Offer the invitation. tell: started once the code is shown, and canceled when that ends."""
+    from grid.node.invitations import offer
+    from grid.runtime import Tasks
+
+    telling = Tasks()
+
+    def show_and_tell(code: str) -> None:
+        show(code)
+        telling.start(tell(meeting.clock))
+
+    try:
+        await offer(meeting, invitation, show_and_tell, wait_s)
+    finally:
+        telling.cancel()
 
 
 def join(code: str) -> Invitation:
@@ -183,9 +209,35 @@ def _introducer(directory: NodeDirectory, *, as_json: bool) -> Furl:
     if found.hints and all(
         hint.removeprefix("tcp:").startswith(("127.", "localhost:", "[::1]")) for hint in found.hints
     ):
-        text = "the introducer announces only addresses of this machine: nodes elsewhere cannot reach it"
-        click.echo(json.dumps({"event": "warning", "message": text}) if as_json else f"Note: {text}.", err=True)
+        _note(
+            "the introducer announces only addresses of this machine: nodes elsewhere cannot reach it", as_json=as_json
+        )
     return found
+
+
+async def _tell_of_few_servers(
+    directory: NodeDirectory, introducer: Furl, happy: int, clock: Clock, *, is_chosen: bool, as_json: bool
+) -> None:
+    """Say if the grid has fewer servers now than the new node needs. is_chosen: an option named that number."""
+    from grid.cli.arguments.share_counts import fitting_options
+    from grid.node.server_count import count_servers
+
+    count = await count_servers(directory.settings, introducer, clock)
+    if count is None or count >= happy:
+        return
+    has = f"this grid has {counted(count, 'server')} now"
+    if is_chosen or not count:
+        _note(f"{has}: the new node can store files once there are {happy} (--happy)", as_json=as_json)
+        return
+    _note(
+        f"{has}, and the new node needs {happy} to store a file: press Ctrl-C, and invite with numbers that fit: "
+        f"{fitting_options(count)}",
+        as_json=as_json,
+    )
+
+
+def _note(text: str, *, as_json: bool) -> None:
+    click.echo(json.dumps({"event": "warning", "message": text}) if as_json else f"Note: {text}.", err=True)
 
 
 def _share_counts(

@@ -13,6 +13,7 @@ from grid.caps import DirectoryCap, KnownCap
 from grid.cli.arguments.aliases import read_aliases
 from grid.cli.arguments.remote import RemotePath, parse_remote
 from grid.cli.arguments.replacing import ReplacePolicy, Undo, previous_child, time_of
+from grid.cli.arguments.share_counts import how_to_ask_for_fewer
 from grid.cli.arguments.sources import FileSource, SpooledFile
 from grid.cli.arguments.tree import Tree
 from grid.cli.connection import DirectConnection, run_connected
@@ -20,7 +21,7 @@ from grid.directory.edits import SetChild
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child
 from grid.engine.grid import Encoding
-from grid.errors import CapError, ChildOfWrongTypeError, FormatError, GridError, NoSpaceError, NotHappyError
+from grid.errors import CapError, ChildOfWrongTypeError, FormatError, GridError, NotHappyError
 from grid.immutable.put import LIT_SIZE, PutResult
 from grid.immutable.put import put as put_file
 from grid.plural import counted
@@ -230,7 +231,7 @@ class _DirectPutting(_Putting):
         return Stored(cap=cap.to_string(), size=self._source.size, created=False)
 
     async def put_immutable(self) -> Stored:
-        """Store a new immutable file; NotHappyError, or NoSpaceError if full servers are the cause."""
+        """Store a new immutable file; NotHappyError."""
         servers = [] if self._source.size <= LIT_SIZE else await self._client.servers()
         try:
             grid = evolve(self._client.grid(servers, self._display), encoding=self._encoding)
@@ -238,15 +239,12 @@ class _DirectPutting(_Putting):
                 grid = evolve(grid, convergence=None)
             result = await put_file(self._source, grid)
         except NotHappyError as problem:
-            if problem.causes:
+            if len(servers) >= self._encoding.happy:
                 raise
-            if len(servers) < self._encoding.happy:
-                known = counted(len(servers), "server is", "servers are")
-                raise NotHappyError(f"only {known} known, and {self._encoding.happy} are needed") from None
-            # All servers answered, but too few accepted a share: the others are full or read-only.
-            raise NoSpaceError(
-                f"{problem} The other servers are full or cannot write: `grid status` and their logs show which."
-            ) from None
+            known = counted(len(servers), "server is", "servers are")
+            text = f"only {known} known, and {self._encoding.happy} are needed"
+            fewer = how_to_ask_for_fewer(self._client.directory.path, len(servers))
+            raise NotHappyError(text, causes=problem.causes, full=problem.full, fewer=fewer) from None
         return Stored(cap=result.cap.to_string(), size=self._source.size, created=True, result=result)
 
 

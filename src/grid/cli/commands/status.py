@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from twisted.internet.defer import Deferred
 
+    from grid.errors import GridError
     from grid.node.client import Client
     from grid.ports import StorageServer
 
@@ -38,9 +39,10 @@ _WRONG_FURL = "the FURL is not that introducer's: copy its private/introducer.fu
 def status(ctx: click.Context, *, as_json: bool) -> int:
     """Show the introducers and the storage servers, and ask each server for its version and free space.
 
-    The exit code is 0 if enough servers answer to store a file (shares.happy), otherwise 5.
+    The exit code is 0 if enough servers answer and have room to store a file (shares.happy), 5 if too few answer, and 12 if
+    too few of those that answer have room.
 
-    With --gateway, show the servers to which the gateway is connected. The exit code is then 0 if any of them answers.
+    With --gateway, show the servers to which the gateway is connected. One server is then enough.
     """
     from grid.cli.connection import open_home, run_with_client, run_with_gateway
     from grid.node.directory import NodeDirectory
@@ -56,11 +58,18 @@ def status(ctx: click.Context, *, as_json: bool) -> int:
         click.echo(json.dumps(found))
     else:
         click.echo("\n".join(describe_status(found)))
-    return ExitCode.OK if _count_up(found) >= _needed(found) else ExitCode.UNREACHABLE
+    if _count_up(found) < _needed(found):
+        return ExitCode.UNREACHABLE
+    return ExitCode.OK if _count_with_room(found) >= _needed(found) else ExitCode.NO_SPACE
 
 
 def _count_up(found: dict[str, Any]) -> int:
     return sum(1 for server in found["servers"] if server["reachable"])
+
+
+def _count_with_room(found: dict[str, Any]) -> int:
+    """How many servers answer and may take files; a server that does not say counts."""
+    return sum(1 for server in found["servers"] if server["reachable"] and server["available_space"] != 0)
 
 
 def _needed(found: dict[str, Any]) -> int:
@@ -134,7 +143,7 @@ async def _ask_server(client: Client, server: StorageServer) -> dict[str, object
         version = await with_deadline(clock, server.get_version(), _ANSWER_S, lambda: PeerTimeoutError("no answer"))
     except GridError as problem:
         # The line already names the server.
-        return {**about, "reachable": False, "detail": getattr(problem, "reason", "") or str(problem)}
+        return {**about, "reachable": False, "detail": _why_not(client, server, problem)}
     return {
         **about,
         "reachable": True,
@@ -144,6 +153,16 @@ async def _ask_server(client: Client, server: StorageServer) -> dict[str, object
         "batched_reads": version.batched_reads,
         **_connection(client, server),
     }
+
+
+def _why_not(client: Client, server: StorageServer, problem: GridError) -> str:
+    """Why a server does not answer, without its name. A wait that ended early says less than the state of the connection."""
+    from grid.wire.reasons import MUTE
+
+    server_id = server.identity.server_id
+    if any(each.identity.server_id == server_id and each.status.detail == MUTE for each in client.server_set.entries):
+        return MUTE
+    return str(getattr(problem, "reason", "") or problem)
 
 
 def _addresses(client: Client, server: StorageServer) -> list[str]:
@@ -179,6 +198,7 @@ def describe_status(found: dict[str, Any]) -> list[str]:
     lines.append(f"servers    {_summary(found)}")
     if encoding and len(found["servers"]) < _needed(found):
         lines.append("  not listed: servers that have not reached the introducer since it started")
+        lines += _fitting_numbers(found)
     if _is_own_clock_off(found["servers"]):
         lines.append(f"  all clocks agree except {'this machine' if encoding else 'the gateway'}'s: correct it")
     for server in found["servers"]:
@@ -193,15 +213,29 @@ def describe_status(found: dict[str, Any]) -> list[str]:
     return lines
 
 
+def _fitting_numbers(found: dict[str, Any]) -> list[str]:
+    """What to do if every put fails because the grid never had as many servers as the configuration wants."""
+    from pathlib import Path
+
+    from grid.cli.arguments.share_counts import fitting_commands
+    from grid.node.redaction import one_line
+
+    count = len(found["servers"])
+    if not count:
+        return []
+    has = f"this grid has only {counted(count, 'server')}, and shares.happy is {_needed(found)}"
+    return ["  " + one_line(f"{has}; for numbers that fit: {fitting_commands(Path(found['node']), count)}")]
+
+
 def _summary(found: dict[str, Any]) -> str:
     """How many servers answer, and whether they suffice for storing files."""
     up, needed = _count_up(found), _needed(found)
     text = f"{up} of {len(found['servers'])} answer"
     if up < needed:
         return f"{text}; {needed} are needed to store files"
-    full = sum(1 for server in found["servers"] if server["reachable"] and server["available_space"] == 0)
-    if up - full < needed:
-        return f"{text}; {up - full} have room, and {needed} are needed to store files"
+    with_room = _count_with_room(found)
+    if with_room < needed:
+        return f"{text}; {with_room} have room, and {needed} are needed to store files"
     return text
 
 
