@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from twisted.logger import formatEvent, globalLogPublisher
+from twisted.logger import ILogObserver, LogEvent, formatEvent, globalLogPublisher
+from zope.interface import implementer
 
 from grid.ports import StorageIndex
 from grid.storage.files.memory_disk import MemoryDisk
@@ -15,17 +16,24 @@ from tests.contract.storage_server import lease, share_numbers
 from tests.support.storage import ServiceScene
 
 
-@pytest.fixture
-def said() -> Iterator[list[str]]:
-    lines: list[str] = []
+@implementer(ILogObserver)
+class _Refusals:
+    """Keeps the lines about refusals."""
 
-    def observer(event: dict[str, object]) -> None:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def __call__(self, event: LogEvent) -> None:
         text = formatEvent(event)
         if "refused" in text:
-            lines.append(text)
+            self.lines.append(text)
 
+
+@pytest.fixture
+def said() -> Iterator[list[str]]:
+    observer = _Refusals()
     globalLogPublisher.addObserver(observer)
-    yield lines
+    yield observer.lines
     globalLogPublisher.removeObserver(observer)
 
 
