@@ -46,7 +46,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("module too short", "src/grid/immutable/write/full_servers.py"): "an error's words, which the plan does not know",
     (
         "module too short",
-        "src/grid/node/known_servers.py",
+        "src/grid/node/server_count.py",
     ): "a question to an introducer, for one command without a client",
     ("module too short", "src/grid/storage/files/room_log.py"): "both ways to store shares, and the service, use it",
     ("module too short", "src/grid/plural.py"): "every layer uses it and it uses none",
