@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,29 @@ def test_block_when_added_and_removed_leaves_what_was_written_by_hand(tmp_path: 
     with file.changing() as items:
         assert remove_tree(items, B) == {B, C}
     assert file.path.read_bytes() == BY_HAND.encode() + b"\xff\n"
+
+
+def test_file_that_root_writes_is_given_to_the_owner_of_the_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid() == 0:
+        os.chown(tmp_path, 12345, 12345)
+    owner = tmp_path.stat()
+    given: list[object] = []
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "chown", lambda *words: given.append(words))
+    file = BlacklistFile(tmp_path)
+    with file.changing() as items:
+        items.append("# by root")
+    assert given == [(file.path, owner.st_uid, owner.st_gid)]
+
+
+def test_file_of_another_user_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = BlacklistFile(tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    with pytest.raises(ConfigError, match="belongs to another user"), file.changing() as items:
+        items.append("# mine")
+    assert not file.path.exists()
 
 
 def test_object_in_two_blocks_stays_blocked_when_one_is_removed() -> None:

@@ -32,7 +32,7 @@ def test_links_that_are_added_or_removed_count_at_once_in_every_process(tmp_path
     assert gateway.read() == ()
     link = add(mine)
     assert list(gateway.read()) == [link] and gateway.read() is gateway.read()
-    with gateway.changing(durable=False) as links:
+    with gateway.changing() as links:
         links[link.digest] = evolve(link, uses=1)
     assert [each.uses for each in mine.read()] == [1]
     with mine.changing() as links:

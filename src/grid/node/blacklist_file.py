@@ -70,7 +70,7 @@ class BlacklistFile:
             if len(data) > MAX_BLACKLIST:
                 raise ConfigError(f"{self.path}: too many objects would be blocked; nothing was changed")
             # If the file is a symbolic link, replace its target.
-            write_atomically(self.path.resolve(), data)
+            _replace(self.path.resolve(), data)
         finally:
             os.close(descriptor)
 
@@ -85,6 +85,20 @@ class BlacklistFile:
         if len(data) > MAX_BLACKLIST:
             raise ConfigError(f"{self.path}: too large to be read")
         return data.decode("utf-8", "surrogateescape")
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Replace the file, of which the gateway's user stays the owner. ConfigError for other users; OSError."""
+    try:
+        before = path.stat()
+    except FileNotFoundError:
+        before = path.parent.stat()
+    user = os.geteuid()
+    if user not in (0, before.st_uid):
+        raise ConfigError(f"{path} belongs to another user: run this command as that user")
+    write_atomically(path, data)
+    if before.st_uid != user:
+        os.chown(path, before.st_uid, before.st_gid)
 
 
 def parse_items(text: str) -> list[Item]:

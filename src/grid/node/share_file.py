@@ -46,7 +46,7 @@ class ShareFile:
         return links
 
     @contextmanager
-    def changing(self, *, durable: bool = True) -> Iterator[dict[bytes, ShareLink]]:
+    def changing(self) -> Iterator[dict[bytes, ShareLink]]:
         """Lock and read the links by digest, and write them if the block changed them. ConfigError, OSError."""
         make_private_directory(self._private)
         descriptor = os.open(self._private, os.O_RDONLY | os.O_DIRECTORY)
@@ -60,7 +60,8 @@ class ShareFile:
             data = pack_links(links.values()).encode("ascii")
             if len(data) > MAX_TEXT:
                 raise ConfigError(f"{self.path}: there are too many share links: take some back with `grid unshare`")
-            write_atomically(self.path, data, durable=durable)
+            # If the file is a symbolic link, replace its target.
+            write_atomically(self.path.resolve(), data)
         finally:
             os.close(descriptor)
 

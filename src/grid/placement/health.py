@@ -32,6 +32,10 @@ class Crowdable(Protocol):
     """A result that says whether shares are on too few servers."""
 
     @property
+    def healthy(self) -> bool:
+        """Whether all shares are there."""
+
+    @property
     def crowded(self) -> bool:
         """Whether shares are on too few servers."""
 
@@ -42,7 +46,7 @@ class Crowdable(Protocol):
 
 def crowding_json(found: Crowdable) -> dict[str, bool]:
     """What to add to 1.20's results. Empty unless too few servers hold the shares: usually programs see the keys they know."""
-    return {"crowded": True, "can-spread": found.can_spread} if found.crowded else {}
+    return {"crowded": True, "can-spread": found.can_spread} if found.healthy and found.crowded else {}
 
 
 class Health(Protocol):

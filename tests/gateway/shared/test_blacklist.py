@@ -24,6 +24,18 @@ def test_file_when_missing_then_lists_nothing(tmp_path: Path) -> None:
     assert Blacklist(tmp_path / "access.blacklist").reason(INDEX) is None
 
 
+def test_file_that_cannot_be_read_for_a_while_blocks_what_it_blocked(tmp_path: Path) -> None:
+    file = tmp_path / "access.blacklist"
+    file.write_text(f"{base32.encode(bytes(16))} stays blocked\n")
+    blacklist = Blacklist(file)
+    assert blacklist.reason(bytes(16)) == "stays blocked"
+    file.unlink()
+    file.mkdir()  # Opening it fails, also for root.
+    assert blacklist.reason(bytes(16)) == "stays blocked"
+    file.rmdir()
+    assert blacklist.reason(bytes(16)) is None
+
+
 def test_file_when_changed_or_removed_then_is_read_again(tmp_path: Path) -> None:
     file = tmp_path / "access.blacklist"
     blacklist = Blacklist(file)

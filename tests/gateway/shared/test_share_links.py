@@ -97,8 +97,6 @@ def changed(**fields: object) -> str:
         changed(token_sha256="00"),
         changed(token_sha256="zz" * 32),
         changed(name=""),
-        changed(name="a/b"),
-        changed(name="a\nb"),
         changed(created=-1),
         changed(created=True),
         changed(created=1.5),
@@ -193,3 +191,14 @@ def test_lifetime_is_a_number_with_a_unit_or_never(text: str, seconds: int | Non
 def test_other_lifetimes_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected"):
         parse_lifetime(text)
+
+
+@pytest.mark.parametrize("length", [253, 254, 255, 256])
+def test_long_name_with_a_space_where_it_is_cut_is_read_again(length: int) -> None:
+    name = link_name(f"{'a' * length} b", is_directory=False)
+    assert name == link_name(name, is_directory=False)
+    assert not name.endswith(" ")
+
+
+def test_name_that_another_version_of_python_took_for_printable_is_shown_without_it() -> None:
+    assert parse_links(changed(name="a\nb/c"), "links")[0].name == "a_b_c"

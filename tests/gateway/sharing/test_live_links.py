@@ -31,7 +31,7 @@ class MemoryLinks:
             raise self.error
         return list(self.links.values())
 
-    def changing(self, *, durable: bool = True) -> AbstractContextManager[dict[bytes, ShareLink]]:
+    def changing(self) -> AbstractContextManager[dict[bytes, ShareLink]]:
         return self._changing()
 
     @contextmanager

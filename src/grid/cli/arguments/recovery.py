@@ -25,6 +25,7 @@ from grid.wire.locators import parse_furl
 
 MAX_FILE = 4 * 2**20
 MAX_ALIASES = 10_000
+MAX_INTRODUCERS = 100
 MAX_SERVERS_SIZE = 2**20
 """Bytes of JSON for the servers: room for more than a thousand."""
 
@@ -96,8 +97,10 @@ def parse_recovery(data: bytes) -> Recovery:
         raise FormatError("the file was decrypted, but holds no aliases of Grid") from None
     match value:
         case {"format": "grid-recovery", "version": 1, "aliases": dict(aliases), "introducers": list(furls)}:
-            if len(aliases) > MAX_ALIASES or len(furls) > MAX_ALIASES:
+            if len(aliases) > MAX_ALIASES:
                 raise FormatError(f"the file has more than {MAX_ALIASES} aliases")
+            if len(furls) > MAX_INTRODUCERS:
+                raise FormatError(f"the file has more than {MAX_INTRODUCERS} introducers")
             found = {}
             for name, cap in aliases.items():
                 try:
@@ -166,7 +169,9 @@ def _pack_servers(servers: Mapping[str, Sequence[Announcement]]) -> list[dict[st
         for each in announcements:
             fields = {name: value for name, value in each.fields.items() if name not in _LEFT_OUT}
             entry = pack_entry(evolve(each, fields=fields))
-            size = len(json.dumps(entry))
+            size = len(
+                json.dumps([[[[entry]]]], indent=1)
+            )  # As deep as it is in the file: lines multiply some texts by nine.
             if size <= left:
                 entries.append(entry)
                 left -= size

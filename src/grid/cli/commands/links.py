@@ -210,9 +210,11 @@ def unlink(ctx: click.Context, *, paths: tuple[str, ...], force: bool, recursive
                 _report_removal(remote, undo, before, is_there=error is None, as_json=as_json)
         return missing
 
-    missing = run_in_tree(directory, operation)
-    if not as_json:
-        undo.tell()
+    try:
+        missing = run_in_tree(directory, operation)
+    finally:
+        if not as_json:
+            undo.tell()
     if missing is not None and not force:
         raise missing
     return 0

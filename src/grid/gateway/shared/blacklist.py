@@ -24,6 +24,7 @@ class Blacklist:
         self._file = file
         self._seen: tuple[int, int, int] | None = None
         self._reasons: dict[bytes, str] = {}
+        self._problem: str | None = None
 
     def reason(self, storage_index: bytes) -> str | None:
         """Why the object must not be shown, or None if it may."""
@@ -38,9 +39,19 @@ class Blacklist:
                 return
             with self._file.open("rb") as stream:
                 data = stream.read(MAX_BLACKLIST + 1)
-        except OSError:
+        except FileNotFoundError:
             self._seen, self._reasons = None, {}
             return
+        except OSError as problem:
+            # What was blocked stays blocked.
+            if problem.strerror != self._problem:
+                self._problem = problem.strerror
+                _log.warn(
+                    "access.blacklist cannot be read, so changes to it have no effect: {problem}",
+                    problem=problem.strerror,
+                )
+            return
+        self._problem = None
         self._seen = seen
         if len(data) > MAX_BLACKLIST:
             _log.warn("access.blacklist has more than {most} bytes: the rest is not read", most=MAX_BLACKLIST)

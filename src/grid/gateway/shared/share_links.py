@@ -87,8 +87,8 @@ class LinkStore(Protocol):
     def read(self) -> Sequence[ShareLink]:
         """All links, as they are now."""
 
-    def changing(self, *, durable: bool = True) -> AbstractContextManager[dict[bytes, ShareLink]]:
-        """Lock the links, by digest, and store what the block made of them. durable: see `write_atomically`."""
+    def changing(self) -> AbstractContextManager[dict[bytes, ShareLink]]:
+        """Lock the links, by digest, and store durably what the block made of them."""
 
 
 def new_token(random_bytes: Callable[[int], bytes]) -> str:
@@ -130,7 +130,7 @@ def make_link(
 def link_name(name: str, *, is_directory: bool) -> str:
     """The name as one segment of an address and one line of a list."""
     shown = "".join("_" if character == "/" or not character.isprintable() else character for character in name)
-    shown = shown.strip()[:MAX_NAME]
+    shown = shown.strip()[:MAX_NAME].rstrip()
     return shown if shown not in ("", ".", "..") else "directory" if is_directory else "file"
 
 
@@ -230,12 +230,13 @@ def _link(said: Mapping[str, object]) -> ShareLink:
     # A link that could change something was not made here.
     if isinstance(cap, UnknownCap) or cap.authority != "read" or len(digest) != sha256().digest_size:
         raise ValueError
-    if name != link_name(name, is_directory=False) or not isinstance(said["has_expired"], bool):
+    if not isinstance(said["has_expired"], bool):
         raise ValueError
     return ShareLink(
         digest=digest,
         cap=cap,
-        name=name,
+        # What is printable differs between versions of Python.
+        name=link_name(name, is_directory=isinstance(cap, DirectoryCap)),
         created=_count(said["created"]),
         expires=None if said["expires"] is None else _count(said["expires"]),
         most_downloads=None if said["most_downloads"] is None else _count(said["most_downloads"]),

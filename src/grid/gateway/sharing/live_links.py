@@ -49,6 +49,9 @@ class LiveLinks:
         self._store = store
         self._ends_at: dict[bytes, float] = {}
         self._hashing = Semaphore(1)
+        self._writing = Semaphore(
+            1
+        )  # A write waits for a lock and the disk; more of them would take all threads of the pool.
         self._problem = ""
         self.passes = Passes(runtime.clock, runtime.entropy.random_bytes(32))
         self.attempts = Attempts(runtime.clock)
@@ -67,7 +70,8 @@ class LiveLinks:
     async def use(self, link: ShareLink, *, is_download: bool) -> bool:
         """Count that the link was used; whether it still can be. Call this before the first byte is sent."""
         try:
-            return await self._runtime.cpu.run(self._count, link, is_download)
+            async with self._writing.one():
+                return await self._runtime.cpu.run(self._count, link, is_download)
         except (ConfigError, OSError) as problem:
             self._warn(problem)
             if link.most_downloads is None:
@@ -126,7 +130,8 @@ class LiveLinks:
         if not expired:
             return links
         try:
-            await self._runtime.cpu.run(self._mark, expired)
+            async with self._writing.one():
+                await self._runtime.cpu.run(self._mark, expired)
         except (ConfigError, OSError) as problem:
             self._warn(problem)
         return [evolve(link, has_expired=True) if link.digest in expired else link for link in links]
@@ -149,7 +154,7 @@ class LiveLinks:
         """Count one use, in the file, so that no two processes let more downloads begin than are allowed."""
         assert self._store is not None
         now = self._runtime.clock.unix_time()
-        with self._store.changing(durable=link.most_downloads is not None) as links:
+        with self._store.changing() as links:
             found = links.get(link.digest)
             if found is None or found.state(now) != "open":
                 return False
