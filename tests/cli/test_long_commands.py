@@ -27,13 +27,16 @@ LONG = {
     "manifest": ["manifest", "work:"],
     "find": ["find", "work:"],
     "du": ["du", "work:"],
+    "block": ["block", "work:tree"],
 }
 
-TELLING = {"put": "20", "get": "work:tree/a retrieved"}
-"""What 1.20 says on stderr when it is done."""
+TELLING = {"put": "20", "get": "work:tree/a retrieved", "block": "To show it again"}
+"""What they say on stderr when they are done: the first two as in 1.20."""
 
-ELSEWHERE = {"sync", "transfer", "watch"}
-"""They need a client of their own, and are tried with real servers: tests/cli/commands/test_sync.py, tests/transfer."""
+ELSEWHERE = {"sync", "transfer", "watch", "snapshots"}
+"""The first three need a client of their own, and are tried with real servers: tests/cli/commands/test_sync.py, tests/transfer.
+The last one only warns: tests/cli/commands/test_snapshots.py.
+"""
 
 SHORT_OR_TELLING = {
     "cat": "writes what it reads",

@@ -13,7 +13,6 @@ from grid.caps import DirectoryCap, KnownCap
 from grid.cli.arguments.aliases import read_aliases
 from grid.cli.arguments.remote import RemotePath, parse_remote
 from grid.cli.arguments.replacing import ReplacePolicy, Undo, previous_child, time_of
-from grid.cli.arguments.share_counts import how_to_ask_for_fewer
 from grid.cli.arguments.sources import FileSource, SpooledFile
 from grid.cli.arguments.tree import Tree
 from grid.cli.connection import DirectConnection, run_connected
@@ -243,6 +242,8 @@ class _DirectPutting(_Putting):
                 raise
             known = counted(len(servers), "server is", "servers are")
             text = f"only {known} known, and {self._encoding.happy} are needed"
+            from grid.cli.arguments.share_counts import how_to_ask_for_fewer
+
             fewer = how_to_ask_for_fewer(self._client.directory.path, len(servers))
             raise NotHappyError(text, causes=problem.causes, full=problem.full, fewer=fewer) from None
         return Stored(cap=result.cap.to_string(), size=self._source.size, created=True, result=result)

@@ -221,9 +221,9 @@ def _read(ctx: click.Context, path: str, *, as_json: bool) -> tuple[Catalog, lis
     try:
         catalog, now = run_in_tree(home, operation)
     except GridError:
-        if as_json:
+        if as_json and unfinished:
             invocation(ctx).error_details["unfinished"] = _describe_unfinished(unfinished)
-        else:
+        elif not as_json:
             _warn(unfinished, is_quiet=invocation(ctx).is_quiet)
         raise
     known = {snapshot.note.directory for snapshot in catalog.snapshots}
