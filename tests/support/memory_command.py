@@ -6,6 +6,7 @@ connections is given a client whose servers are those of a TreeGrid.
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -112,10 +113,16 @@ class MemoryCommand:
     def run(self, *arguments: str | Path) -> Ended:
         """Run a command to its end."""
         self._capture.readouterr()
+        # A command may leave signals ignored when it ends, as its process is about to. Later tests' processes would inherit that.
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         with pytest.MonkeyPatch.context() as patch:
             for stream in (sys.stdin, sys.stdout, sys.stderr):
                 patch.setattr(stream, "isatty", lambda: self.on_terminal, raising=False)
-            code = main(["-d", str(self.path), *map(str, arguments)])
+            try:
+                code = main(["-d", str(self.path), *map(str, arguments)])
+            finally:
+                for number, handler in handlers.items():
+                    signal.signal(number, handler)
         return Ended(code, *self._capture.readouterr())
 
     def wait(self, seconds: float) -> None:
