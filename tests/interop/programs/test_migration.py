@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import urllib.request
 from collections.abc import Iterator
@@ -42,7 +43,18 @@ class Migrated:
             node.start()
         gateway = WebClient(self.running[-1])
         wait_until(lambda: gateway.connected_count() >= len(self.directories) - 1, f"the grid that {kind} runs")
+        # The gateway may know the servers from its cache, before they have announced themselves to the new introducer.
+        wait_until(
+            lambda: self._announced_count() >= len(self.directories) - 1,
+            f"announcements to the introducer that {kind} runs",
+        )
         self.gateway = gateway
+
+    def _announced_count(self) -> int:
+        """How many servers a new client of the grid reaches."""
+        status = [warm_program("grid.cli"), "-d", str(self.client), "status", "--json"]
+        found = json.loads(run_command(status, expected=(0, 5, 12)))
+        return sum(server["reachable"] for server in found["servers"])
 
     def cli(self, kind: Kind, *arguments: str) -> str:
         """What a command prints."""
