@@ -12,6 +12,7 @@ from tests.browser.firefox import Firefox
 from tests.browser.test_access import BEYOND, SMALL, WIDTHS, axe_script, make_places
 from tests.browser.visitor import Visitor
 
+# A Firefox takes 250 MB to install, so these run only where somebody names one.
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif("GRID_FIREFOX" not in os.environ, reason="GRID_FIREFOX names no Firefox"),

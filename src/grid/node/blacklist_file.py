@@ -6,7 +6,6 @@ the same objects. Lines that somebody wrote by hand stay as they are. A gateway 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -19,7 +18,7 @@ from attrs import evolve, field, frozen
 from grid.codec import base32
 from grid.errors import ConfigError, FormatError
 from grid.gateway.shared.blacklist import MAX_BLACKLIST, parse_entry
-from grid.node.files import make_private_directory, write_atomically
+from grid.node.files import locked, make_private_directory, write_atomically
 
 NAME = "access.blacklist"
 
@@ -58,9 +57,7 @@ class BlacklistFile:
     def changing(self) -> Iterator[list[Item]]:
         """Lock and read the parts, and replace the file atomically if the block changed them. ConfigError, OSError."""
         make_private_directory(self._private)
-        descriptor = os.open(self._private, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with locked(self._private):
             items = self.read()
             before = list(items)
             yield items
@@ -71,8 +68,6 @@ class BlacklistFile:
                 raise ConfigError(f"{self.path}: too many objects would be blocked; nothing was changed")
             # If the file is a symbolic link, replace its target.
             _replace(self.path.resolve(), data)
-        finally:
-            os.close(descriptor)
 
     def _text(self) -> str:
         try:

@@ -5,10 +5,12 @@ Owns the atomic write and the reading of short text files. It never puts a file'
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from grid.errors import ConfigError
@@ -117,6 +119,17 @@ def make_private_directory(path: Path) -> None:
     except FileExistsError:
         if not path.is_dir():
             raise
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Hold the lock on the files of an existing directory, which other processes take for as long as they change one. Blocks; OSError."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def sync_directory(path: Path) -> None:

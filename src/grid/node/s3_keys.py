@@ -5,8 +5,6 @@ A running door reloads the file when it changes, so a removed key opens nothing 
 
 from __future__ import annotations
 
-import fcntl
-import os
 import secrets
 import string
 from collections.abc import Iterator, Mapping
@@ -16,7 +14,7 @@ from pathlib import Path
 from twisted.logger import Logger
 
 from grid.errors import ConfigError
-from grid.node.files import make_private_directory, read_text, write_atomically
+from grid.node.files import locked, make_private_directory, read_text, write_atomically
 from grid.s3.accounts import MAX_KEYS, PUBLIC, Account, pack_accounts, parse_accounts
 
 NAME = "s3-keys.json"
@@ -39,16 +37,12 @@ def read_keys(private: Path) -> dict[str, Account]:
 def changing_keys(private: Path) -> Iterator[dict[str, Account]]:
     """Lock and read the accounts, and write them back if the context ends without an error. ConfigError, OSError."""
     make_private_directory(private)
-    descriptor = os.open(private, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with locked(private):
         accounts = read_keys(private)
         yield accounts
         if len(accounts) > MAX_KEYS:
             raise ConfigError(f"{private / NAME}: at most {MAX_KEYS} access keys")
         write_atomically(private / NAME, pack_accounts(accounts).encode())
-    finally:
-        os.close(descriptor)
 
 
 def new_pair() -> tuple[str, str]:

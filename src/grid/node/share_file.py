@@ -6,15 +6,13 @@ changed, so a link that was taken back opens nothing from then on.
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from grid.errors import ConfigError
 from grid.gateway.shared.share_links import ShareLink, pack_links, parse_links
-from grid.node.files import MAX_TEXT, make_private_directory, read_text, write_atomically
+from grid.node.files import MAX_TEXT, locked, make_private_directory, read_text, write_atomically
 
 NAME = "share-links.json"
 
@@ -49,9 +47,7 @@ class ShareFile:
     def changing(self) -> Iterator[dict[bytes, ShareLink]]:
         """Lock and read the links by digest, and write them if the block changed them. ConfigError, OSError."""
         make_private_directory(self._private)
-        descriptor = os.open(self._private, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with locked(self._private):
             before = {link.digest: link for link in self._parse()}
             links = dict(before)
             yield links
@@ -62,8 +58,6 @@ class ShareFile:
                 raise ConfigError(f"{self.path}: there are too many share links: take some back with `grid unshare`")
             # If the file is a symbolic link, replace its target.
             write_atomically(self.path.resolve(), data)
-        finally:
-            os.close(descriptor)
 
     def _parse(self) -> Sequence[ShareLink]:
         text = read_text(self.path)

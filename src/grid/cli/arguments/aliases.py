@@ -5,16 +5,12 @@ The file holds write capabilities: its mode is 0600, and it is replaced atomical
 
 from __future__ import annotations
 
-import fcntl
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from grid.caps import DirectoryCap, parse_cap
 from grid.errors import CapError, ConfigError, GridError
-from grid.node.files import read_text, write_atomically
+from grid.node.files import locked, read_text, write_atomically
 from grid.node.own_files import parse_aliases, read_alias_file
 
 if TYPE_CHECKING:
@@ -32,7 +28,7 @@ def add_alias(directory: Home, name: str, cap: DirectoryCap) -> None:
     Concurrent commands wait for each other, so none loses another's line; GridError if another one has just taken the
     name.
     """
-    with _locked(directory.private):
+    with locked(directory.private):
         text = _read(directory, "aliases") or ""
         check_new_name(name, parse_aliases(text))
         if text and not text.endswith("\n"):
@@ -84,16 +80,6 @@ def require_lasting(directory: Home) -> None:
     """Raise ConfigError if there is no client directory in which to store an alias."""
     if not getattr(directory, "is_lasting", True):
         raise ConfigError("aliases are kept in a client directory: name an existing one with -d or GRID_NODE_DIR")
-
-
-@contextmanager
-def _locked(private: Path) -> Iterator[None]:
-    descriptor = os.open(private, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _read(directory: Home, name: str) -> str | None:

@@ -13,6 +13,9 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
     from grid.cli.arguments.tree import Tree
 
 PATIENCE_S = 5.0
@@ -44,6 +47,20 @@ def complete_remote(context: click.Context, parameter: click.Parameter, incomple
             return _complete(_with_options(context), incomplete)
         except (Exception, SystemExit):
             return []
+
+
+def complete_kept(
+    context: click.Context, incomplete: str, read: Callable[[Path], Iterable[str]]
+) -> list[CompletionItem]:
+    """Complete words that a file of the client directory holds; nothing if it cannot be read. read: takes the directory."""
+    from grid.cli.terminal.invocation import DEFAULT_DIRECTORY
+    from grid.node.files import expand_home
+
+    try:
+        words = set(read(expand_home(context.find_root().params.get("node_directory") or DEFAULT_DIRECTORY)))
+    except (Exception, SystemExit):
+        return []
+    return [CompletionItem(word) for word in sorted(words) if word and word.startswith(incomplete)]
 
 
 def _with_options(context: click.Context) -> click.Context:

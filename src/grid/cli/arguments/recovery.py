@@ -169,9 +169,8 @@ def _pack_servers(servers: Mapping[str, Sequence[Announcement]]) -> list[dict[st
         for each in announcements:
             fields = {name: value for name, value in each.fields.items() if name not in _LEFT_OUT}
             entry = pack_entry(evolve(each, fields=fields))
-            size = len(
-                json.dumps([[[[entry]]]], indent=1)
-            )  # As deep as it is in the file: lines multiply some texts by nine.
+            # As deep as it is in the file, where the lines of some entries take nine times their JSON.
+            size = len(json.dumps([[[[entry]]]], indent=1))
             if size <= left:
                 entries.append(entry)
                 left -= size

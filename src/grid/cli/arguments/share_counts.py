@@ -1,4 +1,4 @@
-"""The three numbers of shares that fit a grid, as the options and the commands that choose them. Pure."""
+"""The three numbers of shares that fit a grid, as the options and the commands that choose them."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from grid.cli.arguments.completion import complete_remote
+from grid.cli.arguments.completion import complete_kept, complete_remote
 from grid.cli.terminal.invocation import examples, invocation, json_option, progress_options
 from grid.plural import counted
 
@@ -126,19 +126,12 @@ def blocks(ctx: click.Context, *, as_json: bool) -> int:
 
 
 def _complete_blocks(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the paths of blocks; nothing if they cannot be read."""
-    from grid.cli.terminal.invocation import DEFAULT_DIRECTORY
+    """Complete the paths of blocks."""
     from grid.node.blacklist_file import BlacklistFile, blocked_trees
-    from grid.node.files import expand_home
 
-    try:
-        given = ctx.find_root().params.get("node_directory") or DEFAULT_DIRECTORY
-        found = blocked_trees(BlacklistFile(expand_home(given)).read())
-    except (Exception, SystemExit):
-        return []
-    return [
-        CompletionItem(path) for path in sorted({each.path for each in found}) if path.startswith(incomplete) and path
-    ]
+    return complete_kept(
+        ctx, incomplete, lambda kept: (each.path for each in blocked_trees(BlacklistFile(kept).read()))
+    )
 
 
 @click.command(

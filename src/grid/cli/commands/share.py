@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
-from grid.cli.arguments.completion import complete_file, complete_remote
+from grid.cli.arguments.completion import complete_file, complete_kept, complete_remote
 from grid.cli.terminal.invocation import examples, invocation, json_option
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
     from grid.caps import KnownCap
     from grid.cli.arguments.remote import RemotePath
     from grid.cli.arguments.tree import Tree
@@ -140,18 +144,13 @@ def shares(ctx: click.Context, *, as_json: bool) -> int:
 
 
 def _complete_links(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the names and IDs of links; nothing if they cannot be read."""
-    from grid.cli.terminal.invocation import DEFAULT_DIRECTORY
-    from grid.node.files import expand_home
+    """Complete the names and IDs of links."""
     from grid.node.share_file import ShareFile
 
-    try:
-        given = ctx.find_root().params.get("node_directory") or DEFAULT_DIRECTORY
-        links = ShareFile(expand_home(given) / "private").read()
-    except (Exception, SystemExit):
-        return []
-    names = sorted({link.name for link in links} | {link.identifier for link in links})
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    def read(directory: Path) -> Iterable[str]:
+        return chain.from_iterable((link.name, link.identifier) for link in ShareFile(directory / "private").read())
+
+    return complete_kept(ctx, incomplete, read)
 
 
 @click.command(epilog=examples("grid unshare photos", "grid unshare 3f9c2a7b10", "grid unshare --json photos"))
