@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Hashable
-from contextlib import asynccontextmanager
+from collections.abc import Hashable
+from types import TracebackType
 
 from attrs import define, field
 from twisted.internet.defer import CancelledError, Deferred
@@ -30,6 +30,26 @@ class _Queue:
         return not self.writing and not (exclusive and self.readers)
 
 
+class Held:
+    """A lock for the length of an `async with` block. A class, since a generator for each read would cost half a dozen calls."""
+
+    __slots__ = ("_exclusive", "_key", "_locks", "_refusable")
+
+    def __init__(self, locks: ReadWriteLocks, key: Hashable, *, exclusive: bool, refusable: bool) -> None:
+        self._locks = locks
+        self._key = key
+        self._exclusive = exclusive
+        self._refusable = refusable
+
+    async def __aenter__(self) -> None:
+        await self._locks.enter(self._key, exclusive=self._exclusive, refusable=self._refusable)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self._locks.leave(self._key, exclusive=self._exclusive)
+
+
 class ReadWriteLocks:
     """One queue per key, dropped when nobody uses it. Only for the event loop's thread."""
 
@@ -41,25 +61,16 @@ class ReadWriteLocks:
         """Keys in use."""
         return len(self._queues)
 
-    @asynccontextmanager
-    async def shared(self, key: Hashable, *, refusable: bool = True) -> AsyncIterator[None]:
+    def shared(self, key: Hashable, *, refusable: bool = True) -> Held:
         """Hold the lock together with other readers. With `refusable`, PeerRefusedError if too many callers wait."""
-        await self._enter(key, exclusive=False, refusable=refusable)
-        try:
-            yield
-        finally:
-            self._leave(key, exclusive=False)
+        return Held(self, key, exclusive=False, refusable=refusable)
 
-    @asynccontextmanager
-    async def exclusive(self, key: Hashable, *, refusable: bool = True) -> AsyncIterator[None]:
+    def exclusive(self, key: Hashable, *, refusable: bool = True) -> Held:
         """Hold the lock alone. With `refusable`, PeerRefusedError if too many callers wait."""
-        await self._enter(key, exclusive=True, refusable=refusable)
-        try:
-            yield
-        finally:
-            self._leave(key, exclusive=True)
+        return Held(self, key, exclusive=True, refusable=refusable)
 
-    async def _enter(self, key: Hashable, *, exclusive: bool, refusable: bool) -> None:
+    async def enter(self, key: Hashable, *, exclusive: bool, refusable: bool) -> None:
+        """Wait for the lock; PeerRefusedError."""
         queue = self._queues.setdefault(key, _Queue())
         if not queue.waiting and queue.admits(exclusive=exclusive):
             self._admit(queue, exclusive=exclusive)
@@ -73,13 +84,14 @@ class ReadWriteLocks:
         except CancelledError:
             if waiting.is_admitted:
                 # A caller whose turn came earlier has canceled this one's task.
-                self._leave(key, exclusive=exclusive)
+                self.leave(key, exclusive=exclusive)
             else:
                 queue.waiting.remove(waiting)
                 self._advance(key, queue)
             raise
 
-    def _leave(self, key: Hashable, *, exclusive: bool) -> None:
+    def leave(self, key: Hashable, *, exclusive: bool) -> None:
+        """Release the lock."""
         queue = self._queues[key]
         if exclusive:
             queue.writing = False

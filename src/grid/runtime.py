@@ -70,9 +70,8 @@ class ReactorClock:
     def __init__(self, reactor: Any) -> None:
         self._reactor = reactor
 
-    def now(self) -> float:
-        """Monotonic seconds."""
-        return time.monotonic()
+    now = staticmethod(time.monotonic)
+    """Monotonic seconds. Asked for so often that the call of a method would count."""
 
     def unix_time(self) -> float:
         """Seconds since the epoch."""

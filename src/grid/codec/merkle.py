@@ -33,6 +33,7 @@ MAX_COMPUTED_PADDING = 1 << 16
 """Most padding leaves to hash in place of one absent node: some 0.1 s of work, and more than any chunk has."""
 
 
+@lru_cache(maxsize=1024)
 def padded_leaf_count(count: int) -> int:
     """E: the smallest power of two that is at least the count, and at least 1."""
     return 1 << max(count - 1, 0).bit_length()

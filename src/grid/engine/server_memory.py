@@ -12,6 +12,7 @@ See docs/decisions/0170-memory-of-servers.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from operator import attrgetter
 from typing import Any, TypeGuard
 
 from attrs import define, field
@@ -85,12 +86,13 @@ class _Record:
 
     def is_doubtful(self, kind: Kind | None) -> bool:
         """Whether the server is in doubt for this kind of request; None: a kind it has never been silent on."""
-        if not self.doubts:
-            return False
         kinds = () if kind is None else (kind, kind + MANY_BYTES)
         if any(doubt.is_active for doubt in map(self.doubts.get, kinds) if doubt is not None):
             return True
         return any(doubt.is_active and doubt.since >= self.heard_at for doubt in self.doubts.values())
+
+
+_DOUBTS = attrgetter("doubts")
 
 
 def _ignore(server_id: ServerId) -> None:
@@ -112,15 +114,16 @@ class ServerMemory:
     def is_doubtful(self, server_id: ServerId, kind: Kind | None = None) -> bool:
         """Whether the server was silent or away, and has not answered this kind of request since."""
         record = self._records.get(server_id)
-        return record is not None and record.is_doubtful(kind)
+        return record is not None and bool(record.doubts) and record.is_doubtful(kind)
 
     def is_doubtful_for_any(self, server_id: ServerId, kinds: Iterable[Kind]) -> bool:
         """Whether the server is in doubt for any of these kinds. For work that needs all of them."""
-        return any(self.is_doubtful(server_id, kind) for kind in kinds)
+        record = self._records.get(server_id)
+        return record is not None and bool(record.doubts) and any(map(record.is_doubtful, kinds))
 
     def trusted_first(self, server_ids: Iterable[ServerId], kinds: Iterable[Kind]) -> list[ServerId]:
         """The servers in the given order, but with those in doubt for one of these kinds last."""
-        if not any(record.doubts for record in self._records.values()):
+        if not any(map(_DOUBTS, self._records.values())):
             return list(server_ids)
         kinds = tuple(kinds)
         return sorted(server_ids, key=lambda server_id: self.is_doubtful_for_any(server_id, kinds))

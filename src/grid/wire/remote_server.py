@@ -68,18 +68,14 @@ class SessionServer(ABC, Generic[S]):
 
     def __init__(self, identity: ServerIdentity, link: SessionLink[S], clock: Clock) -> None:
         """Opens no connection."""
-        self._identity = identity
+        self.identity = identity
+        """The server's identity, which is constant."""
         self._session_link = link
         self._stores = store_queue(self._send_stores, clock)
         self._finds = find_queue(self._send_finds, clock)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._identity.server_id}>"
-
-    @property
-    def identity(self) -> ServerIdentity:
-        """The server's identity, which is constant."""
-        return self._identity
+        return f"<{type(self).__name__} {self.identity.server_id}>"
 
     @property
     def status(self) -> ConnectionStatus:

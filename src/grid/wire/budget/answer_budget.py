@@ -100,7 +100,7 @@ class AnswerBudget:
     @property
     def waiting_count(self) -> int:
         """Answers that wait for room."""
-        return sum(map(len, self._queues))
+        return self._small_waiters.count + self._large_waiters.count + self._unread_waiters.count
 
     def reserve(self, outgoing: Outgoing | None = None) -> Reservation:
         """A new, empty reservation for an answer over that connection."""
@@ -110,7 +110,7 @@ class AnswerBudget:
         """Grow an answer from `held` to `size` bytes, if they are free and nobody waits for them. Safe on any thread."""
         with self._lock:
             queue = self._queue_of(peer, size)
-            if queue or not self._fits(peer, held, size):
+            if queue.count or not self._fits(peer, held, size):
                 return False
             self._room.move(held, size)
             queue.serve(peer)
@@ -167,7 +167,7 @@ class AnswerBudget:
 
     def _fits(self, peer: Hashable, held: int, size: int) -> bool:
         is_read = peer not in self._unread
-        return self._room.fits(held, size, large_waits=bool(self._large_waiters), is_read=is_read)
+        return self._room.fits(held, size, large_waits=self._large_waiters.count > 0, is_read=is_read)
 
     # What reservations report.
 
@@ -207,7 +207,7 @@ class AnswerBudget:
                     waiter.turn.errback(error())
 
     def _advance(self) -> None:
-        while (waiter := self._next()) is not None:
+        while self.waiting_count and (waiter := self._next()) is not None:
             if waiter.reservation.is_gone:
                 waiter.turn.errback(_gone())
             else:
@@ -230,10 +230,10 @@ class AnswerBudget:
 
     @property
     def _is_pressed(self) -> bool:
-        return any(self._queues) or self._is_awaited()
+        return self.waiting_count > 0 or self._is_awaited()
 
     def _rest(self) -> None:
-        if self._timer is not None and not self.waiting_count and not self._sending:
+        if self._timer is not None and not self._sending and not self.waiting_count:
             self._timer.cancel()
             self._timer = None
 

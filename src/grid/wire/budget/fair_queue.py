@@ -24,14 +24,13 @@ class FairQueue(Generic[T]):
 
     def __init__(self) -> None:
         self._waiting: dict[Hashable, deque[T]] = {}
+        self.count = 0
+        """How many wait."""
         self._served: dict[Hashable, int] = {}
         self._turns = count(1)
 
     def __len__(self) -> int:
-        return sum(map(len, self._waiting.values()))
-
-    def __bool__(self) -> bool:
-        return bool(self._waiting)
+        return self.count
 
     def __iter__(self) -> Iterator[T]:
         for items in self._waiting.values():
@@ -40,6 +39,7 @@ class FairQueue(Generic[T]):
     def append(self, peer: Hashable, item: T) -> None:
         """Queue the item behind the others of its peer."""
         self._waiting.setdefault(peer, deque()).append(item)
+        self.count += 1
 
     def first(self) -> T | None:
         """The next item, which stays in the queue."""
@@ -49,6 +49,7 @@ class FairQueue(Generic[T]):
         """Remove an item that is not served. ValueError if it is not in the queue."""
         items = self._waiting.get(peer, deque())
         items.remove(item)
+        self.count -= 1
         if not items:
             del self._waiting[peer]
 

@@ -180,7 +180,7 @@ class ByteBudget:
     @property
     def is_awaited(self) -> bool:
         """Whether anybody waits."""
-        return bool(self._waiters)
+        return self._waiters.count > 0
 
     @property
     def total(self) -> int:
@@ -194,7 +194,7 @@ class ByteBudget:
 
     def try_acquire(self, size: int, peer: Hashable = None) -> bool:
         """Take `size` bytes if they are free and nobody waits for them."""
-        if self._waiters or size > self._free:
+        if self._waiters.count or size > self._free:
             return False
         self._free -= size
         self._waiters.serve(peer)
@@ -250,7 +250,7 @@ class ByteBudget:
             self.release(waiter.size)  # Its turn had come, and the waiter before it canceled its task.
 
     def _advance(self) -> None:
-        while (waiter := self._waiters.first()) is not None and waiter.size <= self._free:
+        while self._waiters.count and (waiter := self._waiters.first()) is not None and waiter.size <= self._free:
             self._waiters.remove(waiter.peer, waiter)
             self._waiters.serve(waiter.peer)
             self._free -= waiter.size

@@ -54,8 +54,9 @@ class Permit:
     def crowd(self) -> int:
         """How many connections hold permits together with this one, itself included."""
         crowd = 1
-        for group in self._groups:
-            crowd = max(crowd, group.count)
+        for group in self._groups:  # A comparison, because this is asked for with each piece that is received or sent.
+            if group.count > crowd:  # noqa: PLR1730
+                crowd = group.count
         return crowd
 
     @property
@@ -72,7 +73,8 @@ class Permit:
         """Move to the end of the connections with that standing."""
         before, self.standing = self.standing, standing
         for group in self._groups:
-            group.move(self, before)
+            group.queues[before].pop(self, None)
+            group.queues[standing][self] = None
 
     def release(self) -> None:
         """Release the permit, because the connection has ended."""
@@ -111,24 +113,19 @@ class _Group:
         self._limit = max(2, limit)
         self._stranger_limit = max(1, limit // 2)
         self._stranger_floor = limit // 4
-        self._queues: tuple[dict[Permit, None], ...] = tuple({} for _ in Standing)
+        self.queues: tuple[dict[Permit, None], ...] = tuple({} for _ in Standing)
         self.count = 0
 
     def __len__(self) -> int:
         return self.count
 
     def add(self, permit: Permit) -> None:
-        queue = self._queues[permit.standing]
+        queue = self.queues[permit.standing]
         self.count += permit not in queue
         queue[permit] = None
 
-    def move(self, permit: Permit, before: Standing) -> None:
-        """Put a permit at the end of those with its standing. before: its standing until now."""
-        self._queues[before].pop(permit, None)
-        self._queues[permit.standing][permit] = None
-
     def discard(self, permit: Permit) -> None:
-        queue = self._queues[permit.standing]
+        queue = self.queues[permit.standing]
         if permit in queue:
             del queue[permit]
             self.count -= 1
@@ -141,16 +138,16 @@ class _Group:
     @property
     def has_room(self) -> bool:
         """Whether another stranger fits."""
-        return len(self) < self._limit and len(self._queues[Standing.STRANGER]) < self._stranger_limit
+        return len(self) < self._limit and len(self.queues[Standing.STRANGER]) < self._stranger_limit
 
     def first_to_go(self) -> Permit | None:
         """The permit that a newcomer may take; None if all are more useful."""
-        strangers, idle = self._queues[Standing.STRANGER], self._queues[Standing.IDLE]
+        strangers, idle = self.queues[Standing.STRANGER], self.queues[Standing.IDLE]
         if len(strangers) > self._stranger_floor:
             return next(iter(strangers))
         if idle:
             return next(iter(idle))
-        slowest = max(self._queues[Standing.ACTIVE], key=lambda permit: permit.waited_s, default=None)
+        slowest = max(self.queues[Standing.ACTIVE], key=lambda permit: permit.waited_s, default=None)
         if slowest is not None and slowest.waited_s >= PATIENCE_S:
             return slowest
         return next(iter(strangers), None)

@@ -82,7 +82,8 @@ class FallbackServer:
 
     def __init__(self, identity: ServerIdentity, preferred: Way, other: Way, clock: Clock) -> None:
         """Opens no connection."""
-        self._identity = identity
+        self.identity = identity
+        """The server's identity, which is constant."""
         self._where = server_name(identity)
         self._ways = (preferred, other)
         self._servers: dict[int, RemoteServer] = {}
@@ -97,12 +98,7 @@ class FallbackServer:
 
     def __repr__(self) -> str:
         preferred, other = self._ways
-        return f"<FallbackServer {self._identity.server_id}: {preferred.name}, else {other.name}>"
-
-    @property
-    def identity(self) -> ServerIdentity:
-        """The server's identity, which is constant."""
-        return self._identity
+        return f"<FallbackServer {self.identity.server_id}: {preferred.name}, else {other.name}>"
 
     @property
     def status(self) -> ConnectionStatus:

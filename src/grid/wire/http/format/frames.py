@@ -41,6 +41,8 @@ class Frame(IntEnum):
 
 END_FRAME = FRAME.pack(Frame.END, 0, 0)
 
+_FRAMES = {int(frame): frame for frame in Frame}
+
 
 def pack_answer(answer: Mapping[ShareNumber, Sequence[Buffer]]) -> list[Buffer]:
     """A whole answer in pieces; data is not copied."""
@@ -98,13 +100,13 @@ class AnswerParser:
         return self._found
 
     def _take_head(self) -> None:
-        kind, share, number = FRAME.unpack(self._head)
+        code, share, number = FRAME.unpack(self._head)
         self._head = b""
-        match kind:
+        match _FRAMES.get(code):
+            case Frame.LAST | Frame.DATA as kind:
+                self._begin_data(kind, share, number)
             case Frame.SHARE:
                 self._begin_share(ShareNumber(share), number)
-            case Frame.DATA | Frame.LAST:
-                self._begin_data(Frame(kind), share, number)
             case Frame.END:
                 self._require_share_ended()
                 self._done = True

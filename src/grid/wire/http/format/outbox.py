@@ -26,6 +26,7 @@ class Outbox:
         self._transport = transport
         self._chunk_size = chunk_size
         self._unsent: deque[Buffer] = deque()
+        self._unsent_size = 0
         self._has_room = True
         self._is_sending = False
         self._drain: Deferred[None] | None = None
@@ -44,6 +45,7 @@ class Outbox:
     def push(self, pieces: Sequence[Buffer]) -> None:
         """Send these pieces after all others."""
         self._unsent.extend(pieces)
+        self._unsent_size += sum(map(len, pieces))
         self._send()
 
     def pause(self) -> None:
@@ -70,6 +72,7 @@ class Outbox:
     def clear(self) -> None:
         """Send nothing more."""
         self._unsent.clear()
+        self._unsent_size = 0
 
     def _send(self) -> None:
         if self._is_sending:
@@ -82,6 +85,11 @@ class Outbox:
     def _take_chunk(self) -> list[Buffer]:
         chunk: list[Buffer] = []
         size, most = 0, self._chunk_size()
+        if self._unsent_size <= most:
+            chunk += self._unsent
+            self.given_size += self._unsent_size
+            self.clear()
+            return chunk
         while self._unsent and size < most:
             piece = self._unsent.popleft()
             room = most - size
@@ -92,4 +100,5 @@ class Outbox:
             chunk.append(piece)
             size += len(piece)
         self.given_size += size
+        self._unsent_size -= size
         return chunk

@@ -179,11 +179,12 @@ class TlsLayer(Protocol):
             self._shut()
 
     def _deliver(self) -> None:
+        read: Any = self._tls.read  # Each call decrypts one record.
         size = 0
         ended = False
         while not self._lost:
             try:
-                count = self._read_into(_BUFFER[size:])
+                count = read(_READ_SIZE - size, _BUFFER[size:])
             except ssl.SSLWantReadError:
                 break
             except (ssl.SSLError, OSError):
@@ -211,10 +212,6 @@ class TlsLayer(Protocol):
         if mark != self._wake_mark and not self._lost:
             self._wake_mark = mark
             set_wake_mark(self.transport, mark)
-
-    def _read_into(self, room: memoryview) -> int:
-        count: Any = self._tls.read(len(room), room)
-        return int(count)
 
     def _flush(self) -> None:
         if self._outgoing.pending and self.transport is not None:

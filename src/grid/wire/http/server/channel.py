@@ -41,6 +41,8 @@ log = Logger()
 
 
 class _State(Enum):
+    __hash__ = object.__hash__  # There is one object for each; Enum's own hash is a call for each of four moves.
+
     IDLE = "between requests"
     HEAD = "within a head"
     SERVING = "a request is being served"

@@ -94,6 +94,9 @@ class Bounds:
         if length is not None and length > limit:
             raise RefusedError(413)
         most = limit if length is None else length
+        if most * weight <= min(SMALL_BODY, SMALL_REQUEST):
+            yield await _collect(exchange, most, _no_wait)
+            return
         held = self._long_body(exchange, most) if most > MAX_SHARED_BODY else self._shared_body(exchange, most)
         async with held as body, self._parsed(exchange, len(body) * (weight - 1)):
             yield body
