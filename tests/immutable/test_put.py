@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from grid.caps import ChkCap, LitCap
@@ -308,6 +310,25 @@ def test_put_when_servers_stall_as_they_close_shares_learns_it_although_they_ans
     written = [grid.servers[index].calls.count("write") for index in stalling]
     assert grid.put(noise(8_000_002)).pushed == 10
     assert [grid.servers[index].calls.count("write") for index in stalling] == written != [0, 0, 0]
+
+
+@pytest.mark.parametrize(("delay_s", "most"), [(0.001, 1), (0.05, 2)])
+def test_put_when_servers_are_near_sends_each_a_batch_at_a_time_and_when_they_are_distant_two(
+    delay_s: float, most: int
+) -> None:
+    """A near server that has two works on both at once, and this process waits for both."""
+    grid = ScriptedGrid()
+    for index in range(10):
+        grid.script(index, delay_s=delay_s)
+    assert grid.put(noise(40_000_000)).pushed == 10
+    outstanding, greatest = Counter[ServerId | None](), 0
+    for event in grid.events:
+        if event.detail.startswith("WriteShares"):
+            outstanding[event.server_id] += {"send": 1, "answer": -1}[event.what]
+            # The last message, which closes the shares, has only the hashes and joins the one before it.
+            if event.count > 2**20:
+                greatest = max(greatest, outstanding[event.server_id])
+    assert greatest == most and not any(outstanding.values())
 
 
 def test_put_when_the_caller_cancels_aborts_what_was_allocated() -> None:

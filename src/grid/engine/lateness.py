@@ -30,6 +30,9 @@ OVERTAKEN_FACTOR = 4.0
 """An answer is overtaken when any server of the file has answered something since it was requested, and it takes this many
 times as long as the slowest recent answers and as expected: then the server is slow, not the machine or the network."""
 
+DISTANT_S = 0.02
+"""If even the quickest small answer takes this long, lines are the limit, and not processors."""
+
 SILENCE_FLOOR_S = 1.5
 COMPARED_SILENCE_FLOOR_S = 0.85
 SILENCE_FACTOR = 8.0
@@ -238,11 +241,12 @@ class ServerLoads:
 class Outstanding(Generic[Q]):
     """The requests of one round, for plans that compare silent servers with those that have answered.
 
-    sent_at: when each unanswered request was sent. slowest_s: the slowest answer. last_at: when the last answer came, or the last
-    request was sent.
+    sent_at: when each unanswered request was sent. quickest_s, slowest_s: the quickest answer, inf before the first, and the slowest.
+    last_at: when the last answer came, or the last request was sent.
     """
 
     sent_at: dict[Q, float] = field(factory=dict)
+    quickest_s: float = float("inf")
     slowest_s: float = 0.0
     last_at: float = 0.0
 
@@ -251,7 +255,8 @@ class Outstanding(Generic[Q]):
 
     def answered(self, question: Q, now: float) -> None:
         """Note an answer."""
-        self.slowest_s = max(self.slowest_s, now - self.sent_at.pop(question))
+        elapsed_s = now - self.sent_at.pop(question)
+        self.quickest_s, self.slowest_s = min(self.quickest_s, elapsed_s), max(self.slowest_s, elapsed_s)
         self.last_at = now
 
     def failed(self, question: Q, now: float) -> None:

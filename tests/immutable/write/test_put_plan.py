@@ -100,6 +100,7 @@ class Puts(RuleBasedStateMachine):
         self.read_bytes = 0
         self.done_bytes = 0
         sizes = {"WRITE_BYTES": BATCH_BYTES, "LIVE_BYTES": LIVE_BYTES, "WRITE_WINDOW": WRITE_WINDOW}
+        sizes["DISTANT_WINDOW"] = WRITE_WINDOW
         self._patches = [patch.object(put_plan, name, size) for name, size in sizes.items()]
         self._patches.append(patch.object(put_module, "ASK_FIRST_SIZE", ASK_FIRST_SIZE))
         for each in self._patches:

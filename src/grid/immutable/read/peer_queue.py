@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from grid.engine.lateness import Answers
+from grid.engine.lateness import DISTANT_S, Answers
 from grid.engine.server_memory import ServerMemory
 from grid.immutable.read.held_share import Peer
 from grid.immutable.share.requests import READ_KINDS
 from grid.ports import ServerId
-
-DISTANT_S = 0.02
-"""If small answers take this long, lines limit a read, and not processors."""
 
 
 class PeerQueue:

@@ -15,6 +15,7 @@ from functools import partial
 
 from attrs import frozen
 
+from grid.engine.lateness import DISTANT_S
 from grid.engine.plan import PlanBase
 from grid.engine.requests import ReadSource, Request, ServerRequest
 from grid.engine.write_batches import WriteBatch, WriteBatches
@@ -41,9 +42,12 @@ WRITE_BYTES = 20 * 2**20
 LIVE_BYTES = 2 * WRITE_BYTES
 """Bytes of shares that are read and encoded, but that some server has not taken: one batch on its way, and the next one."""
 
-WRITE_WINDOW = 2 * (2**21 + 2**17)
-"""Bytes in flight per server, or one message if that is longer: two batches to each of ten servers, so that the line stays busy
-while the answer to one of them is on its way."""
+WRITE_WINDOW = 2**21 + 2**17
+"""Bytes in flight per server, or one message if that is longer: a batch to each of ten servers. A server that had two would work on both at
+once and finish them together, while this process waits; then it would wait for the next two."""
+
+DISTANT_WINDOW = 2 * WRITE_WINDOW
+"""The same if servers are distant: two batches, so that the line stays busy while the answer to one of them is on its way."""
 
 
 def require_whole(data: Buffer, length: int) -> None:
@@ -70,6 +74,7 @@ class PutPlan(PlanBase):
         self._geometry = geometry = encoder.geometry
         self._holders = ShareHolders(selection.existing, selection.placed, k=geometry.k, happy=happy)
         self._happy = happy
+        self._is_distant = DISTANT_S <= selection.answer_s < float("inf")
         self._servers = {sid: ServerWrites(server_id=sid, shares=shares) for sid, shares in selection.placed.items()}
         count = max(1, WRITE_BYTES // (geometry.n * geometry.block_size))
         cut = partial(_cut, geometry, count)
@@ -178,7 +183,7 @@ class PutPlan(PlanBase):
             server.last_queued = True
             last.waiting_for.add(server.server_id)
             self._queue(server, last)
-        for request in server.send(WRITE_WINDOW):
+        for request in server.send(DISTANT_WINDOW if self._is_distant else WRITE_WINDOW):
             self._stalls.sent(request, now)
             requests.append(request)
         return requests

@@ -47,13 +47,14 @@ IMPATIENCE_S = 3.0
 class Selection:
     """placed: the new shares that each server has allocated. existing: shares that servers say they hold already.
 
-    spares: servers in doubt that were not asked.
+    spares: servers in doubt that were not asked. answer_s: the quickest answer of any server.
     """
 
     placed: Mapping[ServerId, frozenset[ShareNumber]]
     existing: Mapping[ServerId, frozenset[ShareNumber]]
     happiness: int
     spares: frozenset[ServerId] = frozenset()
+    answer_s: float = float("inf")
 
 
 class _Phase(Enum):
@@ -141,6 +142,7 @@ class SelectPlan(PlanBase):
             existing={c.server_id: c.existing for c in self._counted() if c.existing},
             happiness=self._happiness(),
             spares=frozenset(self._further.spares),
+            answer_s=self._outstanding.quickest_s,
         )
 
     def wake_at(self) -> float | None:
