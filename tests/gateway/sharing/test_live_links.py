@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from typing import TypeVar
 
 import pytest
 from attrs import define, evolve, field
+from twisted.internet.defer import CancelledError, Deferred
 
 from grid.caps import ChkCap
 from grid.errors import ConfigError, NoSuchChildError
 from grid.gateway.faults import ServiceUnavailable
 from grid.gateway.shared.share_links import ShareLink, token_digest
 from grid.gateway.sharing.live_links import CLOCK_LEEWAY_S, LiveLinks
-from tests.support.virtual_time import VirtualClock, VirtualRuntime
+from tests.support.virtual_time import InlineCpu, VirtualClock, VirtualRuntime
 
 FILE = ChkCap(key=b"k" * 16, ueb_hash=b"u" * 32, needed=3, total=10, size=123_456)
 DAY = 86400
+
+T = TypeVar("T")
 
 
 @define
@@ -130,6 +134,43 @@ async def test_downloads_are_counted_up_to_the_limit_and_pages_are_not(rig: Rig)
     (kept,) = rig.store.links.values()
     assert (kept.uses, kept.downloads) == (5, 2)
     assert await rig.live.find(token) is None and [each.state(0) for each in await rig.live.all()] == ["used up"]
+
+
+class HeldCpu(InlineCpu):
+    """Makes its calls when a test says so, whether anybody still waits for the result or not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: list[Callable[[], None]] = []
+
+    def run(self, function: Callable[..., T], *arguments: object) -> Awaitable[T]:
+        answer: Deferred[T] = Deferred()
+
+        def call() -> None:
+            result = function(*arguments)
+            if not answer.called:
+                answer.callback(result)
+
+        self.held.append(call)
+        return answer
+
+
+async def test_download_whose_visitor_went_away_before_its_first_byte_is_taken_off_again(rig: Rig) -> None:
+    _, link = await rig.live.make(FILE, "a", DAY, most_downloads=1)
+    cpu = rig.runtime.cpu = HeldCpu()
+    asking = Deferred.fromCoroutine(rig.live.use(link, is_download=True))
+    asking.addErrback(lambda failure: failure.trap(CancelledError))
+    counting = cpu.held.pop()
+    asking.cancel()
+    counting()
+    (kept,) = rig.store.links.values()
+    assert (kept.downloads, kept.uses) == (1, 1), "a thread cannot be canceled"
+    cpu.held.pop()()
+    (kept,) = rig.store.links.values()
+    assert (kept.downloads, kept.uses, cpu.held) == (0, 0, [])
+    asking = Deferred.fromCoroutine(rig.live.use(link, is_download=True))
+    cpu.held.pop()()
+    assert await asking and not cpu.held
 
 
 async def test_links_that_cannot_be_read_are_a_fault_for_every_token_alike(

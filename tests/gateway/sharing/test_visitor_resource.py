@@ -9,9 +9,10 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from attrs import evolve
+from attrs import define, evolve
+from twisted.internet.defer import Deferred, gatherResults
 
-from grid.caps import UnknownCap, parse_cap
+from grid.caps import ChkCap, UnknownCap, parse_cap
 from grid.gateway.shared.share_links import add_link, make_link
 from grid.node.share_file import ShareFile
 from tests.gateway.rig import running_gateway
@@ -132,6 +133,53 @@ async def test_limited_link_sends_whole_files_only_and_ends_with_the_last(tmp_pa
         assert second.status == 200 and zipfile.is_zipfile(BytesIO(second.body))
         assert (await shared.get(f"{link}/a.txt")).status == (await shared.get(f"{link}/")).status == 404
         assert (shared.only.downloads, shared.only.state(0)) == (2, "used up")
+
+
+async def test_download_that_fails_before_its_first_byte_takes_none_of_the_limit(tmp_path: Path) -> None:
+    lost = ChkCap(key=b"k" * 16, ueb_hash=b"u" * 32, needed=2, total=4, size=500_000).to_string()
+    async with sharing(tmp_path) as shared:
+        link = await shared.link(lost, "lost.bin", most_downloads=1)
+        for _ in range(3):
+            assert (await shared.get(f"{link}/lost.bin")).status == 410
+        assert (shared.only.downloads, shared.only.uses) == (0, 0)
+        assert b"1 more download:" in (await shared.get(f"{link}/")).body
+
+
+@pytest.mark.parametrize("path", ["a.txt", "?t=zip"])
+async def test_last_download_is_sent_to_one_of_two_visitors_who_ask_at_once(tmp_path: Path, path: str) -> None:
+    async with sharing(tmp_path) as shared:
+        link = await shared.link(shared.root, most_downloads=1)
+        asked = [Deferred.fromCoroutine(shared.get(f"{link}/{path}")) for _ in range(2)]
+        replies = sorted(await gatherResults(asked), key=lambda reply: reply.status)
+        assert [reply.status for reply in replies] == [200, 404]
+        assert shared.only.downloads == 1
+        gone = await shared.get(f"/s/{'A' * 32}")
+        assert {**gone.headers, "date": ""} == {**replies[1].headers, "date": ""} and gone.body == replies[1].body
+        shared.seen.remove(replies[0])  # An archive is no text.
+
+
+@define
+class UsesUp:
+    """Blocks nothing, but lets somebody else take the last download as soon as anything is looked up."""
+
+    file: ShareFile
+
+    def reason(self, storage_index: bytes) -> str | None:
+        with self.file.changing() as links:
+            for link in list(links.values()):
+                links[link.digest] = evolve(link, downloads=1)
+        return None
+
+
+@pytest.mark.parametrize("path", ["a.txt", "?t=zip"])
+async def test_download_is_withheld_if_the_last_one_was_taken_before_its_first_byte(tmp_path: Path, path: str) -> None:
+    async with sharing(tmp_path) as shared:
+        link = await shared.link(shared.root, most_downloads=1)
+        gone = await shared.get(f"/s/{'A' * 32}")
+        shared.rig.gateway.blocks = UsesUp(shared.file)
+        late = await shared.get(f"{link}/{path}")
+        assert (late.status, shared.only.downloads) == (404, 1)
+        assert {**gone.headers, "date": ""} == {**late.headers, "date": ""} and gone.body == late.body
 
 
 async def test_unlimited_link_counts_the_beginnings_of_files_and_pages(tmp_path: Path) -> None:

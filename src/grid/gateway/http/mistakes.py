@@ -18,8 +18,19 @@ from grid.gateway.pages.mistakes import Back, render_mistake
 _OBJECTS = frozenset({"uri", "cap"})
 
 
+class Withheld(HttpFault):
+    """A fault whose answer is ready: for a body that turns out, at its first byte, not to be sent."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__("withheld")
+        self.status = answer.status
+        self.answer = answer
+
+
 def refusal(exchange: Exchange | None, fault: HttpFault) -> Answer:
     """The answer for a refused request. exchange: None if the request could not be read."""
+    if isinstance(fault, Withheld):
+        return fault.answer
     if exchange is None or not exchange.wants_page or fault.shape == "json":
         return fault_answer(fault)
     html = render_mistake(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from attrs import evolve
+from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from grid.caps import KnownCap
@@ -30,6 +31,7 @@ from grid.gateway.shared.share_links import (
 )
 from grid.gateway.shared.store_turns import Semaphore
 from grid.ports import Runtime
+from grid.runtime import Tasks
 
 CLOCK_LEEWAY_S = 3600.0
 """Seconds by which the clock may be behind the time at which a link was made. If it is further behind, it is wrong."""
@@ -53,6 +55,7 @@ class LiveLinks:
             1
         )  # A write waits for a lock and the disk; more of them would take all threads of the pool.
         self._problem = ""
+        self._counting = Tasks()
         self.passes = Passes(runtime.clock, runtime.entropy.random_bytes(32))
         self.attempts = Attempts(runtime.clock)
 
@@ -68,10 +71,29 @@ class LiveLinks:
         return found if found is not None and found.state(now) == "open" and not _is_before(found, now) else None
 
     async def use(self, link: ShareLink, *, is_download: bool) -> bool:
-        """Count that the link was used; whether it still can be. Call this before the first byte is sent."""
+        """Count that the link was used; whether it still can be. Call this when the first byte is ready, before it is sent.
+
+        If the caller is canceled meanwhile, nothing is sent, and what was counted is taken off again.
+        """
+        answer: Deferred[bool] = Deferred()
+
+        def counted(is_open: bool) -> None:
+            if not answer.called:
+                answer.callback(is_open)
+            elif is_open:
+                self._counting.start(self._write(link, self._take_off, is_download), on_error=lambda _: None)
+
+        def failed(error: BaseException) -> None:
+            if not answer.called:
+                answer.errback(error)
+
+        self._counting.start(self._write(link, self._count, is_download), counted, failed)
+        return await answer
+
+    async def _write(self, link: ShareLink, change: Callable[[ShareLink, bool], bool], is_download: bool) -> bool:
         try:
             async with self._writing.one():
-                return await self._runtime.cpu.run(self._count, link, is_download)
+                return await self._runtime.cpu.run(change, link, is_download)
         except (ConfigError, OSError) as problem:
             self._warn(problem)
             if link.most_downloads is None:
@@ -159,6 +181,16 @@ class LiveLinks:
             if found is None or found.state(now) != "open":
                 return False
             links[link.digest] = evolve(found, uses=found.uses + 1, downloads=found.downloads + is_download)
+        return True
+
+    def _take_off(self, link: ShareLink, is_download: bool) -> bool:
+        """Undo one count, since nothing was sent after all."""
+        assert self._store is not None
+        with self._store.changing() as links:
+            found = links.get(link.digest)
+            if found is not None:
+                uses, downloads = max(0, found.uses - 1), max(0, found.downloads - is_download)
+                links[link.digest] = evolve(found, uses=uses, downloads=downloads)
         return True
 
     async def _change(self, change: Callable[[dict[bytes, ShareLink]], T]) -> T:

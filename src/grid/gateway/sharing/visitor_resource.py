@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import TypeVar
 
 from attrs import evolve, frozen
 
@@ -20,10 +21,11 @@ from grid.errors import FormatError
 from grid.gateway.faults import BadRequest, Forbidden, NotFound, ServiceUnavailable, TooManyRequests
 from grid.gateway.files.downloads import file_contents, size_if_known
 from grid.gateway.files.file_pages import markdown_page
-from grid.gateway.http.answers import Answer, AnyAnswer, fault_answer, page, redirect
+from grid.gateway.http.answers import Answer, AnyAnswer, StreamedAnswer, fault_answer, page, redirect
 from grid.gateway.http.compression import compressed
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.http.forms import URLENCODED
+from grid.gateway.http.mistakes import Withheld
 from grid.gateway.http.ranges_and_tags import entity_tag
 from grid.gateway.http.routing import Handler, allow
 from grid.gateway.pages.entries import find_neighbors, linked_at, order_arguments, parse_order
@@ -47,6 +49,7 @@ from grid.gateway.sharing.live_links import LiveLinks
 from grid.gateway.tree.archive import zip_directory
 from grid.gateway.tree.path import Obstacle, Reached, TreePath, follow, list_children, open_directory
 from grid.limits import MAX_PATH_DEPTH
+from grid.ports import Buffer, Sink
 from grid.runtime import run_sized
 
 COOKIE = "grid-share"
@@ -74,10 +77,41 @@ class _Asked:
         return Visit(top=self.link.name, names=self.names, expires=self.link.expires, downloads_left=left)
 
     async def used(self, answer: AnyAnswer, *, is_download: bool = False) -> AnyAnswer:
-        """The answer, once it is counted; the answer of links that open nothing if this one has ended meanwhile."""
-        if self.exchange.method != "GET" or await self.links.use(self.link, is_download=is_download):
+        """The answer, once it is counted; the answer of links that open nothing if this one has ended meanwhile.
+
+        What is read while it is sent counts with its first byte: until then, the read may fail.
+        """
+        if self.exchange.method != "GET":
+            return answer
+        if isinstance(answer, StreamedAnswer):
+            write = answer.write
+
+            async def count_and_write(sink: Sink) -> None:
+                await write(_CountedSink(sink, self, is_download=is_download))
+
+            return evolve(answer, write=count_and_write)
+        if await self.links.use(self.link, is_download=is_download):
             return answer
         return _gone(self.exchange)
+
+
+class _CountedSink:
+    """Counts the use of a link before it passes the first byte on. Withheld if the link has ended meanwhile."""
+
+    def __init__(self, sink: Sink, asked: _Asked, *, is_download: bool) -> None:
+        self._sink = sink
+        self._asked = asked
+        self._is_download = is_download
+        self._is_counted = False
+
+    async def write(self, data: Buffer) -> None:
+        """Pass the bytes on."""
+        asked = self._asked
+        if not self._is_counted and len(data):
+            if not await asked.links.use(asked.link, is_download=self._is_download):
+                raise Withheld(_unlisted(_gone(asked.exchange)))
+            self._is_counted = True
+        await self._sink.write(data)
 
 
 def routes(links: LiveLinks) -> Mapping[str, Handler]:
@@ -85,8 +119,7 @@ def routes(links: LiveLinks) -> Mapping[str, Handler]:
 
     async def visit(exchange: Exchange) -> AnyAnswer:
         allow(exchange, "GET", "HEAD", "POST")
-        answer = await _visit(exchange, links)
-        return evolve(answer, headers=(*answer.headers, ("X-Robots-Tag", "noindex, nofollow")))
+        return _unlisted(await _visit(exchange, links))
 
     return {SHARED: visit}
 
@@ -116,6 +149,14 @@ async def _visit(exchange: Exchange, links: LiveLinks) -> AnyAnswer:
         raise NotFound(_ABSENT, shape="page") from None
     asked = _Asked(exchange=exchange, links=links, link=link, names=normal, has_slash=has_slash)
     return await (_in_directory(asked) if isinstance(link.cap, DirectoryCap) else _lone_file(asked, link.cap))
+
+
+A = TypeVar("A", bound="Answer | StreamedAnswer")
+
+
+def _unlisted(answer: A) -> A:
+    """The answer, which search engines must not list."""
+    return evolve(answer, headers=(*answer.headers, ("X-Robots-Tag", "noindex, nofollow")))
 
 
 def _gone(exchange: Exchange) -> Answer:
