@@ -95,6 +95,12 @@ async def test_archive_holds_everything_below_and_is_named_after_what_is_shared(
             assert archive.read("sub/x").endswith(b"sub/x")
         shared.seen.remove(reply)  # It is no text, and was looked into.
         assert (shared.only.uses, shared.only.downloads) == (1, 1)
+        budget = shared.rig.gateway.stores.archives
+        assert budget.try_acquire(budget.total)
+        assert (await shared.get(f"{link}/?t=zip")).status == 503
+        head = await shared.get(f"{link}/?t=zip", "HEAD")
+        assert (head.status, head.headers["content-type"]) == (200, "application/zip"), "nothing is listed for it"
+        assert (shared.only.uses, shared.only.downloads) == (1, 1)
 
 
 @pytest.mark.parametrize("format", ["chk", "sdmf", "mdmf"])

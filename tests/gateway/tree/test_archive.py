@@ -7,12 +7,15 @@ import json
 import random
 import stat
 import zipfile
+from contextlib import AsyncExitStack
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+from grid.gateway.shared.store_turns import LISTINGS
 from grid.gateway.tree import archive
+from grid.wire.budget.server_memory import ByteBudget
 from tests.gateway.trees import gateway_of_trees, lose
 from tests.support.web_gateway import WebGateway
 
@@ -94,6 +97,45 @@ async def test_archive_of_too_much_is_refused_before_it_begins(tmp_path: Path, m
         reply = await web.get(f"/uri/{root}?t=zip")
         assert reply.status == 413 and "cp -r" in reply.text
         assert (await web.request("HEAD", f"/uri/{root}?t=zip")).headers["content-type"] == "application/zip"
+
+
+async def test_archives_that_find_no_room_beside_others_are_refused_until_one_has_ended(tmp_path: Path) -> None:
+    async with gateway_of_trees(tmp_path) as web:
+        root = await make(web, {f"{number}": file("URI:LIT:mfrgg") for number in range(4)})
+        budget = web.gateway.stores.archives = ByteBudget(10 * archive.ENTRY_COST)
+        others = 7 * archive.ENTRY_COST
+        assert budget.try_acquire(others)
+        reply = await web.get(f"/uri/{root}?t=zip")
+        assert (reply.status, reply.headers["retry-after"]) == (503, "60") and "large archives" in reply.text
+        assert budget.free == budget.total - others, "what the refused one had taken is free again"
+        budget.release(others)
+        assert len(opened((await web.get(f"/uri/{root}?t=zip")).body).namelist()) == 4
+        assert budget.free == budget.total
+
+
+async def test_listing_that_takes_too_long_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with gateway_of_trees(tmp_path) as web:
+        root = await make(web, {"a": file("URI:LIT:mfrgg")})
+        async with AsyncExitStack() as others:
+            for _ in range(LISTINGS):
+                await others.enter_async_context(web.gateway.stores.listings.one())
+            monkeypatch.setattr(archive, "LISTING_S", 0.01)
+            reply = await web.get(f"/uri/{root}?t=zip")
+            assert reply.status == 503 and "took more than" in reply.text and "cp -r" in reply.text
+        monkeypatch.undo()
+        assert opened((await web.get(f"/uri/{root}?t=zip")).body).namelist() == ["a"], "it waited for no turn any more"
+
+
+async def test_archive_counts_the_entries_left_out_that_it_has_no_room_to_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "MAX_ENTRIES", 3)
+    async with gateway_of_trees(tmp_path) as web:
+        names = ("good", "a/b", "a/c", "a/d", "a/e", "a/f")
+        root = await make(web, {name: file("URI:LIT:mfrgg") for name in names})
+        found = opened((await web.get(f"/uri/{root}?t=zip")).body)
+        lines = found.read(archive.MISSING).decode().splitlines()
+        assert [line.partition(":")[0] for line in lines[2:]] == ["a/b", "a/c", "a/d", "and 2 more"]
 
 
 async def test_directory_page_offers_the_archive_unless_it_is_empty(tmp_path: Path) -> None:

@@ -108,10 +108,15 @@ class Exchange:
         return (self._form.file_name if self._form is not None else None) or ""
 
     def _take_form(self, size: int) -> None:
-        budget = self.gateway.stores.forms
-        if not budget.try_acquire(size):
+        if not self.try_hold(self.gateway.stores.forms, size):
             raise ServiceUnavailable("too many long forms at once; try again later", headers=(("Retry-After", "5"),))
+
+    def try_hold(self, budget: ByteBudget, size: int) -> bool:
+        """Hold `size` bytes of the budget until this request ends, if they are free; whether they were."""
+        if not budget.try_acquire(size):
+            return False
         self._held.append((budget, size))
+        return True
 
     async def hold(self, budget: ByteBudget, size: int) -> None:
         """Wait for `size` bytes of the budget, and hold them until this request ends."""

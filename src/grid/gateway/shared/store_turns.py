@@ -1,4 +1,4 @@
-"""Limits how many files are stored at once, since storing takes much memory. Waiting requests are served in order.
+"""Limits how many files are stored, and archives made, at once, since both take much memory. Waiting requests are served in order.
 
 Large files are limited by number, small ones by their bytes, so neither kind delays the other.
 """
@@ -33,6 +33,12 @@ FORMS_BYTES = 16 * 2**20
 
 PREVIEWS = 1
 """Texts formatted at once, each by a process of its own."""
+
+LISTINGS = 4
+"""Directory trees listed at once for archives: each may hold a large directory in memory."""
+
+ARCHIVES_BYTES = 96 * 2**20
+"""Bytes of the lists of all archives that are being sent. An archive that finds no room is refused: clients may be slow."""
 
 PASSING_STORES = 2
 """Files streamed straight through at once. Their clients may be slow, but they delay nobody: others are spooled."""
@@ -69,6 +75,8 @@ class Stores:
         self.small = ByteBudget(SMALL_STORES_BYTES)
         self.forms = ByteBudget(FORMS_BYTES)
         self.previews = Semaphore(PREVIEWS)
+        self.listings = Semaphore(LISTINGS)
+        self.archives = ByteBudget(ARCHIVES_BYTES)
         self.children = ByteBudget(MAX_CHILDREN_BODY)
         """The budget for long descriptions of children, which take ten times their size as values in memory."""
         self._alone: dict[bytes, tuple[Semaphore, int]] = {}

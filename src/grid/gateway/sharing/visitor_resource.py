@@ -243,6 +243,8 @@ async def _in_directory(asked: _Asked) -> AnyAnswer:
 
 async def _directory(asked: _Asked, cap: DirectoryCap) -> AnyAnswer:
     exchange, arguments = asked.exchange, asked.exchange.arguments
+    if arguments.t == "zip" and exchange.method == "HEAD":
+        return Answer(200, "application/zip")  # Programs that preview links need not make the gateway list everything.
     if arguments.t == "zip":
         return await asked.used(await zip_directory(exchange, cap, asked.visit.title), is_download=True)
     if arguments.t:

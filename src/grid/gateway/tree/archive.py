@@ -1,8 +1,8 @@
 """GET `t=zip`: streams a directory and everything below it as a ZIP archive. [spec webapi 5.2]
 
 Owns what an archive contains, and its file names: anybody who can write the directories chooses names, and the program
-that unpacks the archive creates files by these names. Memory: one piece of one file, and the archive's central
-directory.
+that unpacks the archive creates files by these names. Memory: one piece of one file, and the list of what the archive
+contains. The lists of all archives together have a budget, and few of them are made at once.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from grid.directory.names import normalize_name
 from grid.directory.pack import Child
 from grid.errors import GridError
 from grid.gateway.content_type import attachment
-from grid.gateway.faults import PayloadTooLarge, without_secrets
+from grid.gateway.faults import PayloadTooLarge, ServiceUnavailable, without_secrets
 from grid.gateway.http.answers import StreamedAnswer
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.shared.services import Services
 from grid.gateway.tree.path import list_children
 from grid.ports import Sink
+from grid.runtime import with_deadline
 
 MAX_ENTRIES = 20_000
 """Files and directories of one archive: its central directory is kept in memory until the end."""
@@ -36,6 +37,12 @@ MAX_NAMES = 8 * 2**20
 
 MAX_NAME_BYTES = 65_535
 """Bytes of one path, limited by the format."""
+
+ENTRY_COST = 2048
+"""Bytes that an entry takes from the budget of all archives, besides its path."""
+
+LISTING_S = 300.0
+"""Seconds that it may take to list what an archive will contain, with the wait for a turn."""
 
 ITEMS_A_TURN = 50
 """Entries written before other requests get a turn: small files may involve no waiting."""
@@ -69,11 +76,17 @@ class _Waiting:
 
 @define
 class _Listing:
-    """Everything below a directory. missing: a line for each entry left out."""
+    """Everything below a directory. missing: a line for each entry left out; unnamed: how many more there are."""
 
     items: list[_Item] = field(factory=list)
     missing: list[str] = field(factory=list)
     names: int = 0
+    unnamed: int = 0
+
+    @property
+    def cost(self) -> int:
+        """Bytes of memory that it takes, roughly."""
+        return ENTRY_COST * (len(self.items) + len(self.missing)) + 2 * self.names
 
     def add(self, item: _Item) -> None:
         """Add an entry; PayloadTooLarge beyond an archive's limits."""
@@ -88,18 +101,24 @@ class _Listing:
 
     def leave_out(self, path: str, why: str) -> None:
         """Record an entry that the archive will not contain."""
+        if len(self.missing) == MAX_ENTRIES or self.names + len(path) > MAX_NAMES:
+            self.unnamed += 1
+            return
         self.names += len(path)
-        if len(self.missing) < MAX_ENTRIES and self.names <= MAX_NAMES:
-            self.missing.append(f"{path}: {why}")
+        self.missing.append(f"{path}: {why}")
 
 
 async def zip_directory(exchange: Exchange, cap: DirectoryCap, name: str) -> StreamedAnswer:
     """Return the archive of everything in the directory, or of the entries that `name=` selects.
 
-    name: of the directory. All directories are read before the answer begins, but no file.
+    name: of the directory. All directories are read before the answer begins, but no file. PayloadTooLarge beyond an
+    archive's limits; ServiceUnavailable if that takes too long, or if there is no room beside other archives.
     """
     gateway = exchange.gateway
-    listing = await _list(gateway, cap, frozenset(map(normalize_name, exchange.arguments.texts("name"))))
+    chosen = frozenset(map(normalize_name, exchange.arguments.texts("name")))
+    listing = await with_deadline(
+        gateway.store.runtime.clock, _list_in_turn(exchange, cap, chosen), LISTING_S, _too_late
+    )
 
     async def write(sink: Sink) -> None:
         with gateway.history.download(cap.storage_index):
@@ -109,12 +128,26 @@ async def zip_directory(exchange: Exchange, cap: DirectoryCap, name: str) -> Str
     return StreamedAnswer(200, "application/zip", None, headers, write)
 
 
-async def _list(gateway: Services, root: DirectoryCap, chosen: Collection[str]) -> _Listing:
+def _too_late() -> ServiceUnavailable:
+    return ServiceUnavailable(
+        f"listing what is below this directory took more than {LISTING_S / 60:.0f} minutes: download the directories in it "
+        "one by one, or use `grid cp -r`",
+        shape="page",
+    )
+
+
+async def _list_in_turn(exchange: Exchange, root: DirectoryCap, chosen: Collection[str]) -> _Listing:
+    async with exchange.gateway.stores.listings.one():
+        return await _list(exchange, root, chosen)
+
+
+async def _list(exchange: Exchange, root: DirectoryCap, chosen: Collection[str]) -> _Listing:
     """List everything below the root, sorted by path; raises the root's own error if it cannot be read.
 
-    chosen: names in the root; none for all.
+    chosen: names in the root; none for all. The memory is held until the request ends.
     """
-    listing = _Listing()
+    gateway = exchange.gateway
+    listing, held = _Listing(), 0
     waiting = [_Waiting(root, "", frozenset([_mark(root)]))]
     while waiting:
         here = waiting.pop()
@@ -129,6 +162,14 @@ async def _list(gateway: Services, root: DirectoryCap, chosen: Collection[str]) 
         if chosen and not here.path:
             children = {name: child for name, child in children.items() if name in chosen}
         waiting += reversed(await gateway.store.runtime.cpu.run(_take_all, listing, here, children))
+        if not exchange.try_hold(gateway.stores.archives, listing.cost - held):
+            raise ServiceUnavailable(
+                "there are too many large archives at once: try again later, or download the directories in this one "
+                "one by one",
+                shape="page",
+                headers=(("Retry-After", "60"),),
+            )
+        held = listing.cost
     return listing
 
 
@@ -188,7 +229,8 @@ async def _write(gateway: Services, listing: _Listing, sink: Sink) -> None:
             finally:
                 entry.close()
         if listing.missing:
-            text = "\r\n".join(["These are not in this archive:", "", *listing.missing, ""])
+            more = [f"and {listing.unnamed} more"] if listing.unnamed else []
+            text = "\r\n".join(["These are not in this archive:", "", *listing.missing, *more, ""])
             archive.writestr(MISSING, text.encode("utf-8", "replace"))
         await gateway.store.runtime.cpu.run(archive.close)
     await sink.write(made.take())
