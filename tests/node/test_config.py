@@ -178,6 +178,9 @@ def test_web_gateway_settings_are_read() -> None:
     assert settings.web_drain_s == 5
     assert settings.web_hosts == ("a.example", "10.0.0.1", "[::1]")
     assert not settings.web_read_only and parse_config("[node]\nweb.read_only = yes\n", "x").web_read_only
+    assert settings.web_proxies == ()
+    proxies = parse_config("[node]\nweb.trusted_proxies = 127.0.0.1, 10.1.0.0/16,fd00::/8, ::1/128,UNIX,\n", "x")
+    assert proxies.web_proxies == ("127.0.0.1", "10.1.0.0/16", "fd00::/8", "::1", "unix")
 
 
 @pytest.mark.parametrize(
@@ -189,6 +192,12 @@ def test_web_gateway_settings_are_read() -> None:
         ("web.allowed_hosts = http://a.example/", "web.allowed_hosts: expected names of hosts"),
         ("web.allowed_hosts = a b", "web.allowed_hosts: expected names of hosts"),
         ("web.allowed_hosts = *.example", "web.allowed_hosts: expected names of hosts"),
+        ("web.trusted_proxies = proxy.example", "web.trusted_proxies: expected IP addresses or networks"),
+        ("web.trusted_proxies = 127.0.0.1:80", "web.trusted_proxies: expected IP addresses or networks"),
+        ("web.trusted_proxies = 10.1.2.3/8", "web.trusted_proxies: expected IP addresses or networks"),
+        ("web.trusted_proxies = *", "web.trusted_proxies: expected IP addresses or networks"),
+        ("web.trusted_proxies = 127.0.0.1, 0.0.0.0/0", "web.trusted_proxies: a network of all addresses"),
+        ("web.trusted_proxies = ::/0", "web.trusted_proxies: a network of all addresses"),
     ],
 )
 def test_web_gateway_settings_that_cannot_be_used_are_refused(line: str, problem: str) -> None:

@@ -23,6 +23,7 @@ from grid.node.quantities import (
     parse_endpoint,
     parse_hint,
     parse_hosts,
+    parse_proxies,
     parse_size,
     parse_whole,
 )
@@ -120,7 +121,7 @@ class NodeSettings:
     """Everything a configuration file says.
 
     tub_port: endpoint descriptions; () if not given, None if disabled. tub_location: hints, including `AUTO`; None if
-    disabled. web_hosts: more names of the web gateway; `*` for any. web_drain_s: seconds its requests may outlast it.
+    disabled. web_hosts: more names of the web gateway; `*` for any. web_proxies: addresses and networks. web_drain_s: seconds its requests may outlast it.
     tcp_handler, reveal_address: what opens TCP connections, and if directly. grid_managers: names, texts of their keys.
     """
 
@@ -132,6 +133,7 @@ class NodeSettings:
     web_hosts: tuple[str, ...] = ()
     web_drain_s: int = 60
     web_read_only: bool = False
+    web_proxies: tuple[str, ...] = ()
     log_format: LogFormat = "text"
     temporary_directory: str = "tmp"
     keepalive_s: int | None = None
@@ -203,6 +205,7 @@ def _settings(sections: Mapping[str, Mapping[str, str]], file_name: str) -> Node
         web_hosts=node.read("web.allowed_hosts", parse_hosts, ()),
         web_drain_s=node.read("web.drain_timeout", lambda text: parse_whole(text, most=MAX_DRAIN_S), 60),
         web_read_only=node.read("web.read_only", parse_boolean, False),
+        web_proxies=node.read("web.trusted_proxies", parse_proxies, ()),
         log_format="json" if _read_choice(node, "log_format", ("text", "json"), "text") == "json" else "text",
         temporary_directory=node.text("tempdir") or "tmp",
         keepalive_s=node.read("timeout.keepalive", parse_whole, None),
@@ -220,16 +223,13 @@ def _settings(sections: Mapping[str, Mapping[str, str]], file_name: str) -> Node
 
 def read_sections(text: str, file_name: str) -> dict[str, dict[str, str]]:
     """The keys and values of each section; ConfigError if the text has none."""
-    parser = configparser.ConfigParser(
-        strict=False, comment_prefixes=("#", ";"), inline_comment_prefixes=None, default_section="\0none"
-    )
+    parser = configparser.ConfigParser(strict=False, comment_prefixes=("#", ";"), default_section="\0none")
     try:
         parser.read_string(text.removeprefix("\ufeff"), file_name)
         return {name: dict(parser.items(name)) for name in parser.sections()}
     except configparser.InterpolationError as problem:
-        raise ConfigError(
-            f"{file_name}: section [{problem.section}], key {problem.option}: write %% for a percent sign"
-        ) from None
+        place = f"{file_name}: section [{problem.section}], key {problem.option}"
+        raise ConfigError(f"{place}: write %% for a percent sign") from None
     except configparser.MissingSectionHeaderError as problem:
         raise ConfigError(f"{file_name}: line {problem.lineno}: expected a [section] line first") from None
     except configparser.ParsingError as problem:

@@ -25,6 +25,7 @@ from grid.gateway.http.server import GatewayFactory
 from grid.gateway.monitoring.statistics import StorageView
 from grid.gateway.shared.blacklist import Blacklist
 from grid.gateway.shared.node_view import ServerView
+from grid.gateway.shared.proxies import TrustedProxies
 from grid.gateway.shared.services import AllowedHosts, GatewaySettings
 from grid.gateway.shared.spool import SpoolFolder
 from grid.gateway.site import Gateway, make_site
@@ -299,4 +300,5 @@ def _settings(directory: NodeDirectory, hosts: AllowedHosts | None) -> GatewaySe
         own_files=ClientFiles(directory.private),
         share_links=ShareFile(directory.private),
         is_read_only=directory.settings.web_read_only,
+        proxies=TrustedProxies.of(directory.settings.web_proxies),
     )

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 _TABLE = """
 node: nickname reveal-ip-address web.port web.static tub.port tub.location tempdir timeout.keepalive
-node: web.allowed_hosts web.drain_timeout web.read_only log_format timeout.disconnect log_gatherer.furl ssh.port ssh.authorized_keys_file
+node: web.allowed_hosts web.drain_timeout web.read_only web.trusted_proxies log_format timeout.disconnect log_gatherer.furl ssh.port ssh.authorized_keys_file
 client: helper.furl introducer.furl key_generator.furl mutable.format peers.preferred force_foolscap shares.needed
 client: transport plaintext_reads pack convergence
 client: shares.happy shares.total shares._max_immutable_segment_size_for_testing storage.plugins stats_gatherer.furl
@@ -22,7 +22,7 @@ s3: port domain certificate private_key
 sftpd: enabled port host_pubkey_file host_privkey_file accounts.file
 """
 _OWN_KEYS = {
-    "node": frozenset({"web.allowed_hosts", "web.drain_timeout", "web.read_only", "log_format"}),
+    "node": frozenset({"web.allowed_hosts", "web.drain_timeout", "web.read_only", "web.trusted_proxies", "log_format"}),
     "client": frozenset({"transport", "plaintext_reads", "pack", "convergence"}),
     "storage": frozenset({"durability", "plaintext_reads"}),
     "s3": frozenset({"port", "domain", "certificate", "private_key"}),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 
 _SIZE = re.compile(r"([0-9]{1,20})\s*([KMGTPE]?)(I?)B?", re.ASCII | re.IGNORECASE)
 _DURATION = re.compile(r"([0-9]{1,9})\s*(s|seconds?|days?|mo|months?|years?)", re.ASCII | re.IGNORECASE)
@@ -100,6 +100,25 @@ def _parse_host(word: str) -> str:
     if word != "*" and (_HOST.fullmatch(name) is None or len(name) > 253):
         raise ValueError("expected names of hosts with commas between them, without ports; or * for any")
     return name
+
+
+def parse_proxies(text: str) -> tuple[str, ...]:
+    """Addresses and networks from a comma-separated list, in their usual form; `unix` stays as it is."""
+    return tuple(_parse_proxy(word.strip()) for word in text.split(",") if word.strip())
+
+
+def _parse_proxy(word: str) -> str:
+    if word.lower() == "unix":
+        return "unix"
+    try:
+        network = ip_network(word)
+    except ValueError:
+        raise ValueError(
+            "expected IP addresses or networks such as 127.0.0.1 or 10.0.0.0/8 with commas between them; unix for a socket"
+        ) from None
+    if not network.prefixlen:
+        raise ValueError("a network of all addresses would let everyone claim any address")
+    return str(network.network_address) if network.prefixlen == network.max_prefixlen else str(network)
 
 
 def parse_hint(text: str) -> str:

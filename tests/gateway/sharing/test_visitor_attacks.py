@@ -8,11 +8,13 @@ from io import BytesIO, StringIO
 from pathlib import Path
 from urllib.parse import quote
 
+import pytest
 from attrs import evolve
 from twisted.logger import globalLogPublisher
 
 from grid.gateway.shared.blacklist import Blacklist
 from grid.gateway.shared.passwords import PEER_TRIES
+from grid.gateway.shared.proxies import TrustedProxies
 from grid.node.log import NodeLog
 from tests.gateway.sharing.shared import PAGE, Shared, cookie_of, password, sharing, store
 
@@ -111,6 +113,31 @@ async def test_flood_of_wrong_passwords_is_refused_without_looking_and_big_forms
         late = await shared.get(link, "POST", password("correct horse"))
         assert late.status == 429 and 0 < int(late.headers["retry-after"]) <= 11
         assert b"too many attempts" in late.body and "set-cookie" not in late.headers
+
+
+@pytest.mark.parametrize("is_trusted", [False, True])
+async def test_visitors_behind_a_proxy_are_told_apart_if_it_is_trusted(tmp_path: Path, is_trusted: bool) -> None:
+    proxies = TrustedProxies.of(["127.0.0.1"] if is_trusted else [])
+    async with sharing(tmp_path, proxies=proxies) as shared:
+        link = await shared.link(shared.root, password="correct horse")
+        for number in range(PEER_TRIES + 1):
+            # Whatever the visitor sends stands before what the proxy adds.
+            forwarded = {"X-Forwarded-For": f"192.0.2.{number}, 203.0.113.9", "X-Forwarded-Proto": "https"}
+            tried = await shared.get(link, "POST", password("guess"), forwarded)
+            assert tried.status == (403 if number < PEER_TRIES else 429)
+        other = {"X-Forwarded-For": "203.0.113.10", "X-Forwarded-Proto": "https"}
+        right = await shared.get(link, "POST", password("correct horse"), other)
+        assert right.status == (303 if is_trusted else 429)
+        assert right.headers.get("set-cookie", "").endswith("; Secure") == is_trusted
+        plain = {**other, "X-Forwarded-Proto": "http"}
+        insecure = (await shared.get(link, "POST", password("correct horse"), plain)).headers.get("set-cookie", "")
+        assert "Secure" not in insecure
+
+
+async def test_visitor_behind_a_trusted_proxy_is_never_the_owner(tmp_path: Path) -> None:
+    async with sharing(tmp_path, proxies=TrustedProxies.of(["127.0.0.1"])) as shared:
+        reply = await shared.rig.ask("GET", "/shares", headers={"X-Forwarded-For": "127.0.0.1"})
+        assert reply.status == 403
 
 
 async def test_visitor_changes_nothing_and_other_sites_send_no_forms(tmp_path: Path) -> None:

@@ -42,8 +42,8 @@ class Headers:
 class Exchange:
     """One request. segments: its decoded path; a trailing slash adds a final "".
 
-    origin: the gateway's scheme and host, as the client wrote them. raw_path: undecoded and without the query; must
-    never be logged.
+    origin: the gateway's scheme and host, as the client wrote them; peer: its address; both as trusted proxies report them.
+    raw_path: undecoded and without the query; must never be logged.
     """
 
     method: str

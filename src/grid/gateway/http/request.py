@@ -260,12 +260,10 @@ class GatewayRequest(http.Request):
 
     def _make_exchange(self) -> Exchange:
         if len(self.factory.requests) > self.factory.gateway.settings.max_concurrent:
-            raise ServiceUnavailable(
-                "too many requests are in progress; try again later", headers=(("Retry-After", "5"),)
-            )
+            raise ServiceUnavailable("too many requests at once; try again later", headers=(("Retry-After", "5"),))
         target_host, target = split_target(self.uri)
         raw_path, _, raw_query = target.partition(b"?")
-        raw = self.requestHeaders.getAllRawHeaders()
+        raw = list(self.requestHeaders.getAllRawHeaders())
         headers = RequestHeaders({name.decode("latin-1").lower(): values[0].decode("latin-1") for name, values in raw})
         segments = split_path(raw_path)
         method = self.method.decode("latin-1")
@@ -279,6 +277,8 @@ class GatewayRequest(http.Request):
         self._record.shown = loggable(segments, arguments.t)
         self._record.called = self.factory.gateway.traffic.called(segments[0], arguments.t.lower())
         assert self.body is not None
+        scheme, peer = "https" if self.isSecure() else "http", str(getattr(self.channel.getPeer(), "host", ""))
+        scheme, peer = self.factory.gateway.settings.proxies.behind(scheme, peer, raw)
         return Exchange(
             method=method,
             segments=segments,
@@ -286,10 +286,10 @@ class GatewayRequest(http.Request):
             arguments=arguments,
             body=self.body,
             gateway=self.factory.gateway,
-            origin=f"{'https' if self.isSecure() else 'http'}://{host}",
+            origin=f"{scheme}://{host}",
             raw_path=raw_path.decode("latin-1"),
             raw_query=raw_query.decode("latin-1"),
-            peer=str(getattr(self.channel.getPeer(), "host", "")),
+            peer=peer,
         )
 
     @property

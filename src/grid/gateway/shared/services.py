@@ -23,6 +23,7 @@ from grid.gateway.history.undo_journal import UndoJournal
 from grid.gateway.shared.home import Home, OwnFiles
 from grid.gateway.shared.node_view import ClientView, DoorView
 from grid.gateway.shared.open_files import OpenFiles
+from grid.gateway.shared.proxies import NO_PROXIES, TrustedProxies
 from grid.gateway.shared.resumable_uploads import ResumableUploads
 from grid.gateway.shared.share_links import LinkStore
 from grid.gateway.shared.spool import SpoolFolder
@@ -70,7 +71,7 @@ class GatewaySettings:
     hosts: names accepted in a Host header, None for any. happy: servers that a put requires. drain_s: seconds that
     requests may still run when the gateway shuts down. own_files: of the client directory that the gateway belongs to.
     undo_file: where changes of directories are kept, None for memory. share_links: where they are kept, None for none.
-    is_read_only: it only reads, except for browsers that `grid web` opened.
+    is_read_only: it only reads, except for browsers that `grid web` opened. proxies: those that are believed.
     """
 
     spools: SpoolFolder
@@ -86,6 +87,7 @@ class GatewaySettings:
     own_files: OwnFiles | None = None
     share_links: LinkStore | None = None
     is_read_only: bool = False
+    proxies: TrustedProxies = NO_PROXIES
 
 
 class Blocks(Protocol):
