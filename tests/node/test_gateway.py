@@ -235,6 +235,7 @@ def test_gateway_when_it_listens_elsewhere_says_where_and_knows_its_names(
         assert (public.read_text() if public.exists() else "") == (
             f"http://files.example:{port}/\n" if is_for_others else ""
         )
+        assert (directory / "node.visitors").read_text() == "read-write\n"
         for host, status in ((asked, 200), ("files.example:99", 200), ("attacker.example", 421)):
             request = urllib.request.Request(f"{found}healthz", headers={"Host": host})
             try:

@@ -36,7 +36,7 @@ from grid.node.directory import NodeDirectory
 from grid.node.files import PUBLIC_MODE, make_private_directory, write_atomically
 from grid.node.own_files import ClientFiles
 from grid.node.redaction import one_line
-from grid.node.share_file import PUBLIC_URL, ShareFile
+from grid.node.share_file import PUBLIC_URL, READ_ONLY, READ_WRITE, VISITORS, ShareFile
 from grid.node.web_address import (
     PortInUseError,
     allowed_hosts,
@@ -214,8 +214,10 @@ async def running_gateway(
     url = url_of(description, port.getHost())
     try:
         write_atomically(directory.private / "api_auth_token", gateway.settings.api_token)
-        _tell_where(directory.path / PUBLIC_URL, None if url is None else url_for_others(url, hosts))
-        _tell_where(directory.path / "node.url", url)
+        rights = READ_ONLY if gateway.settings.is_read_only else READ_WRITE
+        _tell(directory.path / VISITORS, rights)
+        _tell(directory.path / PUBLIC_URL, None if url is None else url_for_others(url, hosts))
+        _tell(directory.path / "node.url", url)
         view.start()
         gateway.statistics.start()
         for line in introduction(url, description, gateway.settings):
@@ -261,12 +263,12 @@ def make_store(client: Client) -> FileStore:
     return FileStore(grid=client.grid(LiveServers(client)), mutable_format=mutable_format)
 
 
-def _tell_where(file: Path, url: str | None) -> None:
-    """Write the address for programs to find, or remove that of an earlier start if there is none."""
-    if url is None:
+def _tell(file: Path, text: str | None) -> None:
+    """Write what programs look for, such as the address, or remove that of an earlier start if there is none."""
+    if text is None:
         file.unlink(missing_ok=True)
     else:
-        write_atomically(file, f"{url}\n".encode("ascii"), PUBLIC_MODE)
+        write_atomically(file, f"{text}\n".encode("ascii"), PUBLIC_MODE)
 
 
 def introduction(url: str | None, description: str, settings: GatewaySettings) -> Iterator[str]:

@@ -19,6 +19,12 @@ NAME = "share-links.json"
 PUBLIC_URL = "node.public_url"
 """The file beside `node.url` with the gateway's address for other machines, if it has one."""
 
+VISITORS = "node.visitors"
+"""The file beside it that says what those who reach the gateway may do: READ_ONLY, or READ_WRITE, which also stores files."""
+
+READ_ONLY = "read-only"
+READ_WRITE = "read-write"
+
 
 class ShareFile:
     """The file, which need not exist yet; implements `LinkStore`."""

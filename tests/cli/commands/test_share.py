@@ -15,7 +15,7 @@ import pytest
 from grid.cli.commands.share import _complete_links, share
 from grid.cli.main import cli
 from grid.gateway.shared.share_links import ShareLink, token_digest
-from grid.node.share_file import PUBLIC_URL, ShareFile
+from grid.node.share_file import PUBLIC_URL, READ_ONLY, READ_WRITE, VISITORS, ShareFile
 from tests.support.memory_command import MemoryCommand
 
 LINK = re.compile(r"http://127\.0\.0\.1:\d+/s/([A-Za-z0-9_-]{32})")
@@ -88,6 +88,24 @@ def test_link_that_others_may_not_be_able_to_open_comes_with_a_warning(
     public.write_text("https://attic:8443/\n")
     command.succeed("config", "set", "node.web.allowed_hosts", "attic")
     assert "warning" not in command.run("share", "work:photos").err
+
+
+def test_link_through_a_gateway_that_is_not_read_only_comes_with_a_warning(
+    command: MemoryCommand, listening: str
+) -> None:
+    command.path.joinpath(PUBLIC_URL).write_text("https://files.example:8443/\n")
+    rights = command.path / VISITORS
+    rights.write_text(f"{READ_WRITE}\n")
+    said = command.run("share", "work:photos").err
+    assert "everyone who can open the link can also store files" in said
+    assert "`grid config set node.web.read_only yes`" in said and "proxy" not in said
+    proxied = command.run("share", "--address", "https://proxy.example", "work:photos").err
+    assert "unless your proxy prevents it" in proxied
+    rights.write_text(f"{READ_ONLY}\n")
+    assert "warning" not in command.run("share", "work:photos").err
+    rights.write_text(f"{READ_WRITE}\n")
+    command.path.joinpath(PUBLIC_URL).unlink()
+    assert "store files" not in command.run("share", "work:photos").err, "nobody else reaches it"
 
 
 def test_gateway_is_needed_before_anything_is_made(command: MemoryCommand) -> None:

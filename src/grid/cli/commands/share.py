@@ -111,6 +111,7 @@ def share(
         return 0
     click.echo(url)
     _explain(link, base, is_guess=address is None and _is_guess(home, base))
+    _warn_of_writers(home, base, is_proxied=address is not None)
     return 0
 
 
@@ -320,6 +321,22 @@ def _explain(link: ShareLink, base: str, *, is_guess: bool) -> None:
             "address that they use with `grid config set node.web.allowed_hosts NAME`, restart the gateway, and make a new link",
             err=True,
         )
+
+
+def _warn_of_writers(home: Home, base: str, *, is_proxied: bool) -> None:
+    """Say on stderr if those who can open the link can also store files, as the gateway said when it started."""
+    from grid.node.files import read_text
+    from grid.node.share_file import READ_WRITE, VISITORS
+    from grid.node.web_address import is_on_loopback
+
+    if is_on_loopback(base) or (read_text(home.path / VISITORS) or "").strip() != READ_WRITE:
+        return
+    unless = ", unless your proxy prevents it" if is_proxied else ""
+    click.echo(
+        f"grid: warning: everyone who can open the link can also store files on your grid{unless}: run `grid config set "
+        "node.web.read_only yes`, and restart the gateway",
+        err=True,
+    )
 
 
 def _row(link: ShareLink, now: float) -> tuple[str, ...]:
