@@ -75,6 +75,27 @@ async def test_page_of_a_new_link_shows_it_with_a_code(tmp_path: Path) -> None:
         assert "&lt;b&gt;" in text and "with a password" in text and "0 of 3 downloads" in text
 
 
+async def test_form_with_all_options_makes_the_link_that_the_command_makes(tmp_path: Path) -> None:
+    file = ShareFile(tmp_path)
+    async with running_gateway(tmp_path, own_files=ClientFiles(tmp_path), share_links=file) as rig:
+        browser = await enter(rig, tmp_path)
+        cap = (await rig.ask("PUT", "/uri", b"x" * 100)).body.decode()
+        empty = {"until": "", "downloads": "", "password": ""}
+        assert (await post(rig, browser, t="create", uri=cap, name="a", expires="1d", **empty)).status == 200
+        day = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 86400))
+        full = {"until": day, "downloads": "3", "password": "correct horse"}
+        assert (await post(rig, browser, t="create", uri=cap, name="b", expires="1d", **full)).status == 200
+        assert (await post(rig, browser, t="create", uri=cap, name="c", expires=day)).status == 200
+        links = {link.name: link for link in file.read()}
+        first, second, third = (links[name] for name in "abc")
+        assert first.expires == first.created + 86400
+        assert (first.most_downloads, first.password) == (None, None)
+        assert second.expires is not None and second.expires % 86400 == 0 and second.expires > second.created + 86400
+        assert third.expires == second.expires
+        assert second.most_downloads == 3
+        assert second.password is not None and second.password.matches("correct horse")
+
+
 async def test_everybody_else_is_refused(tmp_path: Path) -> None:
     file = ShareFile(tmp_path)
     async with running_gateway(tmp_path, own_files=ClientFiles(tmp_path), share_links=file, hosts=None) as rig:
@@ -120,6 +141,10 @@ async def test_owner_shares_through_a_read_only_gateway_and_sees_the_card_there(
         {"t": "create", "uri": "$", "downloads": "0"},
         {"t": "create", "uri": "$", "downloads": "-1"},
         {"t": "create", "uri": "$", "password": "x" * 1001},
+        {"t": "create", "uri": "$", "password": "short"},
+        {"t": "create", "uri": "$", "until": "2020-01-01"},
+        {"t": "create", "uri": "$", "until": "2030-02-30"},
+        {"t": "create", "uri": "$", "until": "tomorrow"},
         {"t": "revoke"},
     ],
 )

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from grid.gateway.shared.share_links import ShareLink
     from grid.node.share_file import ShareFile
 
-SHORTEST = 8
-"""Characters of a new password."""
-
 
 @click.command(
     epilog=examples(
@@ -236,22 +233,12 @@ def _name_of(remote: RemotePath) -> str:
 
 def _parse_end(text: str, now: float) -> int | None:
     """The Unix time at which the link ends, None for never; UsageError."""
-    from grid.gateway.shared.share_links import MOST_S, parse_lifetime
-    from grid.node.quantities import parse_day
+    from grid.gateway.shared.share_links import parse_end
 
-    expected = "--expires: expected a time such as 12h, 7d or 4w, a day such as 2030-12-31, or never"
     try:
-        lifetime_s = parse_lifetime(text)
-        return None if lifetime_s is None else int(now) + lifetime_s
-    except ValueError:
-        pass
-    try:
-        ends = parse_day(text) + 86400
-    except ValueError:
-        raise click.UsageError(expected) from None
-    if not now < ends <= now + MOST_S:
-        raise click.UsageError("--expires: this day is over, or a hundred years away")
-    return ends
+        return parse_end(text, now)
+    except ValueError as problem:
+        raise click.UsageError(f"--expires: {problem}") from None
 
 
 def _password(file: str | None) -> PasswordHash:
@@ -260,7 +247,7 @@ def _password(file: str | None) -> PasswordHash:
     import sys
     from pathlib import Path
 
-    from grid.gateway.shared.passwords import LONGEST_PASSWORD, SALT_SIZE, hash_password
+    from grid.gateway.shared.passwords import LONGEST_PASSWORD, SALT_SIZE, SHORTEST_PASSWORD, hash_password
     from grid.node.files import read_text
 
     if file is not None:
@@ -272,8 +259,9 @@ def _password(file: str | None) -> PasswordHash:
         text = click.prompt("Password of the link", hide_input=True, confirmation_prompt=True, err=True)
     else:
         raise click.UsageError("there is no terminal to ask for the password on: give --password-file FILE")
-    if not SHORTEST <= len(text) <= LONGEST_PASSWORD:
-        raise click.UsageError(f"the password needs at least {SHORTEST} characters, and at most {LONGEST_PASSWORD}")
+    if not SHORTEST_PASSWORD <= len(text) <= LONGEST_PASSWORD:
+        words = f"the password needs at least {SHORTEST_PASSWORD} characters, and at most {LONGEST_PASSWORD}"
+        raise click.UsageError(words)
     return hash_password(text, os.urandom(SALT_SIZE))
 
 

@@ -91,7 +91,7 @@ def _visited(path: str, summary: str) -> list[Endpoint]:
 
 def shares() -> list[Endpoint]:
     """The rows of share links, for their visitors and for their owner."""
-    make = ("uri", "name", "expires", "downloads", "password", "id")
+    make = ("uri", "name", "expires", "until", "downloads", "password", "id")
     changes = (
         Action("create", "Make a link to a capability (uri=)", (HTML, JSON), "200 413", json="ShareLinks"),
         Action("revoke", "Take a link back (id=)", (HTML, JSON), "200 404 409", json="ShareLinks"),

@@ -23,7 +23,7 @@ async function open(link) {
     watchEnding(dialog);
     const heading = dialog.querySelector("h1");
     if (heading && !dialog.getAttribute("aria-label")) dialog.setAttribute("aria-label", heading.textContent);
-    const field = dialog.querySelector("input:not([type=hidden], [readonly])");
+    const field = dialog.querySelector("input:not([type=hidden], [readonly], [hidden] *)");
     if (heading && !field) heading.tabIndex = -1;
     (field ?? heading)?.focus();
   } catch (error) {

@@ -14,7 +14,7 @@ export function watchEnding(root) {
   const form = place.querySelector("form");
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    ask(place, key, new URLSearchParams(new FormData(form)), "The link is made");
+    ask(place, key, new URLSearchParams(new FormData(form)), "The link is made", () => form.reset());
   });
   place.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-take-back]");
@@ -26,8 +26,8 @@ export function watchEnding(root) {
   ask(place, key, null, "");
 }
 
-// body: null asks for the list. The card appears once the gateway has answered.
-async function ask(place, key, body, words) {
+// body: null asks for the list. done: called on success. The card appears once the gateway has answered.
+async function ask(place, key, body, words, done) {
   if (place.getAttribute("aria-busy") === "true") return;
   place.setAttribute("aria-busy", "true");
   try {
@@ -37,6 +37,7 @@ async function ask(place, key, body, words) {
       place.querySelector(`#${id}`).replaceChildren(...document.adoptNode(page.getElementById(id)).childNodes);
     }
     place.hidden = false;
+    done?.();
     watchCopies(place.querySelector("#made-link"));
     if (words) announce(words);
   } catch (error) {

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grid.gateway.pages.file_cards import copy_field
-from grid.gateway.pages.markup import Markup, icon, tag, time_text
+from grid.gateway.pages.markup import Markup, Value, icon, tag, time_text
 from grid.gateway.pages.qr_codes import qr_code
 from grid.gateway.pages.shell import button, card, document, hidden, notice
-from grid.gateway.shared.share_links import ShareLink
+from grid.gateway.shared.passwords import LONGEST_PASSWORD, SHORTEST_PASSWORD
+from grid.gateway.shared.share_links import MAX_NAME, MOST_DOWNLOADS, ShareLink
 from grid.plural import counted
 
 LIFETIMES = (("1d", "1 day"), ("7d", "7 days"), ("30d", "30 days"), ("never", "Never"))
@@ -23,9 +24,10 @@ def ending_card(read_cap: str, name: str) -> Markup:
     options = [tag("option", label, value=value, selected=value == "7d") for value, label in LIFETIMES]
     form = tag(
         "form",
-        hidden(t="create", uri=read_cap, name=name),
+        hidden(t="create", uri=read_cap),
         tag("label", "Ends after", for_="expires"),
         tag("select", options, name="expires", id="expires"),
+        tag("details", tag("summary", "More options", class_="more"), _options(name)),
         button("Make a link", "primary", "share"),
         action="/shares",
         method="post",
@@ -34,6 +36,24 @@ def ending_card(read_cap: str, name: str) -> Markup:
     words = "This link shows no capability, and you can take it back. It works as long as this gateway runs."
     parts = tag("div", id="made-link"), tag("div", id="share-links")
     return tag("div", card("Link that ends", tag("p", words), form, *parts, id="ending"), data_ending=True, hidden=True)
+
+
+def _options(name: str) -> list[Markup]:
+    """The fields for what `grid share` takes as options besides."""
+    return [
+        _field("Password", "password", "password", "link-password", f"Visitors have to enter it. At least {SHORTEST_PASSWORD} characters.",
+            minlength=SHORTEST_PASSWORD, maxlength=LONGEST_PASSWORD, autocomplete="new-password"),
+        _field("Number of downloads", "number", "downloads", "link-downloads", "After that many files or ZIP files, the link ends. Empty: no limit.",
+            min=1, max=MOST_DOWNLOADS, inputmode="numeric", autocomplete="off"),
+        _field("Last day", "date", "until", "link-until", "The link ends with this day, in UTC, and not after the time above."),
+        _field("Name", "text", "name", "link-name", "What visitors see.", value=name or None, maxlength=MAX_NAME, autocomplete="off"),
+    ]  # fmt: skip
+
+
+def _field(label: str, kind: str, name: str, id: str, hint: str, **more: Value) -> Markup:
+    described = f"{id}-hint"
+    entry = tag("input", type=kind, name=name, id=id, aria_describedby=described, **more)
+    return tag("div", tag("label", label, for_=id), entry, tag("p", hint, class_="hint", id=described), class_="field")
 
 
 def render_links(

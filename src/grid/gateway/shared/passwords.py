@@ -16,6 +16,7 @@ from grid.ports import Clock
 
 SALT_SIZE = 16
 
+SHORTEST_PASSWORD = 8
 LONGEST_PASSWORD = 1000
 """Characters."""
 

@@ -11,6 +11,7 @@ import re
 from base64 import b64decode, b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Literal, Protocol
 
@@ -39,6 +40,7 @@ _TOKEN_SIZE = 24
 _LONGEST_TOKEN = 200
 _ID_DIGITS = 10
 _LIFETIME = re.compile(r"([0-9]{1,9})\s*(m|h|d|w)", re.ASCII)
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _UNIT_S = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 State = Literal["open", "expired", "used up"]
@@ -165,6 +167,27 @@ def parse_lifetime(text: str) -> int | None:
     if not 0 < seconds <= MOST_S:
         raise ValueError("expected a time such as 12h, 7d or 4w, or never")
     return seconds
+
+
+def parse_end(text: str, now: float) -> int | None:
+    """The Unix time at which a link ends: after a time such as `12h`, with a day such as `2030-12-31` (UTC), or None for `never`.
+
+    ValueError, which says what was expected.
+    """
+    word = text.strip()
+    if _DAY.fullmatch(word) is None:
+        try:
+            lifetime_s = parse_lifetime(word)
+        except ValueError:
+            raise ValueError("expected a time such as 12h, 7d or 4w, a day such as 2030-12-31, or never") from None
+        return None if lifetime_s is None else int(now) + lifetime_s
+    try:
+        ends = int(datetime.strptime(word, "%Y-%m-%d").replace(tzinfo=UTC).timestamp()) + _UNIT_S["d"]
+    except ValueError:
+        raise ValueError("expected a day of the calendar, such as 2030-12-31") from None
+    if not now < ends <= now + MOST_S:
+        raise ValueError("this day is over, or a hundred years away")
+    return ends
 
 
 def describe_link(link: ShareLink, now: float) -> dict[str, object]:

@@ -105,15 +105,22 @@ class LiveLinks:
         return sorted(await self._read(), key=lambda link: link.created, reverse=True)
 
     async def make(
-        self, cap: KnownCap, name: str, lifetime_s: int | None, *, most_downloads: int | None = None, password: str = ""
+        self,
+        cap: KnownCap,
+        name: str,
+        lifetime_s: int | None,
+        *,
+        until: int | None = None,
+        most_downloads: int | None = None,
+        password: str = "",
     ) -> tuple[str, ShareLink]:
-        """A new link: its token, and what is kept of it. lifetime_s: seconds until it ends, None for never.
+        """A new link: its token, and what is kept of it. lifetime_s: seconds until it ends, None for never. until: the Unix time instead.
 
         GridError for a verify capability; ServiceUnavailable if it cannot be kept.
         """
         hashed = await self._hash(password) if password else None
         now, token = self._runtime.clock.unix_time(), new_token(self._runtime.entropy.random_bytes)
-        expires = None if lifetime_s is None else int(now) + lifetime_s
+        expires = until if lifetime_s is None else int(now) + lifetime_s
         link = make_link(token, cap, name, now, expires=expires, most_downloads=most_downloads, password=hashed)
 
         def add(links: dict[bytes, ShareLink]) -> None:

@@ -16,8 +16,8 @@ from grid.gateway.pages.links import shared_path
 from grid.gateway.pages.share_links import render_links
 from grid.gateway.pages.sharing import base_for_others
 from grid.gateway.shared.home import is_local
-from grid.gateway.shared.passwords import LONGEST_PASSWORD
-from grid.gateway.shared.share_links import DEFAULT_S, MOST_DOWNLOADS, ShareLink, describe_link, parse_lifetime
+from grid.gateway.shared.passwords import LONGEST_PASSWORD, SHORTEST_PASSWORD
+from grid.gateway.shared.share_links import DEFAULT_S, MOST_DOWNLOADS, ShareLink, describe_link, parse_end
 from grid.gateway.sharing.live_links import LiveLinks
 
 
@@ -51,28 +51,30 @@ async def _create(exchange: Exchange, links: LiveLinks) -> Answer:
     cap = parse_cap(arguments.required("uri").strip())
     if isinstance(cap, UnknownCap):
         raise BadRequest("uri= is not a capability that this gateway knows")
-    most = arguments.count("downloads")
+    # A form sends the fields that were left empty, too.
+    most = arguments.count("downloads") if arguments.text("downloads") else None
     if most is not None and not 0 < most <= MOST_DOWNLOADS:
-        raise BadRequest(f"downloads= must be from 1 to {MOST_DOWNLOADS}")
+        raise BadRequest(f"the number of downloads must be from 1 to {MOST_DOWNLOADS}")
     password = arguments.text("password") or ""
-    if len(password) > LONGEST_PASSWORD:
-        raise BadRequest(f"password= may have at most {LONGEST_PASSWORD} characters")
-    token, link = await links.make(
-        cap, arguments.text("name") or "", _lifetime(exchange), most_downloads=most, password=password
-    )
+    if password and not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
+        raise BadRequest(f"the password needs at least {SHORTEST_PASSWORD} characters, and at most {LONGEST_PASSWORD}")
+    name, until = arguments.text("name") or "", _end(exchange)
+    token, link = await links.make(cap, name, None, until=until, most_downloads=most, password=password)
     hosts = exchange.gateway.settings.hosts
     base = base_for_others(exchange.origin, hosts.public if hosts is not None else "")
     return await _show(exchange, links, made=(f"{base}{shared_path(token)}", link))
 
 
-def _lifetime(exchange: Exchange) -> int | None:
-    text = exchange.arguments.text("expires")
+def _end(exchange: Exchange) -> int | None:
+    """The Unix time at which the link ends, None for never: with the day of `until=`, or else as `expires=` says."""
+    now = exchange.gateway.store.runtime.clock.unix_time()
+    text = exchange.arguments.text("until") or exchange.arguments.text("expires")
     if not text:
-        return DEFAULT_S
+        return int(now) + DEFAULT_S
     try:
-        return parse_lifetime(text)
+        return parse_end(text, now)
     except ValueError as problem:
-        raise BadRequest(f"expires=: {problem}") from None
+        raise BadRequest(f"the end of the link: {problem}") from None
 
 
 async def _show(
