@@ -37,9 +37,8 @@ T = TypeVar("T")
 class ServerIdentity:
     """A server's identity, from its announcement or the static servers file. [spec placement 1]
 
-    permutation_seed: bytes that determine the server's position in the order for a storage index.
-    lease_seed: the 20-byte node id from which lease secrets and write enablers are derived.
-    upload_permit_expires: Unix time until which new shares may be placed on it; +inf always, -inf never.
+    permutation_seed: determines its position in the order for a storage index. lease_seed: the 20-byte node id from which lease
+    secrets and write enablers are derived. upload_permit_expires: Unix time until which it may get new shares; +inf always, -inf never.
     """
 
     server_id: ServerId
@@ -51,7 +50,7 @@ class ServerIdentity:
 
 @frozen(kw_only=True)
 class ServerVersion:
-    """A server's name, space and abilities, as it reports them. Sizes in bytes. [spec storage-server 7]"""
+    """A server's name, space and abilities, as it reports them. Sizes in bytes. is_read_only: None if it does not say. [spec storage-server 7]"""
 
     application: str
     maximum_immutable_share_size: int
@@ -64,6 +63,7 @@ class ServerVersion:
     batched_finds: bool = False
     batched_slot_reads: bool = False
     packed_slots: bool = False
+    is_read_only: bool | None = None
 
 
 def _secret() -> bytes:

@@ -201,7 +201,11 @@ def test_status_when_servers_are_full_counts_those_with_room() -> None:
     encoding = {"needed": 2, "happy": 3, "total": 3}
     lines = describe_status({"node": "/n", "encoding": encoding, "introducers": [], "servers": servers})
     assert lines[2] == "servers    3 of 3 answer; 2 have room, and 3 are needed to store files"
-    assert lines[3].endswith("x, full or read-only") and lines[5].endswith(" x")
+    assert lines[3].endswith("x, no space or read-only") and lines[5].endswith(" x")
+    for word in ("full", "read-only"):
+        told = [{**servers[0], "no_room": word}]
+        lines = describe_status({"node": "/n", "introducers": [], "servers": told})
+        assert lines[-1].endswith(f"x, {word}")
 
 
 def test_status_of_a_grid_smaller_than_its_numbers_names_the_commands_that_mend_them() -> None:

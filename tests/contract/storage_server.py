@@ -109,6 +109,7 @@ class StorageServerContract:
         assert version.available_space > 10**8
         assert version.maximum_mutable_share_size > 10**8
         assert version.tolerates_read_overrun
+        assert version.is_read_only in (None, False)
 
     async def test_reads_when_the_index_is_unknown_are_empty(self, server: StorageServer) -> None:
         index = fresh_index()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from attrs import define, evolve, field
 from twisted.internet.defer import Deferred
 
@@ -53,6 +54,17 @@ def test_server_that_was_just_announced_is_connecting_until_something_is_known_t
     server.status = evolve(server.status, state=ConnectionState.CONNECTING, detail="connection refused")
     [shown] = view.servers()
     assert not shown.is_connecting and shown.status == "connection refused (tcp:192.0.2.1:1)"
+
+
+@pytest.mark.parametrize(
+    ("is_read_only", "word"), [(None, "no space or read-only"), (False, "full"), (True, "read-only")]
+)
+def test_connected_server_without_space_is_shown_with_the_reason(is_read_only: bool | None, word: str) -> None:
+    version = evolve(VERSION, available_space=0, is_read_only=is_read_only)
+    server = Server(status=ConnectionStatus(state=ConnectionState.CONNECTED, since=0.0, version=version))
+    client: Any = SimpleNamespace(server_set=SimpleNamespace(entries=[server], servers=[server]))
+    [shown] = LiveClient(client, {}, {}, Tasks()).servers()
+    assert shown.status.endswith(f"; {word}: it takes no new files") and shown.no_room == word
 
 
 def test_connected_server_that_does_not_answer_is_shown_as_not_connected_until_it_does() -> None:

@@ -45,6 +45,7 @@ from grid.node.web_address import (
     url_for_others,
     url_of,
 )
+from grid.placement.space import lack_of_room
 from grid.plural import counted
 from grid.ports import ServerId, StorageServer, Timer
 from grid.runtime import Tasks, with_deadline
@@ -113,8 +114,9 @@ class LiveClient:
             more = f" and {len(others) - 1} more" if others[1:] else ""
             line = f"{line}; also announced as {others[0]}{more}: counted once"
         version = status.version
-        if connected and version is not None and version.available_space == 0:
-            line = f"{line}; full or read-only: it takes no new files"
+        lack = lack_of_room(version.available_space, version.is_read_only) if version is not None else None
+        if connected and lack is not None:
+            line = f"{line}; {lack}: it takes no new files"
         return ServerView(
             server_id=identity.server_id,
             nickname=identity.nickname,
@@ -128,6 +130,7 @@ class LiveClient:
             host=status.host,
             clock_ahead_s=status.clock_ahead_s,
             is_connecting=starting,
+            is_read_only=None if version is None else version.is_read_only,
         )
 
     def _look(self) -> None:

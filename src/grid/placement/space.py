@@ -7,11 +7,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Literal
 
 from attrs import frozen
 
+LackOfRoom = Literal["full", "read-only", "no space or read-only"]
+"""Why a server takes no new shares: it has no space, its operator forbids it, or it does not say which."""
+
 _NEAR = 0.01
 """How much the space reported by two nodes on one disk may differ, because they are asked at different times."""
+
+
+def lack_of_room(available: int | None, is_read_only: bool | None) -> LackOfRoom | None:
+    """Why a server takes no new shares; None if it may take some. available: bytes. Both None if it does not say."""
+    if available != 0:
+        return None
+    if is_read_only is None:
+        return "no space or read-only"
+    return "read-only" if is_read_only else "full"
+
+
+def lack_as_verb(lack: LackOfRoom, *, is_plural: bool = False) -> str:
+    """The same as the end of a sentence about the server, or several."""
+    be, have = ("are", "have") if is_plural else ("is", "has")
+    return f"{have} no space or {be} read-only" if lack == "no space or read-only" else f"{be} {lack}"
 
 
 def disks_of(servers: Sequence[tuple[str, int]]) -> list[int]:

@@ -84,12 +84,14 @@ def test_too_few_servers_are_a_reason_to_ask_for_fewer_but_full_ones_are_not() -
 
 
 def test_full_servers_are_named_with_what_helps() -> None:
-    full = NotHappyError("x", reached=2, happy=3, full=["attic is full or read-only"])
+    full = NotHappyError("x", reached=2, happy=3, full=["attic has no space or is read-only"])
     assert exit_code(full) is ExitCode.NO_SPACE
     assert describe(full, has_happy_option=True) == (
-        "only 2 servers took shares, and 3 are needed; attic is full or read-only: free space there or lower"
+        "only 2 servers took shares, and 3 are needed; attic has no space or is read-only: free space there or lower"
         " storage.reserved_space of that node, or ask for fewer with `--happy N`"
     )
+    forbidden = NotHappyError("x", reached=2, happy=3, full=["attic is read-only"])
+    assert "reserved_space" not in describe(forbidden) and "attic is read-only" in describe(forbidden)
     broken = NotHappyError("x", reached=2, happy=3, full=["attic cannot write, and its log says why"])
     assert "reserved_space" not in describe(broken) and "attic cannot write" in describe(broken)
 

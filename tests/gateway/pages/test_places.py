@@ -119,10 +119,18 @@ def test_server_that_cannot_be_reached_is_shown_with_what_to_look_at_and_no_old_
 def test_server_without_room_is_amber_and_a_sentence_says_what_that_prevents() -> None:
     rows = [server("a"), evolve(server("full"), available_space=0), evolve(server("b"), available_space=None)]
     text = require_harmless(render_servers(rows, [], 2, 3, 3)).text
-    assert "1 server is full or read-only, and takes no new files." in text
+    assert "1 server has no space or is read-only, and takes no new files." in text
+    assert "No space or read-only" in text
     assert "Nothing new can be stored: each file needs room on 3 servers, and 2 have it." in text
     assert render_servers(rows, []).count("state warn") == 1 and render_servers(rows, []).count("state good") == 2
     assert "Nothing new" not in render_servers(rows, [], 1, 3, 2)
+    said = [
+        evolve(row, available_space=0, is_read_only=is_read_only)
+        for row, is_read_only in zip(rows, (False, True, True), strict=True)
+    ]
+    text = require_harmless(render_servers(said, [], 2, 3, 1)).text
+    assert "1 server is full and 2 servers are read-only: they take no new files. Nothing new can be stored" in text
+    assert text.count("Read-only") == 2 and text.count("Full") == 1
 
 
 def test_server_that_was_just_announced_is_connecting_and_not_lost() -> None:

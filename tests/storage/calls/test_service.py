@@ -99,6 +99,7 @@ def test_version_when_space_is_reserved_says_what_is_left() -> None:
     assert version.maximum_mutable_share_size == 69105 * 10**12
     assert version.batched_reads
     assert version.batched_writes
+    assert version.is_read_only is False
     assert ServiceScene(MemoryDisk(100), StorageSettings(reserved_space=300)).run(available()) == 0
     scene = ServiceScene(MemoryDisk(None), StorageSettings(reserved_space=300))
     assert scene.run(scene.service.get_version()).available_space == UNLIMITED
@@ -144,7 +145,8 @@ def test_server_when_read_only_takes_no_shares_but_renews_and_writes_slots() -> 
     ServiceScene(disk)
     store(disk, share_path(index_name(INDEX), 0), immutable_file(b"whole", b"r"))
     scene = ServiceScene(disk, StorageSettings(readonly=True))
-    assert scene.run(scene.service.get_version()).available_space == 0
+    version = scene.run(scene.service.get_version())
+    assert (version.available_space, version.is_read_only) == (0, True)
     assert scene.run(scene.service.allocate(OTHER, lease(), share_numbers(1), 1)).upload.share_numbers == frozenset()
     allocation = scene.run(scene.service.allocate(INDEX, lease(b"r"), share_numbers(0, 1), 1))
     assert allocation.already == {0}

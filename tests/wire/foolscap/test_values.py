@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,6 +42,14 @@ VERSION = ServerVersion(
 
 def test_version_when_packed_and_parsed_then_is_the_same() -> None:
     assert parse_version(pack_version(VERSION)) == VERSION
+
+
+@pytest.mark.parametrize("is_read_only", [None, False, True])
+def test_version_says_whether_the_server_is_read_only_if_it_knows(is_read_only: bool | None) -> None:
+    version = evolve(VERSION, is_read_only=is_read_only)
+    assert parse_version(pack_version(version)).is_read_only is is_read_only
+    without = {key: value for key, value in pack_version(version).items() if key != BATCH_KEY}
+    assert parse_version(without).is_read_only is None
 
 
 def test_pack_version_when_packed_then_has_every_key_of_1_20() -> None:

@@ -130,6 +130,7 @@ def _tell_who_is_late(servers: Sequence[StorageServer], answering: Sequence[Defe
 
 async def _ask_server(client: Client, server: StorageServer) -> dict[str, object]:
     from grid.errors import GridError, PeerTimeoutError
+    from grid.placement.space import lack_of_room
     from grid.runtime import with_deadline
 
     clock = client.runtime.clock
@@ -144,12 +145,14 @@ async def _ask_server(client: Client, server: StorageServer) -> dict[str, object
     except GridError as problem:
         # The line already names the server.
         return {**about, "reachable": False, "detail": _why_not(client, server, problem)}
+    lack = lack_of_room(version.available_space, version.is_read_only)
     return {
         **about,
         "reachable": True,
         "seconds": round(clock.now() - began_at, 4),
         "version": version.application,
         "available_space": version.available_space,
+        **({} if lack is None else {"no_room": lack}),
         "batched_reads": version.batched_reads,
         **_connection(client, server),
     }
@@ -267,7 +270,7 @@ def _describe_answer(server: dict[str, Any]) -> list[str]:
 
     known = [server["version"] or "of an unknown version"]
     if server["available_space"] == 0:
-        known.append("full or read-only")
+        known.append(server.get("no_room") or "no space or read-only")
     elif server["available_space"] is not None:
         known.append(f"{shown_size(server['available_space'])} free")
     if "seconds" in server:

@@ -263,7 +263,7 @@ def _describe_unhappy(error: NotHappyError, has_happy_option: bool) -> str:
     code = exit_code(error)
     if error.full:
         names = one_line(", ".join(error.full))
-        hint = f"; {names}: {_ROOM}" if " is full" in names else f"; {names}"
+        hint = f"; {names}: {_ROOM}" if " is full" in names or " has no space" in names else f"; {names}"
     elif code is ExitCode.NO_SPACE:
         return text
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import get_args
 
 from attrs import frozen
 
@@ -13,6 +14,7 @@ from grid.cli.webapi.store import GatewayStore
 from grid.cli.webapi.surveys import GatewaySurvey
 from grid.directory.store import Store
 from grid.limits import MAX_STATUS_JSON
+from grid.placement.space import LackOfRoom
 from grid.ports import Observer, Runtime, Sink, ignore_events
 
 _CONNECTED = "connected"
@@ -108,13 +110,15 @@ def _server(server: object) -> dict[str, object]:
 
 
 def _known(server: dict[str, object]) -> dict[str, object]:
-    """What Grid's gateway adds if it knows it, and 1.20's never: round trip, transport, and the server's clock."""
+    """What Grid's gateway adds if it knows it, and 1.20's never: round trip, transport, clock, and why there is no room."""
     found: dict[str, object] = {}
     round_trip, ahead_s = server.get("round_trip"), server.get("clock_ahead")
     if isinstance(round_trip, float) and 0 <= round_trip < _MOST_S:
         found["seconds"] = round(round_trip, 4)
     if transport := _text(server.get("transport")):
         found["transport"] = transport
+    if server.get("no_room") in get_args(LackOfRoom):
+        found["no_room"] = server["no_room"]
     if isinstance(ahead_s, int) and not isinstance(ahead_s, bool) and abs(ahead_s) < _MOST_S:
         found["clock_ahead"] = ahead_s
     return found

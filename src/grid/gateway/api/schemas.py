@@ -182,6 +182,7 @@ SCHEMAS: Mapping[str, Schema] = {
                     transport=_STRING,
                     round_trip=_NUMBER,
                     clock_ahead={"type": "integer"},
+                    no_room={"type": "string", "enum": ["full", "read-only", "no space or read-only"]},
                 )
             ),
         }

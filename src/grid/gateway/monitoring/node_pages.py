@@ -144,6 +144,7 @@ def _describe_server(server: ServerView) -> dict[str, object]:
         "transport": server.transport or None,
         "round_trip": None if server.latency_s is None else round(server.latency_s, 4),
         "clock_ahead": None if server.clock_ahead_s is None else round(server.clock_ahead_s),
+        "no_room": server.no_room,
     }
     return {
         "nodeid": server.server_id,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from grid.gateway.pages.markup import Markup, duration_text, join, size_text, tag, time_text
 from grid.gateway.pages.shell import document, nothing_here, notice
 from grid.gateway.shared.node_view import ServerView
-from grid.placement.space import as_files, space_of_disks, usable_space
+from grid.placement.space import as_files, lack_as_verb, space_of_disks, usable_space
 from grid.plural import counted
 from grid.wire.status import next_question
 
@@ -60,11 +61,12 @@ def _warnings(servers: Sequence[ServerView], happy: int) -> list[Markup]:
     lost = sum(not server.is_connected and not server.is_connecting for server in servers)
     connected, with_room = sum(each.is_connected for each in servers), sum(each.has_room for each in servers)
     said = [f"{counted(lost, 'server')} cannot be reached right now."] if lost else []
-    if with_room < connected:
-        full = connected - with_room
-        said.append(
-            f"{counted(full, 'server is', 'servers are')} full or read-only, and {'takes' if full == 1 else 'take'} no new files."
-        )
+    lacks = Counter(each.no_room for each in servers if each.no_room is not None)
+    parts = [f"{counted(count, 'server')} {lack_as_verb(lack, is_plural=count > 1)}" for lack, count in lacks.items()]
+    if len(parts) > 1:
+        said.append(f"{' and '.join(parts)}: they take no new files.")
+    elif parts:
+        said.append(f"{parts[0]}, and {'takes' if lacks.total() == 1 else 'take'} no new files.")
     if connected >= happy > with_room:
         said.append(
             f"Nothing new can be stored: each file needs room on {counted(happy, 'server')}, and {with_room} have it."
@@ -103,7 +105,7 @@ def space_text(servers: Sequence[ServerView], needed: int, total: int, happy: in
 def _state(server: ServerView) -> tuple[str, str]:
     """The color and the word for a server."""
     if server.is_connected:
-        return ("good", "Connected") if server.has_room else ("warn", "Takes no new files")
+        return ("warn", server.no_room.capitalize()) if server.no_room is not None else ("good", "Connected")
     return ("warn", "Connecting") if server.is_connecting else ("bad", "Not connected")
 
 

@@ -10,12 +10,14 @@ from typing import Protocol
 
 from attrs import frozen
 
+from grid.placement.space import LackOfRoom, lack_of_room
+
 
 @frozen(kw_only=True)
 class ServerView:
     """A storage server. status: one line. available_space: bytes. host: its announced host, "" if none.
 
-    is_connecting: it is tried for the first time, and nothing is known to be wrong.
+    is_connecting: it is tried for the first time, and nothing is known to be wrong. is_read_only: None if it does not say.
 
     clock_ahead_s: by how much its clock is certainly ahead of this machine's, negative if behind; None if unknown.
     """
@@ -32,11 +34,17 @@ class ServerView:
     host: str = ""
     clock_ahead_s: float | None = None
     is_connecting: bool = False
+    is_read_only: bool | None = None
 
     @property
     def has_room(self) -> bool:
         """Whether it is connected and may take new files; also if it does not say how much space it has."""
         return self.is_connected and self.available_space != 0
+
+    @property
+    def no_room(self) -> LackOfRoom | None:
+        """Why it takes no new files although it is connected; None if it may, or is not."""
+        return lack_of_room(self.available_space, self.is_read_only) if self.is_connected else None
 
 
 class ClientView(Protocol):

@@ -1,6 +1,7 @@
 """Names the servers that had no room for a file, in the error of its put. Pure.
 
-A server says only how much it still takes: nothing may mean that it is full, or that its operator made it read-only.
+A server of 1.20 says only how much it still takes: nothing may mean that it is full, or that its operator made it
+read-only.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from grid.errors import NotHappyError
+from grid.placement.space import lack_as_verb, lack_of_room
 from grid.ports import ServerId, StorageServer
 
 MOST_NAMED = 10
@@ -34,6 +36,6 @@ def _describe(server: StorageServer, share_size: int) -> str:
     version = server.known_version
     if version is None:
         return f"{name} takes no shares"
-    if not version.available_space:
-        return f"{name} is full or read-only"
+    if lack := lack_of_room(version.available_space, version.is_read_only):
+        return f"{name} {lack_as_verb(lack)}"
     return f"{name} is full" if version.available_space < share_size else f"{name} cannot write, and its log says why"

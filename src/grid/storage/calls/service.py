@@ -139,6 +139,7 @@ class StorageService:
             batched_stores=True,
             batched_finds=True,
             batched_slot_reads=True,
+            is_read_only=self._store.settings.readonly,
         )
 
     @metered("get")

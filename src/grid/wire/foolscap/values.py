@@ -26,6 +26,8 @@ STORAGE_KEY = b"http://allmydata.org/tahoe/protocols/storage/v1"
 APPLICATION_KEY = b"application-version"
 BATCH_KEY = b"grid-batched-v1"
 """The version dictionary's key that offers our extensions; its value holds their limits."""
+READ_ONLY = b"read-only"
+"""The key of that value that says whether the server's operator lets it take no new shares: 1 or 0. (decision 477)"""
 
 ShareData = Mapping[ShareNumber, Sequence[Buffer]]
 
@@ -107,6 +109,7 @@ def pack_version(version: ServerVersion) -> dict[bytes, object]:
             b"store-shares": STORE_CALL_SHARES,
             b"find-files": FIND_CALL_FILES,
             b"slot-bytes": MAX_SLOT_WRITE,
+            **({} if version.is_read_only is None else {READ_ONLY: int(version.is_read_only)}),
         },
     }
 
@@ -140,6 +143,7 @@ def parse_version(version: object) -> ServerVersion:
         ),
         batched_finds=_size(offers, b"find-files", 0) >= FIND_CALL_FILES,
         packed_slots=_size(offers, b"slot-bytes", 0) >= MAX_SLOT_WRITE,
+        is_read_only=bool(_size(offers, READ_ONLY, 0)) if READ_ONLY in offers else None,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from twisted.internet import reactor
@@ -311,6 +311,14 @@ async def test_batched_read_when_large_is_read_from_the_store_in_pieces() -> Non
         found = await rig.client.read_shares(INDEX, {ONE: [(0, 1_500_000), (5, 7), (2**33, 3_000_000)]})
         assert [len(piece) for piece in found[ONE]] == [1_500_000, 7, 3_000_000]
         assert server.largest_call <= 2**20
+
+
+async def test_version_says_whether_the_server_is_read_only() -> None:
+    for is_read_only in (False, True):
+        async with running(await make_service(readonly=is_read_only)) as rig:
+            assert (await rig.client.get_version()).is_read_only is is_read_only
+    async with running(cast(Any, Endless())) as rig:
+        assert (await rig.client.get_version()).is_read_only is None
 
 
 async def test_server_when_its_key_is_not_the_one_in_the_nurl_is_not_used() -> None:

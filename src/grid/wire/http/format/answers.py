@@ -34,6 +34,9 @@ EXTENSIONS_VALUE = b"batch-1"
 STORE_EXTENSION = b"store-1"
 FIND_EXTENSION = b"find-1"
 SLOTS_EXTENSION = b"slots-1"
+READ_ONLY = b"read-only-1"
+WRITABLE = b"writable-1"
+"""Values of that header that offer nothing, but say whether the server's operator lets it take new shares. (decision 477)"""
 
 DATE_HEADER = b"Date"
 """Header of the answer to a version request: the server's clock. 1.20 sends it with all its answers."""
@@ -72,7 +75,15 @@ def parse_version(body: Buffer, offers: Collection[bytes] = ()) -> ServerVersion
         batched_stores=STORE_EXTENSION in offers,
         batched_finds=FIND_EXTENSION in offers,
         batched_slot_reads=SLOTS_EXTENSION in offers,
+        is_read_only=True if READ_ONLY in offers else False if WRITABLE in offers else None,
     )
+
+
+def room_headers(version: ServerVersion) -> tuple[tuple[bytes, bytes], ...]:
+    """The header that says whether the server is read-only, if it says it."""
+    if version.is_read_only is None:
+        return ()
+    return ((EXTENSIONS_HEADER, READ_ONLY if version.is_read_only else WRITABLE),)
 
 
 def pack_date(unix_time: float) -> bytes:

@@ -26,6 +26,7 @@ from grid.wire.http.format.answers import (
     pack_date,
     pack_numbers,
     pack_version,
+    room_headers,
 )
 from grid.wire.http.format.bodies import parse_reason
 from grid.wire.http.format.frames import (
@@ -59,6 +60,7 @@ class ReadAnswers:
         self._bounds = bounds
         offers = (EXTENSIONS_VALUE, STORE_EXTENSION, FIND_EXTENSION, SLOTS_EXTENSION) if extensions else ()
         offered = tuple((EXTENSIONS_HEADER, offer) for offer in offers)
+        self._has_extensions = extensions
         self._version_headers = (*CBOR_HEADERS, *offered)
 
     def answerers(self) -> dict[Endpoint, Answerer]:
@@ -80,9 +82,10 @@ class ReadAnswers:
 
     async def _version(self, request: Request) -> None:
         request.require_cbor_wanted()
-        body = pack_version(await self._server.get_version())
+        version = await self._server.get_version()
+        room = room_headers(version) if self._has_extensions else ()
         date = (DATE_HEADER, pack_date(self._clock.unix_time()))
-        request.exchange.send(200, (*self._version_headers, date), [body])
+        request.exchange.send(200, (*self._version_headers, *room, date), [pack_version(version)])
 
     async def _list_immutable(self, request: Request) -> None:
         request.require_cbor_wanted()
