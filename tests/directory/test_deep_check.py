@@ -12,8 +12,10 @@ from grid.directory.deep_check import CheckCounters, Checked, deep_check
 from grid.directory.pack import Child
 from grid.errors import CapError, NotEnoughSharesError
 from grid.mutable.sources import MemorySource
+from grid.ports import ServerVersion
 from grid.storage.calls.service import StorageService
 from grid.storage.files.paths import SHARES, index_name
+from grid.storage.settings import StorageSettings
 from tests.support.tree_grid import TreeGrid
 
 
@@ -173,6 +175,35 @@ def test_repair_when_no_other_server_is_there_then_tries_nothing_and_counts_it(g
     for _ in range(2):
         _, counters = check(grid, caps[""], repair=True)
         assert (counters.repairs_attempted, counters.before.crowded, counters.before.spreadable) == (0, 5, 0)
+
+
+class FullServer(StorageService):
+    """A server that has no room, and has said so."""
+
+    @property
+    def known_version(self) -> ServerVersion:
+        return ServerVersion(
+            application="full", maximum_immutable_share_size=0, maximum_mutable_share_size=2**40, available_space=0
+        )
+
+
+def test_repair_when_all_other_servers_are_full_then_tries_nothing_until_one_has_room(grid: TreeGrid) -> None:
+    caps, away = crowd(grid, 2)
+    settings = StorageSettings(readonly=True)
+    full = [
+        FullServer(one.identity, disk, grid.runtime, settings) for one, disk in zip(away, grid.disks[2:], strict=True)
+    ]
+    grid.servers.extend(full)
+    grid.sent()
+    check(grid, caps[""])
+    asked = grid.sent()
+    for _ in range(2):
+        _, counters = check(grid, caps[""], repair=True)
+        assert (counters.repairs_attempted, counters.before.crowded, counters.before.spreadable) == (0, 5, 0)
+        assert grid.sent() == asked, "no more is read or sent than for a check"
+    grid.servers[2:] = away
+    _, counters = check(grid, caps[""], repair=True)
+    assert (counters.repairs_attempted, counters.repairs_successful) == (4, 4)
 
 
 def test_repair_when_the_cap_only_reads_and_all_is_well_then_is_not_unrecoverable(grid: TreeGrid) -> None:

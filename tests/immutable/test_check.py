@@ -232,6 +232,34 @@ def test_repair_when_shares_crowd_and_no_other_server_takes_any_leaves_the_file_
     assert not alone.repair(file.cap, happy=4).attempted
 
 
+@pytest.mark.parametrize("room", [None, 0, 100])
+def test_repair_when_shares_crowd_and_the_only_other_server_is_full_tries_nothing(room: int | None) -> None:
+    grid = ScriptedGrid(3)
+    file = grid.store(noise(5000), k=2, n=3, holdings={0: [0], 1: [1, 2]})
+    grid.script(0, read_only=True, known=True)  # It counts with what it holds.
+    grid.script(2, known=room is not None, room=2**40 if room is None else room)
+    found = grid.check(file.cap, verify=False, happy=3)
+    assert found.healthy and found.crowded and found.can_spread == (room is None)
+    assert found.summary.endswith("no other server takes a share now") == (room is not None)
+    result = grid.repair(file.cap, happy=3)
+    assert result.attempted == (room is None)
+    assert result.after.crowded == (room is not None)
+
+
+def test_repair_when_nobody_takes_a_share_encodes_nothing() -> None:
+    grid = ScriptedGrid(3)
+    file = grid.store(noise(5000), k=2, n=3, holdings={0: [0], 1: [1]})
+    for index in range(3):
+        grid.script(index, read_only=True)
+    grid.virtual.cpu.calls.clear()
+    result = grid.repair(file.cap, happy=3)
+    assert result.attempted and not result.successful and len(result.after.sharemap) == 2
+    assert not [name for name in grid.virtual.cpu.calls if "encode" in name]
+    grid.script(2, read_only=False)
+    assert grid.repair(file.cap, happy=3).successful
+    assert [name for name in grid.virtual.cpu.calls if "encode" in name]
+
+
 def test_repair_when_a_claimed_share_is_false_places_it_elsewhere() -> None:
     grid = ScriptedGrid(12)
     file = grid.store(noise(5000), segment_size=1200, holdings={index: [index] for index in range(10)})

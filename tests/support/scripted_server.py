@@ -33,7 +33,7 @@ from tests.support.scripted_storage import Behaviour, ScriptedStorage
 class Script(Behaviour):
     """What else goes wrong with immutable shares.
 
-    full: allocations are refused though room is advertised. read_only: no room is advertised. forget: reads no longer find
+    full: allocations are refused though room is advertised. read_only: no room is advertised. room: bytes that are. forget: reads no longer find
     these shares. swap: share number -> the share whose bytes are given instead. rate: bytes a second that it sends, one
     answer after the other. claims: share numbers that it says it holds, of which it has nothing but noise.
     pieces: answers to reads have a piece too many, too few, or pieces with a byte too many.
@@ -44,6 +44,7 @@ class Script(Behaviour):
 
     full: bool = False
     read_only: bool = False
+    room: int = 2**40
     forget: frozenset[int] = frozenset()
     swap: dict[int, int] = field(factory=dict)
     rate: float | None = None
@@ -82,7 +83,7 @@ class ScriptedServer(ScriptedStorage):
         return self._version()
 
     def _version(self) -> ServerVersion:
-        room = 0 if self.script.read_only else 2**40
+        room = 0 if self.script.read_only else self.script.room
         if self.script.read_only:
             self.fired["read_only"] += 1
         return ServerVersion(

@@ -5,7 +5,7 @@ The driver of the check plan, and the result as users and programs see it. [spec
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from attrs import evolve, frozen
 
@@ -13,15 +13,17 @@ from grid.caps import ChkCap, ChkVerifyCap, LitCap, StorageIndex, require_usable
 from grid.codec.base32 import encode
 from grid.drive import drive
 from grid.engine.grid import Grid
-from grid.errors import NoServersError
+from grid.errors import FormatError, NoServersError
 from grid.immutable.perform import Performer
 from grid.immutable.read.check_plan import CheckPlan, Findings
 from grid.immutable.share.audit import Verdict
+from grid.immutable.share.layout import guess
 from grid.immutable.share.requests import ASKING_KINDS, READ_KINDS
 from grid.immutable.share.verify import FileVerifier
 from grid.placement import health
 from grid.placement.happiness import happiness
 from grid.placement.order import permute
+from grid.placement.space import may_take
 from grid.plural import counted
 from grid.ports import ServerId, ShareNumber
 
@@ -34,7 +36,7 @@ class CheckResult:
     verification, or that the server's disk does not give, with reasons. incompatible: shares of a version that this code does not know. responding: servers that
     answered. silent: servers that the check gave up on; it does not know what they hold. verified: whether all bytes of
     the shares were read. happy: how many servers must each hold a share of their own for the file to be safe.
-    able: how many of the servers that answered may receive shares.
+    able: the servers that answered and may take a new share: permitted, and not known to lack the room.
     """
 
     storage_index: str
@@ -47,7 +49,7 @@ class CheckResult:
     silent: Sequence[ServerId] = ()
     verified: bool = False
     happy: int = 0
-    able: int = 0
+    able: Collection[ServerId] = ()
 
     @property
     def literal(self) -> bool:
@@ -77,7 +79,10 @@ class CheckResult:
     @property
     def can_spread(self) -> bool:
         """Whether too few servers hold the shares, and a repair can store some on others."""
-        return self.crowded and self.able > self.happiness
+        if not self.crowded:
+            return False
+        numbers = map(ShareNumber, range(self.expected))
+        return happiness({number: {*self.sharemap.get(number, ()), *self.able} for number in numbers}) > self.happiness
 
     @property
     def summary(self) -> str:
@@ -85,7 +90,9 @@ class CheckResult:
         if self.literal:
             return "Healthy (LIT)"
         if self.healthy:
-            return "Healthy" + health.crowding(self.happiness, min(self.happy, self.expected))
+            return "Healthy" + health.crowding(
+                self.happiness, min(self.happy, self.expected), can_spread=self.can_spread
+            )
         return f"Not Healthy: {len(self.sharemap)} shares (enc {self.needed}-of-{self.expected})"
 
     def to_json(self) -> dict[str, object]:
@@ -148,9 +155,18 @@ async def check(
             if ids
             else "no storage server is known; is the introducer reachable?"
         )
-    able = {server.identity.server_id for server in grid.permitted()} & set(findings.responding)
+    size = _share_size(cap, grid)
+    roomy = {server.identity.server_id for server in grid.permitted() if may_take(server, size)}
     found = _summarize(findings, encode(cap.storage_index), cap.needed, cap.total, verify)
-    return evolve(found, happy=grid.encoding.happy, able=len(able))
+    return evolve(found, happy=grid.encoding.happy, able=roomy & set(findings.responding))
+
+
+def _share_size(cap: ChkCap | ChkVerifyCap, grid: Grid) -> int:
+    """Bytes of a share, if the file was written with this grid's segment size; 1 if no file can have the capability."""
+    try:
+        return guess(cap.size, cap.needed, cap.total, grid.encoding.max_segment_size).share_size
+    except FormatError:
+        return 1
 
 
 def _summarize(findings: Findings, storage_index: str, needed: int, total: int, verified: bool) -> CheckResult:

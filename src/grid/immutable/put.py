@@ -71,6 +71,10 @@ class _SparesLeftError(NotHappyError):
     """Servers were lost while receiving shares, and other servers have not been asked yet."""
 
 
+class NothingPlacedError(NotHappyError):
+    """No server made room for a new share of a file that exists, so nothing is encoded or sent."""
+
+
 Keeps = Callable[[BaseException], bool]
 """Whether what servers have of a large file stays there after an error, for the next put with the same key."""
 
@@ -213,7 +217,8 @@ async def push(
 ) -> tuple[Selection, Pushed]:
     """Place and push the shares of an encoder's file. On failure, everything allocated is aborted, unless it is kept.
 
-    Raises _SparesLeftError, a NotHappyError, if servers in doubt were never asked.
+    existing: shares of the file that are known to exist; NothingPlacedError if none can be added to them. Raises
+    _SparesLeftError, a NotHappyError, if servers in doubt were never asked.
     """
     geometry = encoder.geometry
     ids = [server.identity.server_id for server in ordered]
@@ -236,6 +241,8 @@ async def push(
             selection = await drive(select, performer, grid)
         except NotHappyError as error:
             raise name_full(error, select.without_room(), ordered, share_size) from None
+        if existing is not None and not selection.placed:
+            raise NothingPlacedError("no server takes a new share")
         grid.observer(Event(at=grid.runtime.clock.now(), what="phase", detail="pushing", total=geometry.size))
         try:
             pushed = await drive(PutPlan(encoder, selection, happy=happy), performer, grid)

@@ -16,7 +16,7 @@ from grid.errors import GridError
 from grid.immutable.check import CheckResult, check
 from grid.immutable.get import ImmutableFile
 from grid.immutable.perform import Performer
-from grid.immutable.put import push
+from grid.immutable.put import NothingPlacedError, push
 from grid.immutable.share.encode import Encoder
 from grid.placement import health
 from grid.placement.order import permute
@@ -92,7 +92,10 @@ async def _replace(cap: ChkVerifyCap, before: CheckResult, grid: Grid) -> dict[S
     for share, holders in before.sharemap.items():
         for server_id in holders:
             existing.setdefault(server_id, set()).add(share)
-    selection, pushed = await push(encoder, performer, ordered, 0, grid, existing=existing)
+    try:
+        selection, pushed = await push(encoder, performer, ordered, 0, grid, existing=existing)
+    except NothingPlacedError:
+        return {}
     return {
         server_id: frozenset(share for share in shares if server_id in pushed.sharemap.get(share, ()))
         for server_id, shares in selection.placed.items()

@@ -23,6 +23,7 @@ from grid.mutable.share.versions import BadShare, ShareLocation, Sighting, Versi
 from grid.mutable.sources import OverlaySource
 from grid.mutable.write.goal import ABSENT, Goal, assign_homeless, spread, tests_of, tests_of_version
 from grid.mutable.writing import find_for_write, require_key
+from grid.placement.space import may_take
 from grid.plural import counted
 from grid.ports import ShareNumber
 
@@ -179,9 +180,14 @@ async def _store_again(session: Session, found: VersionMap, best: Prefix, key: P
 def _second_locations(
     session: Session, found: VersionMap, best: Prefix, goal: Collection[ShareLocation] = ()
 ) -> list[ShareLocation]:
-    """Additional locations for shares, if they crowd on fewer servers than a safe write needs."""
+    """Additional locations for shares, if they crowd on fewer servers than a safe write needs.
+
+    None are on servers that say that they have no room, though they may take it: a repair would try them each time. (decision 478)
+    """
     held = [share.location for share in found.shares_of(best)]
-    usable = [server_id for server_id in session.permitted if server_id not in found.failed]
+    size = best.size // max(1, best.k)
+    full = {each.identity.server_id for each in session.servers if not may_take(each, size)}
+    usable = [server_id for server_id in session.permitted if server_id not in found.failed | full]
     return spread(
         [*held, *goal], best.n, min(session.grid.encoding.happy, best.n), usable, avoid=found.locations().keys()
     )

@@ -20,12 +20,18 @@ HEALTH_COUNTS = (
 """The numbers in the result of a check of anything that has shares."""
 
 
-def crowding(reached: int, wanted: int) -> str:
-    """The text to add to `Healthy` if fewer servers hold a share of their own than a safe file needs; otherwise ""."""
+def crowding(reached: int, wanted: int, *, can_spread: bool) -> str:
+    """The text to add to `Healthy` if fewer servers hold a share of their own than a safe file needs; otherwise "".
+
+    can_spread: whether a repair helps.
+    """
     if reached >= wanted:
         return ""
     servers = "1 server" if reached == 1 else f"{reached} servers"
-    return f", but spread over only {servers} instead of {wanted}: repair spreads the shares over the available servers"
+    helps = (
+        "repair spreads the shares over the available servers" if can_spread else "no other server takes a share now"
+    )
+    return f", but spread over only {servers} instead of {wanted}: {helps}"
 
 
 class Crowdable(Protocol):

@@ -11,6 +11,8 @@ from typing import Literal
 
 from attrs import frozen
 
+from grid.ports import StorageServer
+
 LackOfRoom = Literal["full", "read-only", "no space or read-only"]
 """Why a server takes no new shares: it has no space, its operator forbids it, or it does not say which."""
 
@@ -25,6 +27,12 @@ def lack_of_room(available: int | None, is_read_only: bool | None) -> LackOfRoom
     if is_read_only is None:
         return "no space or read-only"
     return "read-only" if is_read_only else "full"
+
+
+def may_take(server: StorageServer, size: int) -> bool:
+    """Whether the server may take a new share of that many bytes: by what it said last, or because it said nothing."""
+    version = server.known_version
+    return version is None or version.available_space >= max(1, size)
 
 
 def lack_as_verb(lack: LackOfRoom, *, is_plural: bool = False) -> str:

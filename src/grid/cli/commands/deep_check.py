@@ -221,5 +221,5 @@ def _crowded(counts: HealthCounts, repair: bool) -> list[str]:
     if not repair:
         helps = "`grid deep-check --repair` spreads them"
         if not counts.spreadable:
-            helps = "too few servers are there to spread them"
+            helps = "no other server takes a share now; start more servers, or make room on full ones"
     return [f" {counts.crowded} healthy but spread over too few servers: {helps}"]

@@ -139,7 +139,7 @@ def _verdict(view: TreeCheck) -> Markup:
     crowded = view.now("objects-crowded")
     if not ill and crowded:
         which = "1 of them is" if crowded == 1 else f"{crowded} of them are"
-        hint = "" if view.repair else " A repair spreads the shares over the available servers."
+        hint = "" if view.repair else " A repair spreads the shares over other servers that have room."
         healthy = tag("strong", f"Everything is healthy: {counted(view.done, 'object')}.")
         return notice("warn", tag("p", healthy, f" But {which} spread over too few servers.", repairs, hint))
     if not ill:

@@ -83,7 +83,8 @@ class CheckResult:
     def summary(self) -> str:
         """A one-line summary for people."""
         if self.healthy and not self.corrupt:
-            return "Healthy" + health.crowding(happiness(distinct_hosts(self._counted)), min(self.happy, self.expected))
+            reached, wanted = happiness(distinct_hosts(self._counted)), min(self.happy, self.expected)
+            return "Healthy" + health.crowding(reached, wanted, can_spread=self.can_spread)
         reasons = []
         if self.found.unrecoverable():
             reasons.append("some versions are unrecoverable")
