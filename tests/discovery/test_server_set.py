@@ -94,6 +94,27 @@ def test_set_when_a_remembered_server_is_announced_unchanged_then_it_is_not_a_re
     assert back == [] and servers.entries[0].is_vouched_for
 
 
+def test_server_that_no_introducer_lists_now_serves_reads_only_until_it_is_announced() -> None:
+    servers = server_set()
+    servers.announced(announcement(0))
+    cached = [
+        parse_fields(ServerId(IDS[index]), fields(7, **{"anonymous-storage-FURL": furl("abcd"[index])}))
+        for index in range(3)
+    ]
+    for each in cached:
+        servers.recalled(each)
+    assert [entry.identity.upload_permit_expires for entry in servers.entries] == [math.inf, -math.inf, -math.inf]
+    assert [entry.is_recalled for entry in servers.entries] == [False, True, True]
+    assert len(servers.servers) == 3 and not servers.entries[1].is_vouched_for
+    servers.announced(announcement(1, 7))
+    servers.announced(cached[2])  # As the cache of an introducer that cannot be reached says.
+    assert [entry.identity.upload_permit_expires for entry in servers.entries] == [math.inf] * 3
+    assert not any(entry.is_recalled for entry in servers.entries)
+    assert [server.identity.upload_permit_expires for server in servers.servers] == [math.inf] * 3
+    servers.recalled(cached[1])
+    assert not servers.entries[1].is_recalled
+
+
 def test_set_when_a_server_announces_itself_again_then_its_client_forgets_its_failures() -> None:
     servers = server_set()
     servers.announced(announcement(0, 1))

@@ -31,6 +31,7 @@ class Server:
     is_silent: bool = False
     asked: int = 0
     is_counted: bool = True
+    is_recalled: bool = False
     addresses: Sequence[str] = ("tcp:192.0.2.1:1",)
 
     @property
@@ -54,6 +55,12 @@ def test_server_that_was_just_announced_is_connecting_until_something_is_known_t
     server.status = evolve(server.status, state=ConnectionState.CONNECTING, detail="connection refused")
     [shown] = view.servers()
     assert not shown.is_connecting and shown.status == "connection refused (tcp:192.0.2.1:1)"
+
+
+def test_server_that_no_introducer_lists_now_is_not_shown() -> None:
+    servers = [Server(), Server(is_recalled=True)]
+    client: Any = SimpleNamespace(server_set=SimpleNamespace(entries=servers, servers=servers))
+    assert len(LiveClient(client, {}, {}, Tasks()).servers()) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,15 @@
 """A node's connection to one introducer: publishes and subscribes, and repeats both after each reconnection.
 
 Announcements are accepted only with a valid signature and by the replacement rules; each accepted one is passed on
-once. The cache is written after changes, and read only if the first attempt to connect fails. However fast
-an introducer sends, the cache is written once per CACHE_PAUSE_S.
-[spec wire 6-9]
+once. The cache is written after changes, and used if the first attempt to connect fails, or if the introducer lists too
+few servers, as one does that has just started: then also for reads only. Until it lists enough, it does not replace the
+cache. However fast an introducer sends, the cache is written once per CACHE_PAUSE_S. [spec wire 6-9] (decision 479)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,9 @@ LAST_RETRY_S = 60.0
 CACHE_PAUSE_S = 10.0
 """Least time between two writes of the cache: an introducer may send thousands of announcements one at a time."""
 
+RECALL_S = 7 * 86400.0
+"""The greatest age, in seconds, of a cache that counts for more than a short list: later, its servers are gone for good."""
+
 SILENCE_S = 1.0
 """How long an introducer may stay silent before its cached announcements are used; the attempt goes on."""
 
@@ -46,13 +50,17 @@ log = Logger()
 
 @frozen(kw_only=True)
 class IntroducerSettings:
-    """One introducer, and how this node appears there. cache_file: None for no cache. version: our name and version."""
+    """One introducer, and how this node appears there. cache_file: None for no cache. version: our name and version.
+
+    enough: servers that it must list so that a longer list in the cache does not count.
+    """
 
     furl: Furl
     petname: str = "default"
     nickname: str = ""
     version: str = ""
     cache_file: Path | None = None
+    enough: int = 0
     deadline_s: float = field(default=CONNECT_DEADLINE_S)
 
 
@@ -66,8 +74,12 @@ class IntroducerClient:
         clock: Clock,
         on_announcement: Callable[[Announcement], None],
         on_settled: Callable[[], None] = lambda: None,
+        on_recalled: Callable[[Announcement], None] = lambda _: None,
     ) -> None:
-        """on_announcement: called with each accepted announcement of a storage server, cached ones included."""
+        """on_announcement: called with each accepted announcement of a storage server, cached ones included.
+
+        on_recalled: called with cached ones of servers that a connected introducer does not list, if it lists too few.
+        """
         self._settings = settings
         self._tub = tub
         self._clock = clock
@@ -80,7 +92,7 @@ class IntroducerClient:
         self._condition = Condition(clock)
         self._is_settled = False
         self._silence: Timer | None = None
-        self._cache = _Cache(settings.cache_file, self._kept, clock)
+        self._cache = _Cache(settings.cache_file, self._kept, clock, settings.enough, on_recalled)
         self._status = ConnectionStatus(state=ConnectionState.IDLE, since=clock.unix_time())
 
     @property
@@ -136,6 +148,9 @@ class IntroducerClient:
             delay_s = FIRST_RETRY_S
             if self._is_settled:
                 log.info("{where} connected", where=self._where)  # The first attempt was reported by its caller.
+            elif recalled := self._cache.recall():
+                words = "{where} lists {count} servers, and listed {more} more last time: those serve reads only"
+                log.info(words, where=self._where, count=len(self._kept), more=recalled)
             self._settle()
             await lost
             self._reference = None
@@ -253,12 +268,22 @@ class _Subscriber(Referenceable):
 
 
 class _Cache:
-    """The cache file: written at once after a change, and then not again for a while."""
+    """The cache file: written at once after a change, and then not again for a while; not while too few servers are listed."""
 
-    def __init__(self, path: Path | None, kept: KeptAnnouncements, clock: Clock) -> None:
+    def __init__(
+        self,
+        path: Path | None,
+        kept: KeptAnnouncements,
+        clock: Clock,
+        enough: int,
+        on_recalled: Callable[[Announcement], None],
+    ) -> None:
         self._path = path
         self._kept = kept
         self._clock = clock
+        self._enough = enough
+        self._on_recalled = on_recalled
+        self._earlier: list[Announcement] | None = None
         self._is_stale = False
         self._pause: Timer | None = None
 
@@ -267,6 +292,35 @@ class _Cache:
         self._is_stale = True
         if self._pause is None:
             self._write()
+
+    def recall(self) -> int:
+        """Pass on the servers that were listed earlier and are not now, if too few are; their number."""
+        if not self._has_too_few():
+            return 0
+        listed = {each.server_id for each in self._kept}
+        missing = [each for each in self._read_earlier() if each.server_id not in listed]
+        for announcement in missing:
+            self._on_recalled(announcement)
+        return len(missing)
+
+    def _has_too_few(self) -> bool:
+        """Whether fewer than half of the servers known earlier are listed, or fewer than enough, though more were."""
+        earlier, listed = len(self._read_earlier()), len(self._kept)
+        return 2 * listed < earlier or listed < min(self._enough, earlier)
+
+    def _read_earlier(self) -> list[Announcement]:
+        """What the file says, read before it is written for the first time; nothing if it is old."""
+        if self._earlier is None:
+            is_recent = self._path is not None and self._age_s(self._path) <= RECALL_S
+            found = read_cache(self._path) if self._path is not None and is_recent else []
+            self._earlier = [each for each in found if each.service_name == STORAGE_SERVICE]
+        return self._earlier
+
+    def _age_s(self, path: Path) -> float:
+        try:
+            return abs(self._clock.unix_time() - path.stat().st_mtime)
+        except OSError:
+            return inf
 
     def close(self) -> None:
         """Write unsaved changes, and leave no timer behind."""
@@ -277,7 +331,7 @@ class _Cache:
 
     def _write(self) -> None:
         self._pause = None
-        if not self._is_stale or self._path is None:
+        if not self._is_stale or self._path is None or self._has_too_few():
             return
         self._is_stale = False
         self._pause = self._clock.call_later(CACHE_PAUSE_S, self._write)

@@ -40,13 +40,17 @@ MakeServer = Callable[[ServerIdentity, Announcement], RemoteServer]
 
 @frozen(kw_only=True)
 class ServerEntry:
-    """One announced server, for display. counts_as: the server that it counts as; another one, if that is at its address."""
+    """One announced server, for display. counts_as: the server that it counts as; another one, if that is at its address.
+
+    is_recalled: no introducer lists it now, so it serves reads only.
+    """
 
     identity: ServerIdentity
     announcement: Announcement
     is_static: bool
     status: ConnectionStatus
     counts_as: ServerId
+    is_recalled: bool = False
 
     @property
     def is_counted(self) -> bool:
@@ -69,6 +73,7 @@ class _Known:
     announcement: Announcement
     identity: ServerIdentity
     is_static: bool
+    is_recalled: bool = False
 
     @property
     def rank(self) -> tuple[bool, bool]:
@@ -128,6 +133,7 @@ class ServerSet:
             is_static=known.is_static,
             status=machine.server.status,
             counts_as=machine.leader.identity.server_id,
+            is_recalled=known.is_recalled,
         )
 
     def _machine_of(self, known: _Known) -> _Machine:
@@ -142,10 +148,22 @@ class ServerSet:
         known = self._known.get(announcement.server_id)
         if announcement.service_name != STORAGE_SERVICE or (known is None and len(self._known) >= MAX_ANNOUNCEMENTS):
             return
-        if known is not None and (known.is_static or not _supersedes(announcement, known.announcement)):
-            return
+        if (
+            known is None
+            or known.is_recalled
+            or (not known.is_static and _supersedes(announcement, known.announcement))
+        ):
+            self._try_to_put(announcement)
+
+    def recalled(self, announcement: Announcement) -> None:
+        """Add a server that an introducer listed earlier and does not list now: it serves reads until it is announced."""
+        is_new = announcement.server_id not in self._known and len(self._known) < MAX_ANNOUNCEMENTS
+        if is_new and announcement.service_name == STORAGE_SERVICE:
+            self._try_to_put(announcement, is_recalled=True)
+
+    def _try_to_put(self, announcement: Announcement, *, is_recalled: bool = False) -> None:
         try:
-            self._put(announcement, is_static=False)
+            self._put(announcement, is_static=False, is_recalled=is_recalled)
         except FormatError as error:
             log.info("server {id} cannot be used: {error}", id=announcement.server_id, error=error)
 
@@ -154,15 +172,15 @@ class ServerSet:
         for machine in self._machines.values():
             machine.server.close()
 
-    def _put(self, announcement: Announcement, *, is_static: bool) -> None:
-        expires = permit_expires(
-            announcement.fields.get("grid-manager-certificates"), announcement.server_id, self._manager_keys
-        )
-        new = _Known(announcement, identify(announcement, expires), is_static)
+    def _put(self, announcement: Announcement, *, is_static: bool, is_recalled: bool = False) -> None:
+        certificates = announcement.fields.get("grid-manager-certificates")
+        expires = permit_expires(certificates, announcement.server_id, self._manager_keys)
+        identity = identify(announcement, -inf if is_recalled else expires)
+        new = _Known(announcement, identity, is_static, is_recalled)
         known = self._known.get(announcement.server_id)
         if known is not None and known.identity == new.identity and _same_place(known.announcement, announcement):
             is_news = announcement.seqnum != known.announcement.seqnum
-            known.announcement, known.is_static = announcement, is_static
+            known.announcement, known.is_static, known.is_recalled = announcement, is_static, is_recalled
             if is_news:
                 machine = self._machine_of(known)
                 machine.server.forget_failures()

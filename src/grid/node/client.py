@@ -213,11 +213,13 @@ class Client:
                     nickname=self.directory.settings.nickname,
                     version=f"grid/{__version__}",
                     cache_file=self._cache_file(petname),
+                    enough=self.directory.settings.client.happy,
                 ),
                 self._foolscap_tub(),
                 self.runtime.clock,
                 self.server_set.announced,
                 self._condition.changed,
+                self.server_set.recalled,
             )
             for petname, furl in self._furls.items()
         ]

@@ -92,8 +92,8 @@ class LiveClient:
             self._timer.cancel()
 
     def servers(self) -> Sequence[ServerView]:
-        """All known servers, connected or not, each once even if announced under several ids."""
-        entries = self._client.server_set.entries
+        """All announced servers, connected or not, each once even if announced under several ids."""
+        entries = [entry for entry in self._client.server_set.entries if not entry.is_recalled]
         names: dict[ServerId, list[ServerId]] = {}
         for entry in entries:
             names.setdefault(entry.counts_as, []).append(entry.identity.server_id)

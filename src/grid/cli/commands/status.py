@@ -102,6 +102,8 @@ async def ask_servers(client: Client) -> list[dict[str, Any]]:
         servers = await client.servers()
     except NoServersError:
         servers = []
+    recalled = {entry.identity.server_id for entry in client.server_set.entries if entry.is_recalled}
+    servers = [server for server in servers if server.identity.server_id not in recalled]
     answering = [Answer.fromCoroutine(_ask_server(client, server)) for server in servers]
     notice = client.runtime.clock.call_later(_PATIENCE_S, lambda: _tell_who_is_late(servers, answering))
     try:
