@@ -4,72 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from attrs import define, field
 
-from perf.processes.node_process import child_environment
+from tests.browser.firefox import Firefox
+from tests.browser.scene import Scene
+from tests.browser.served import Served, serve_pages
+from tests.browser.tabs import ChromiumTab, Tab
 from tests.browser.visitor import Visitor
-
-ROOT = Path(__file__).resolve().parent.parent.parent
-
-
-@define(eq=False)
-class Served:
-    """The gateway's process; orders to its servers. folder: where it keeps what belongs to its client."""
-
-    process: subprocess.Popen[str]
-    address: str
-    folder: Path
-    down: set[int] = field(factory=set)
-
-    def order(self, text: str) -> None:
-        """Have it done before this returns."""
-        stdin, stdout = self.process.stdin, self.process.stdout
-        assert stdin is not None and stdout is not None
-        stdin.write(f"{text}\n")
-        stdin.flush()
-        assert stdout.readline() == "ok\n"
-
-    def kill(self, number: int) -> None:
-        """No server with that number any more."""
-        self.order(f"down {number}")
-        self.down.add(number)
-
-    def heal(self) -> None:
-        """All servers are back, and quick."""
-        for number in sorted(self.down):
-            self.order(f"up {number}")
-        self.down.clear()
-        self.order("slow 0")
-
-
-@contextmanager
-def serve_pages(folder: Path) -> Iterator[Served]:
-    """Run a gateway while the context lasts."""
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.browser.serving", str(folder)],
-            cwd=ROOT,
-            env=child_environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
-        assert process.stdin is not None and process.stdout is not None
-        port = process.stdout.readline().strip()
-        assert port, (folder / "log").read_text()
-        yield Served(process, f"http://127.0.0.1:{port}", folder)
-        process.stdin.close()
-        process.wait(30)
-        process.stdout.close()
 
 
 @pytest.fixture(scope="session")
@@ -96,6 +42,43 @@ def launch_browser() -> Iterator[Any]:
 def chromium() -> Iterator[Any]:
     with launch_browser() as browser:
         yield browser
+
+
+NO_FIREFOX = pytest.mark.skipif("GRID_FIREFOX" not in os.environ, reason="GRID_FIREFOX names no Firefox")
+"""It takes 250 MB to install, so tests run in it only where somebody names one."""
+
+
+@pytest.fixture(scope="session")
+def firefox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Firefox]:
+    found = Firefox(os.environ["GRID_FIREFOX"], tmp_path_factory.mktemp("firefox"))
+    yield found
+    found.close()
+
+
+@contextmanager
+def open_tab(request: pytest.FixtureRequest, name: str) -> Iterator[Tab]:
+    """A new tab of the browser with that name."""
+    if name == "firefox":
+        browser: Firefox = request.getfixturevalue("firefox")
+        with browser.tab() as tab:
+            yield tab
+        return
+    context = request.getfixturevalue("chromium").new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(15_000)
+    try:
+        yield ChromiumTab(context.new_page())
+    finally:
+        context.close()
+
+
+@pytest.fixture(params=["chromium", pytest.param("firefox", marks=NO_FIREFOX)])
+def scene(request: pytest.FixtureRequest, served: Served) -> Iterator[Scene]:
+    """A tab of each browser before the gateway."""
+    try:
+        with open_tab(request, request.param) as tab:
+            yield Scene(tab, served)
+    finally:
+        served.heal()
 
 
 @pytest.fixture(params=["light"])

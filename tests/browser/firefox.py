@@ -6,6 +6,9 @@ import json
 import socket
 import subprocess
 import time
+from base64 import b64decode
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +16,22 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, CloseConnection, Ping, Request, TextMessage
 
 START_S = 60.0
+WAIT_S = 20.0
+
+
+class FirefoxError(Exception):
+    """A command failed."""
+
+
+KEYS = {
+    "Tab": "\ue004", "Enter": "\ue007", "Shift": "\ue008", "Escape": "\ue00c", "ArrowLeft": "\ue012", "ArrowUp": "\ue013",
+    "ArrowRight": "\ue014", "ArrowDown": "\ue015", "F2": "\ue032", "Space": " ",
+}  # fmt: skip
+"""What the protocol calls keys that write no character."""
 
 
 class Firefox:
-    """One tab. Commands wait for their answers."""
+    """The browser, with one tab at a time, which shares nothing with those before it. Commands wait for their answers."""
 
     def __init__(self, program: str, folder: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
@@ -30,6 +45,8 @@ class Firefox:
         self._texts: list[str] = []
         self._part = ""
         self._socket: socket.socket | None = None
+        self._tab = ""
+        self.complaints: list[str] = []
         try:
             self._socket = self._connect()
             self._websocket = WSConnection(ConnectionType.CLIENT)
@@ -37,7 +54,7 @@ class Firefox:
             while not self._receive(AcceptConnection):
                 pass
             self._command("session.new", capabilities={})
-            self._tab = self._command("browsingContext.getTree")["contexts"][0]["context"]
+            self._command("session.subscribe", events=["log.entryAdded"])
         except BaseException:
             self.close()
             raise
@@ -48,6 +65,17 @@ class Firefox:
             self._socket.close()
         self._process.terminate()
         self._process.wait(30)
+
+    @contextmanager
+    def tab(self) -> Iterator[Firefox]:
+        """Open a tab with cookies and storage of its own, which all commands concern while the context lasts."""
+        user = self._command("browser.createUserContext")["userContext"]
+        self._tab = self._command("browsingContext.create", type="tab", userContext=user)["context"]
+        self.complaints.clear()
+        try:
+            yield self
+        finally:
+            self._command("browser.removeUserContext", userContext=user)
 
     def go(self, url: str) -> None:
         """Load a page and everything that it names."""
@@ -69,10 +97,35 @@ class Firefox:
         self._command("script.evaluate", expression=script, target={"context": self._tab}, awaitPromise=False)
 
     def wait_for(self, condition: str) -> None:
-        """Wait until the expression is true."""
-        self.evaluate(
-            f"new Promise((end) => {{ const look = () => ({condition}) ? end(true) : setTimeout(look, 20); look(); }})"
-        )
+        """Wait until the expression is true, across the loading of pages."""
+        until = time.monotonic() + WAIT_S
+        while not self._holds(condition):
+            assert time.monotonic() < until, f"never true: {condition}"
+            time.sleep(0.02)
+
+    def press(self, key: str) -> None:
+        """Press a key by its name or character, with `Shift+` before it if that is held."""
+        *held, last = [KEYS.get(part, part) for part in key.split("+")]
+        steps = [("keyDown", each) for each in (*held, last)] + [("keyUp", each) for each in (last, *held)]
+        actions = [{"type": kind, "value": value} for kind, value in steps]
+        source = {"type": "key", "id": "keys", "actions": actions}
+        self._command("input.performActions", context=self._tab, actions=[source])
+
+    def write(self, text: str) -> None:
+        """Type into what has the focus."""
+        for character in text:
+            self.press(character)
+
+    def picture(self, path: Path) -> None:
+        """Save a screenshot of the whole page."""
+        found = self._command("browsingContext.captureScreenshot", context=self._tab, origin="document")
+        path.write_bytes(b64decode(found["data"]))
+
+    def _holds(self, condition: str) -> bool:
+        try:
+            return bool(self.evaluate(f"Boolean({condition})"))
+        except FirefoxError:  # The page is about to be another one.
+            return False
 
     def _send(self, data: bytes) -> None:
         assert self._socket is not None
@@ -96,8 +149,11 @@ class Firefox:
             while not self._texts:
                 self._receive(TextMessage)
             answer = json.loads(self._texts.pop(0))
+            if answer.get("method") == "log.entryAdded" and answer["params"]["level"] == "error":
+                self.complaints.append(answer["params"]["text"])
             if answer.get("id") == self._number:
-                assert answer["type"] == "success", answer
+                if answer["type"] != "success":
+                    raise FirefoxError(answer)
                 return answer["result"]
 
     def _receive(self, wanted: type) -> bool:

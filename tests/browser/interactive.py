@@ -17,7 +17,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tests.browser.conftest import Served, launch_browser, serve_pages
+from tests.browser.conftest import launch_browser
+from tests.browser.served import Served, serve_pages
 from tests.browser.visitor import Visitor, uri
 from tests.gateway.test_weight import photos
 

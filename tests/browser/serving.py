@@ -2,19 +2,23 @@
 
     python -m tests.browser.serving FOLDER
 
-prints the port that it listens on. On stdin it takes lines `down N` and `up N`, for the server with that number, and
-`slow MS`, for what every call of a server takes from then on, and `hold` and `release`, between which no call of a server is
-begun; it answers each with `ok`, and ends when its stdin does.
+prints the port that it listens on, and that of a read-only gateway over the same servers. On stdin it takes lines `down N`
+and `up N`, for the server with that number, and `slow MS`, for what every call of a server takes from then on, and `hold`
+and `release`, between which no call of a server is begun. `storage` makes the first server that of the gateway's own node,
+and `no-storage` ends that. It answers each with `ok`, and `pages` also with the functions that rendered pages since it was
+last asked. It ends when its stdin does.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import wraps
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
-from attrs import define
+from attrs import define, evolve
 from twisted.internet import task
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import TCP4ServerEndpoint
@@ -24,18 +28,22 @@ from grid.directory.file_store import FileStore
 from grid.engine.grid import Encoding, Grid
 from grid.errors import PeerGoneError
 from grid.gateway.http.server import GatewayFactory
+from grid.gateway.pages import shell
+from grid.gateway.shared.blacklist import Blacklist
 from grid.gateway.shared.node_view import ServerView
 from grid.gateway.shared.services import LOOPBACK_HOSTS, GatewaySettings
 from grid.gateway.shared.spool import SpoolFolder
 from grid.gateway.site import Gateway, make_routes
 from grid.node.own_files import ClientFiles
 from grid.node.share_file import ShareFile
+from grid.node.storage_node import LocalStorage
 from grid.placement.leases import LeaseMaster
 from grid.ports import ServerId, ServerIdentity
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
 from grid.storage.calls.service import StorageService
 from grid.storage.files.memory_disk import MemoryDisk
 from grid.storage.settings import StorageSettings
+from grid.storage.upkeep.housekeeping import Housekeeping
 from grid.wire.connections.connection_limit import ConnectionLimit
 
 NICKNAMES = ("Ada", "Barbara", "Edsger", "Grace", "Leslie")
@@ -107,13 +115,16 @@ class Orders(LineReceiver):
 
     delimiter = b"\n"
 
-    def __init__(self, servers: Sequence[Switched], ended: Deferred[None]) -> None:
+    def __init__(self, servers: Sequence[Switched], gateway: Gateway, ended: Deferred[None]) -> None:
         self._servers = servers
+        self._gateway = gateway
         self._ended = ended
+        self._rendered = note_pages()
 
     def lineReceived(self, line: bytes) -> None:
         """An order."""
         word, _, number = line.decode("ascii").partition(" ")
+        said = ""
         if word == "slow":
             for server in self._servers:
                 server.delay_s = int(number) / 1000
@@ -121,13 +132,43 @@ class Orders(LineReceiver):
             for server in self._servers:
                 server.release()
                 server.held = [] if word == "hold" else None
+        elif word in ("storage", "no-storage"):
+            service = self._servers[0].service
+            keeper = Housekeeping(service, StorageSettings().expire, self._gateway.store.runtime.clock)
+            own = LocalStorage(service, keeper, StorageSettings())
+            self._gateway.storage = own if word == "storage" else None
+        elif word == "pages":
+            said = " ".join(sorted(self._rendered))
+            self._rendered.clear()
         else:
             self._servers[int(number)].is_down = word == "down"
-        print("ok", flush=True)
+        print(f"ok {said}", flush=True)
 
     def connectionLost(self, reason: object = None) -> None:
         """The tests are over."""
         self._ended.callback(None)
+
+
+def note_pages() -> set[str]:
+    """Note from now on which functions render pages: the module's name, a dot, and the function's."""
+    noted: set[str] = set()
+    render = shell.document
+
+    @wraps(render)
+    def document(*parts: Any, **named: Any) -> str:
+        noted.add(_renderer(sys._getframe(1)))
+        return render(*parts, **named)
+
+    for module in [module for name, module in sys.modules.items() if name.startswith("grid.gateway.")]:
+        for name in [name for name, value in vars(module).items() if value is render]:
+            setattr(module, name, document)
+    return noted
+
+
+def _renderer(frame: FrameType | None) -> str:
+    while frame is not None and not frame.f_code.co_name.startswith("render_"):
+        frame = frame.f_back
+    return "" if frame is None else f"{frame.f_globals['__name__'].rpartition('.')[2]}.{frame.f_code.co_name}"
 
 
 async def serve(reactor: Any, folder: Path) -> None:
@@ -164,19 +205,25 @@ async def serve(reactor: Any, folder: Path) -> None:
         own_files=ClientFiles(folder),
         share_links=ShareFile(folder),
     )
-    gateway = Gateway(store=store, client=View(servers), settings=settings)
+    blocks = Blacklist(folder / "access.blacklist")
+    gateway = Gateway(store=store, client=View(servers), settings=settings, blocks=blocks)
     gateway.statistics.start()
-    factory = GatewayFactory(gateway, make_routes(gateway), reactor, ConnectionLimit())
-    port = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(factory)
+    visited = Gateway(store=store, client=View(servers), settings=evolve(settings, is_read_only=True), blocks=blocks)
+    doors = []
+    for each in (gateway, visited):
+        factory = GatewayFactory(each, make_routes(each), reactor, ConnectionLimit())
+        doors.append((factory, await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(factory)))
     ended: Deferred[None] = Deferred()
-    stdio.StandardIO(Orders(servers, ended))
-    address: Any = port.getHost()
-    print(address.port, flush=True)
+    stdio.StandardIO(Orders(servers, gateway, ended))
+    print(*(port.getHost().port for _, port in doors), flush=True)
     await ended
-    await port.stopListening()
+    for _, port in doors:
+        await port.stopListening()
     gateway.end_streams()
+    visited.end_streams()
     gateway.statistics.close()
-    await factory.drain(1.0)
+    for factory, _ in doors:
+        await factory.drain(1.0)
     for server in servers:
         await server.service.stop()
     pool.stop()

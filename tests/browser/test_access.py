@@ -3,150 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.browser.conftest import Served
+from tests.browser.served import Served
 from tests.browser.visitor import Visitor, uri
 
 pytestmark = pytest.mark.browser
-
-
-WIDTHS = (320, 768, 1280)
-
-
-@pytest.mark.parametrize("visitor", ["light", "dark"], indirect=True)
-def test_no_page_has_an_accessibility_fault_or_is_cut_off_at_any_width(
-    visitor: Visitor, request: pytest.FixtureRequest
-) -> None:
-    is_light = request.node.callspec.params["visitor"] == "light"
-    places = make_places(visitor)
-    for name, path in places.items():
-        visitor.page.set_viewport_size({"width": WIDTHS[0], "height": 900})
-        visitor.go(path)
-        if name == "health":
-            visitor.page.get_by_role("button", name="Check", exact=True).click()
-            visitor.page.locator(".shares").wait_for()
-        if name == "file":
-            visitor.page.locator("#preview pre").wait_for()
-        for width in WIDTHS if is_light else WIDTHS[-1:]:
-            visitor.page.set_viewport_size({"width": width, "height": 900})
-            visitor.picture(f"{name}-{width}")
-            # Colors are all that differs in the dark.
-            assert faults(visitor, axe_script(), None if is_light else ["color-contrast"]) == [], (name, width)
-            assert visitor.page.evaluate(BEYOND) == [], (name, width)
-            assert width > WIDTHS[0] or visitor.page.evaluate(SMALL) == [], name
-    visitor.complaints.clear()  # The browser says that one page was answered 404, as it was.
-
-
-def make_places(visitor: Visitor) -> dict[str, str]:
-    """A page of each kind, by what it shows."""
-    directory = visitor.make_directory(
-        {"a.txt": b"the contents of a text", "b.png": b"no picture", f"{'long' * 30}.bin": bytes(20_000)}
-    )
-    visitor.ask("PUT", f"{directory}sub?t=mkdir")
-    cap = visitor.store(bytes(100_000))
-    recent = json.loads(visitor.ask("GET", "/status?t=json"))["recent"]
-    upload = next(operation["id"] for operation in recent if operation["type"] == "upload")
-    return {
-        "home": "/",
-        "servers": "/servers",
-        "operations": "/status?all=true",
-        "operation": f"/status/{upload}",
-        "statistics": "/statistics",
-        "directory": directory,
-        "empty": f"{directory}sub/",
-        "rename": f"{directory}?t=rename-form&name=a.txt",
-        "file": f"{directory}a.txt?t=info",
-        "about": f"{directory}sub/?t=info",
-        "health": f"{uri(cap)}?t=info",
-        "mistake": f"{directory}gone.txt",
-    }
-
-
-BEYOND = """() => [...document.querySelectorAll('main *')].filter((e) => !e.closest('.unseen, thead, .icon, svg')
-  && e.getClientRects().length && e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('input'))
-  .map((e) => e.outerHTML.slice(0, 200))"""
-"""What lies to the right of the window."""
-
-SMALL = """() => [...document.querySelectorAll('button, .button, select, summary, input:not([type=checkbox]), nav a, th a, td > a')]
-  .filter((e) => !e.closest('thead') && e.getClientRects().length && e.getBoundingClientRect().height < 43.5)
-  .map((e) => e.outerHTML.slice(0, 200))"""
-"""What fingers miss."""
-
-
-def test_no_dialog_has_an_accessibility_fault_or_is_cut_off_at_any_width(visitor: Visitor, tmp_path: Path) -> None:
-    visitor.go(visitor.make_directory(dict.fromkeys(("a.txt", "b.txt", f"{'long' * 30}.txt"), b"contents of a file")))
-    page, dialog = visitor.page, visitor.page.locator("dialog")
-
-    def require_sound(name: str) -> None:
-        for width in WIDTHS:
-            page.set_viewport_size({"width": width, "height": 900})
-            visitor.picture(f"{name}-{width}")
-            assert faults(visitor, axe_script(), None, "dialog") == [], (name, width)
-            assert page.evaluate(BEYOND.replace("main *", "dialog *")) == [], (name, width)
-
-    page.get_by_role("link", name="Rename, move or delete b.txt").click()
-    dialog.locator("#rename-to").fill("a.txt")
-    require_sound("rename")
-    dialog.get_by_role("button", name="Rename").click()
-    dialog.get_by_role("heading", name="Replace “a.txt”?").wait_for()
-    require_sound("conflict")
-    dialog.get_by_role("button", name="Replace", exact=True).click()
-    dialog.get_by_role("heading", name="Replaced a.txt").wait_for()
-    require_sound("replaced")
-    page.keyboard.press("Escape")
-    page.get_by_role("link", name="Rename, move or delete a.txt").click()
-    dialog.locator("#sure").check()
-    dialog.get_by_role("button", name="Delete").click()
-    dialog.get_by_role("heading", name="Deleted a.txt").wait_for()
-    require_sound("deleted")
-    page.keyboard.press("Escape")
-    page.locator("summary").get_by_text("Link a capability").click()
-    page.locator("#attach-name").fill("linked")
-    page.locator("#attach-cap").fill("URI:CHK:half")
-    page.get_by_role("button", name="Link", exact=True).click()
-    dialog.locator(".notice.bad").wait_for()
-    require_sound("mistake")
-    page.keyboard.press("Escape")
-    page.get_by_role("checkbox", name="Select long").check()
-    page.locator(".selection").get_by_role("button", name="Delete").click()
-    dialog.get_by_role("button", name="Delete").wait_for()
-    require_sound("removal")
-    page.keyboard.press("Escape")
-    page.get_by_role("checkbox", name="Select long").check()
-    page.locator(".selection").get_by_role("button", name="Move").click()
-    dialog.get_by_role("button", name="Move here").wait_for()
-    require_sound("picker")
-    page.keyboard.press("Escape")
-    dialog.wait_for(state="detached")
-    page.get_by_role("heading", name="Directory").click()
-    page.keyboard.press("?")
-    dialog.get_by_role("heading", name="Keyboard shortcuts").wait_for()
-    require_sound("keys")
-    visitor.complaints.clear()  # The browser says that it was answered 409 and 400, as it was.
-
-
-def axe_script() -> str:
-    """axe-core: the file that GRID_AXE names, or the one that axe-playwright-python brings along."""
-    named = os.environ.get("GRID_AXE")
-    return (Path(named) if named else files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
-
-
-def faults(visitor: Visitor, axe: str, rules: list[str] | None, part: str = "") -> list[Any]:
-    """What axe finds. rules: of these, if not of all. part: a selector, "" for the whole page."""
-    if not visitor.page.evaluate("typeof axe === 'object'"):
-        visitor.page.evaluate(axe)
-    options = {"resultTypes": ["violations"]} | ({"runOnly": rules} if rules else {})
-    found = visitor.page.evaluate("([part, options]) => axe.run(part || document, options)", [part, options])
-    return [
-        (fault["id"], fault["impact"], [node["html"][:200] for node in fault["nodes"]]) for fault in found["violations"]
-    ]
 
 
 def test_everything_can_be_reached_by_keyboard_with_a_visible_focus(visitor: Visitor) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.conftest import Served
+from tests.browser.served import Served
 from tests.browser.visitor import Visitor, uri
 
 pytestmark = pytest.mark.browser

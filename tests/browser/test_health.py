@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from tests.browser.conftest import Served
+from tests.browser.served import Served
 from tests.browser.visitor import Visitor, uri
 
 pytestmark = pytest.mark.browser

@@ -10,9 +10,9 @@ from urllib.parse import quote
 import pytest
 
 from grid.node.own_files import hand_over
-from tests.browser.conftest import Served
-from tests.browser.test_access import BEYOND, WIDTHS, axe_script, faults
-from tests.browser.visitor import Visitor
+from tests.browser.served import Served
+from tests.browser.tabs import BEYOND, WIDTHS, axe_script
+from tests.browser.visitor import Visitor, faults
 
 if TYPE_CHECKING:
     from playwright.sync_api import Route
@@ -146,7 +146,7 @@ def test_page_between_grid_web_and_a_path_says_nothing_unless_the_gateway_is_slo
     late = page.locator("#main .late")
     assert late.evaluate("each => getComputedStyle(each).animationDelay") == "1s"
     late.wait_for(state="visible")
-    assert page.locator("#main").inner_text() == "Opening… Home" and page.evaluate("location.hash") == ""
+    assert page.locator("#main").inner_text().split() == ["Opening…", "Home"] and page.evaluate("location.hash") == ""
     held.pop().continue_()
     page.locator("#listing").get_by_role("link", name="a b.txt", exact=True).wait_for()
     assert set(pages) == {ENTRANCE, directory}, "the home page is never shown"

@@ -10,8 +10,8 @@ import pytest
 
 from perf.records.record import read_record
 from perf.reports.page import page
-from tests.browser.conftest import ROOT
-from tests.browser.test_access import axe_script
+from tests.browser.served import ROOT
+from tests.browser.tabs import axe_script
 from tests.perf.reports.test_page import everything
 
 pytestmark = pytest.mark.browser

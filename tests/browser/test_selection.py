@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.test_access import axe_script, faults
-from tests.browser.visitor import Visitor
+from tests.browser.tabs import axe_script
+from tests.browser.visitor import Visitor, faults
 
 pytestmark = pytest.mark.browser
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from grid.node.own_files import hand_over
-from tests.browser.conftest import Served
-from tests.browser.test_access import BEYOND, SMALL, axe_script, faults
-from tests.browser.visitor import Visitor
+from tests.browser.served import Served
+from tests.browser.tabs import BEYOND, SMALL, axe_script
+from tests.browser.visitor import Visitor, faults
 
 pytestmark = pytest.mark.browser
 

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from tests.browser.conftest import Served
-from tests.browser.test_access import axe_script, faults
-from tests.browser.visitor import Visitor
+from tests.browser.served import Served
+from tests.browser.tabs import axe_script
+from tests.browser.visitor import Visitor, faults
 
 pytestmark = pytest.mark.browser
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.conftest import Served
+from tests.browser.served import Served
 from tests.browser.visitor import Visitor
 
 pytestmark = pytest.mark.browser

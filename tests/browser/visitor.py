@@ -10,35 +10,11 @@ from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 
-class Visitor:
-    """A page of the browser. complaints: errors that it logged; strangers: other hosts that it asked."""
+class GatewayClient:
+    """A program that prepares objects in the grid. address: the gateway's."""
 
-    def __init__(self, page: Any, address: str, pictures: Path | None, name: str) -> None:
-        self.page = page
+    def __init__(self, address: str) -> None:
         self.address = address
-        self.complaints: list[str] = []
-        self.strangers: list[str] = []
-        self._pictures = pictures
-        self._name = re.sub(r"[^A-Za-z0-9_-]+", "-", name)
-        page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("request", self._note)
-
-    def _note(self, request: Any) -> None:
-        # The browser's own viewer of documents is made of pages of the browser.
-        own = (f"{self.address}/", "data:", f"blob:{self.address}/", "chrome://", "chrome-extension://")
-        if not request.url.startswith(own):
-            self.strangers.append(request.url)
-
-    def go(self, path: str) -> None:
-        """Open a page."""
-        self.page.goto(self.address + path)
-
-    def picture(self, name: str) -> None:
-        """Save a screenshot of the current view, if screenshots are kept."""
-        if self._pictures is None:
-            return
-        self.page.screenshot(path=self._pictures / f"{self._name}-{name}.png", full_page=True)
 
     def ask(
         self,
@@ -65,6 +41,37 @@ class Visitor:
         """A new file; its cap."""
         return self.ask("PUT", "/uri", contents).decode().strip()
 
+
+class Visitor(GatewayClient):
+    """A page of the browser. complaints: errors that it logged; strangers: other hosts that it asked."""
+
+    def __init__(self, page: Any, address: str, pictures: Path | None, name: str) -> None:
+        super().__init__(address)
+        self.page = page
+        self.complaints: list[str] = []
+        self.strangers: list[str] = []
+        self._pictures = pictures
+        self._name = re.sub(r"[^A-Za-z0-9_-]+", "-", name)
+        page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", self._note)
+
+    def _note(self, request: Any) -> None:
+        # The browser's own viewer of documents is made of pages of the browser.
+        own = (f"{self.address}/", "data:", f"blob:{self.address}/", "chrome://", "chrome-extension://")
+        if not request.url.startswith(own):
+            self.strangers.append(request.url)
+
+    def go(self, path: str) -> None:
+        """Open a page."""
+        self.page.goto(self.address + path)
+
+    def picture(self, name: str) -> None:
+        """Save a screenshot of the current view, if screenshots are kept."""
+        if self._pictures is None:
+            return
+        self.page.screenshot(path=self._pictures / f"{self._name}-{name}.png", full_page=True)
+
     def drop(self, paths: Sequence[Path]) -> None:
         """Drag these from the desktop and drop them on the page."""
         box = self.page.locator("#drop").bounding_box()
@@ -79,3 +86,14 @@ class Visitor:
 def uri(cap: str) -> str:
     """The path of an object."""
     return f"/uri/{quote(cap, safe='')}"
+
+
+def faults(visitor: Visitor, axe: str, rules: list[str] | None, part: str = "") -> list[Any]:
+    """What axe finds. rules: of these, if not of all. part: a selector, "" for the whole page."""
+    if not visitor.page.evaluate("typeof axe === 'object'"):
+        visitor.page.evaluate(axe)
+    options = {"resultTypes": ["violations"]} | ({"runOnly": rules} if rules else {})
+    found = visitor.page.evaluate("([part, options]) => axe.run(part || document, options)", [part, options])
+    return [
+        (fault["id"], fault["impact"], [node["html"][:200] for node in fault["nodes"]]) for fault in found["violations"]
+    ]

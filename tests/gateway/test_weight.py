@@ -18,13 +18,11 @@ BUDGET = 300_000
 GZIP = {"Accept-Encoding": "gzip, deflate, br"}
 
 
-def photos(count: int) -> bytes:
-    """Children as a camera names them, each with a capability of its own."""
+def photos(count: int, size: int = 2_345_678) -> bytes:
+    """Children as a camera names them, each with a capability of its own. size: of the first, in bytes."""
     children = {}
     for number in range(count):
-        cap = ChkCap(
-            key=b"%016d" % number, ueb_hash=b"%032d" % (number * 7919), needed=3, total=10, size=2_345_678 + number
-        )
+        cap = ChkCap(key=b"%016d" % number, ueb_hash=b"%032d" % (number * 7919), needed=3, total=10, size=size + number)
         facts = {"ro_uri": cap.to_string(), "metadata": {"tahoe": {"linkmotime": 1.7e9 + number}}}
         children[f"holiday photo {number:04}.jpg"] = ["filenode", facts]
     return json.dumps(children).encode()

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
+from grid.gateway.pages.assets import styles
 from grid.gateway.pages.mistakes import render_mistake, sentence
 from grid.gateway.shared.node_view import ServerView
 from tests.gateway.pages.hostile import HOSTILE, Document, require_harmless
@@ -133,7 +134,9 @@ def test_message_is_shown_as_a_sentence(message: str, shown: str) -> None:
 
 async def test_page_for_an_unknown_sender_has_no_navigation_and_no_way_to_what_would_be_refused(tmp_path: Path) -> None:
     async with running_gateway(tmp_path) as rig:
-        name = require_harmless((await rig.ask("GET", "/", headers={**BROWSER, "Host": "grid.example"})).body.decode())
+        refused = (await rig.ask("GET", "/", headers={**BROWSER, "Host": "grid.example"})).body.decode()
+        assert f"<style>{styles()}</style>" in refused and "/assets/" not in refused.replace(styles(), "")
+        name = require_harmless(refused.replace(f"<style>{styles()}</style>", ""))
         lost = require_harmless((await rig.ask("GET", "/nothing")).body.decode())
     assert "`grid config set node.web.allowed_hosts grid.example`" in name.text and "IP address" in name.text
     assert [link["href"] for link in name.all("a") if link.get("class") == "button"] == []

@@ -61,8 +61,8 @@ def render_entrance(*, is_visit: bool) -> str:
 
     It says something only if that takes long, so the pages that follow do not flicker.
     """
-    words = tag("p", "Opening… ", tag("a", "Home", href="/"), class_="late")
-    return document("Grid", tag("div", words, data_own=True, data_entrance=True), is_visit=is_visit)
+    words = tag("h1", "Opening…"), tag("p", tag("a", "Home", href="/"))
+    return document("Grid", tag("div", words, class_="late", data_own=True, data_entrance=True), is_visit=is_visit)
 
 
 def _health(servers: Sequence[ServerView], happy: int, needed: int, total: int) -> Markup:

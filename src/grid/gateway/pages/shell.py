@@ -22,10 +22,12 @@ def document(
     name: str = "Grid",
     is_visit: bool = False,
     note: str = _NOTE,
+    is_alone: bool = False,
 ) -> str:
     """A whole page. here: the current item of the navigation. live: the address that announces its changes.
 
     is_visit: for a visitor of a read-only gateway, who may not open what the navigation leads to. note: at the end.
+    is_alone: it loads nothing else, since that would be refused, too.
     """
     head = join(
         tag("meta", charset="utf-8"),
@@ -33,9 +35,7 @@ def document(
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="referrer", content="no-referrer"),
         tag("title", title if title == name else f"{title} · {name}"),
-        _link_to_styles(),
-        tag("link", rel="icon", type="image/svg+xml", href=asset_path("grid.svg")),
-        tag("script", type="module", src=asset_path("app.js")),
+        tag("style", Markup(styles())) if is_alone else _assets(),
     )
     places = [
         tag("li", tag("a", label, href=path, aria_current="page" if path == here else None)) for path, label in _PLACES
@@ -77,6 +77,12 @@ def with_styles(html: str) -> str:
     """
     head, end, body = html.partition("</head>")
     return f"{head.replace(_link_to_styles(), '', 1)}<style>{styles()}</style>{end}{body}"
+
+
+def _assets() -> Markup:
+    """What the head of a page names."""
+    picture = tag("link", rel="icon", type="image/svg+xml", href=asset_path("grid.svg"))
+    return join(_link_to_styles(), picture, tag("script", type="module", src=asset_path("app.js")))
 
 
 def _link_to_styles() -> Markup:
@@ -132,14 +138,17 @@ def button(label: str, kind: str = "", picture: str | None = None) -> Markup:
 def render_error(status: int, message: str) -> str:
     """An error page for programs, which look for this title and heading, and for requests whose sender is not known."""
     home = tag("p", tag("a", "Home", class_="button", href="/"))
+    # By another name, whatever the page leads to would be refused for the same reason.
+    is_alone = status == HTTPStatus.MISDIRECTED_REQUEST
     return document(
         f"{status} - Error",
         tag(
             "div",
             tag("h1", "Error"),
             tag("p", message, class_="lead"),
-            home if status != HTTPStatus.MISDIRECTED_REQUEST else None,  # It would be refused for the same reason.
+            None if is_alone else home,
             class_="failure",
         ),
         is_visit=True,
+        is_alone=is_alone,
     )
