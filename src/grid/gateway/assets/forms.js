@@ -24,8 +24,8 @@ async function send(form, submitter) {
     const headers = { Accept: "text/html" };
     const answer = await fetch(form.getAttribute("action"), { method: "POST", body: fields, headers, referrerPolicy: "no-referrer" });
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    if (answer.ok && answer.redirected) finish(form, fields, page, neighbor);
-    else await show(form, page, answer, fields, neighbor);
+    if (answer.ok && answer.redirected) await finish(form, fields, page, neighbor);
+    else await show(form, submitter, page, answer, fields, neighbor);
   } catch {
     report(form, "The connection to the gateway was lost. The change may or may not have been made: reload this page before you try again.");
   } finally {
@@ -33,28 +33,29 @@ async function send(form, submitter) {
   }
 }
 
-function finish(form, fields, page, neighbor) {
+async function finish(form, fields, page, neighbor) {
   const dialog = form.closest("dialog");
   form.reset();
   const details = form.closest(".actions details");
   if (details) details.open = false;
-  showListing(page);
   if (dialog) {
     dialog.returnValue = "done";
     dialog.close();
   }
+  await showListing(page); // Focus nothing in a list that is about to be replaced.
   announce(doneText(form, fields));
   if (!focusEntry(resultName(fields)) && !focusEntry(neighbor)) document.getElementById("main").focus();
 }
 
 // Shows the answered page in the form's dialog, or in a new one.
-async function show(form, page, answer, fields, neighbor) {
+async function show(form, submitter, page, answer, fields, neighbor) {
   const main = page.querySelector("main");
   if (!main) {
     report(form, `The gateway answered with HTTP status ${answer.status}.`);
     return;
   }
-  const dialog = form.closest("dialog") ?? openDialog(form);
+  const dialog = form.closest("dialog") ?? openDialog(submitter ?? form);
+  const isQuestion = main.querySelector("[data-question]") !== null; // Nothing has changed yet: what is selected stays so.
   dialog.replaceChildren(...document.adoptNode(main).childNodes);
   watchCopies(dialog);
   const heading = dialog.querySelector("h1");
@@ -63,7 +64,7 @@ async function show(form, page, answer, fields, neighbor) {
     dialog.setAttribute("aria-label", heading.textContent);
     heading.focus();
   }
-  if (answer.ok) {
+  if (answer.ok && !isQuestion) {
     announce(heading?.textContent ?? "Done");
     await showListing();
     dialog.addEventListener("close", () => focusEntry(resultName(fields)) || focusEntry(neighbor), { once: true });

@@ -8,7 +8,8 @@ export async function showListing(page) {
   const old = document.getElementById("listing");
   if (!old) return;
   try {
-    const wanted = location.search && !location.search.includes("t=") ? null : page;
+    const isDefault = !location.search || new URLSearchParams(location.search).has("t"); // The answer has the default order.
+    const wanted = isDefault ? page : null;
     const current = wanted ?? (await fetchPage(location.pathname + location.search));
     const found = current.getElementById("listing");
     if (!found) return;

@@ -2,21 +2,28 @@
 import { element, openDialog } from "./dom.js";
 
 const KEYS = [
-  ["?", "Show this list", (from) => showKeys(from)],
+  ["?", "Show this list", () => showKeys(document.activeElement)],
   ["/", "Find a name", () => document.getElementById("filter")],
   ["j", "Next entry", () => besides(1)],
   ["k", "Previous entry", () => besides(-1)],
+  ["ArrowDown", "Next entry, from an entry", () => isInList() && besides(1)],
+  ["ArrowUp", "Previous entry, from an entry", () => isInList() && besides(-1)],
   ["x", "Select or deselect the entry", () => document.activeElement.closest?.("#listing tr")?.querySelector(".pick input"), true],
   ["F2", "Rename the entry in place", () => null],
   ["u", "Go to the directory above", () => document.querySelector(".crumbs li:nth-last-child(2) a"), true],
   ["[", "Previous file", () => document.querySelector(".neighbors a[rel=prev]"), true],
   ["]", "Next file", () => document.querySelector(".neighbors a[rel=next]"), true],
+  ["ArrowLeft", "Previous file, in the preview", () => null], // The preview listens itself, and so do the next two.
+  ["ArrowRight", "Next file, in the preview", () => null],
+  ["Escape", "Close what is open, or deselect all entries", () => null],
   ["n", "New directory", () => summary("mkdir-name")],
   ["a", "Add files", () => document.querySelector("#drop:not([hidden]) button") ?? summary("file")],
   ["z", "Undo a change", () => undo()],
   ["d", "Download as ZIP", () => document.querySelector("a[download][href*='t=zip']"), true],
   ["h", "Go to Home", () => document.querySelector(".brand"), true],
 ];
+
+const SIGNS = { ArrowDown: "↓", ArrowUp: "↑", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc" };
 
 export function watchShortcuts(root) {
   const from = root.querySelector("[data-shortcuts]");
@@ -27,13 +34,15 @@ export function watchShortcuts(root) {
     if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || event.defaultPrevented) return;
     if (event.target.closest("input, textarea, select, [contenteditable], dialog, video, audio")) return;
     const found = KEYS.find(([key]) => key === event.key);
-    const target = found?.[2](from);
+    const target = found?.[2]();
     if (!target) return;
     event.preventDefault();
     if (found[3]) target.click();
     else target.focus();
   });
 }
+
+const isInList = () => document.activeElement.closest?.("#listing tbody th");
 
 // The name of the entry after or before the focused one.
 function besides(step) {
@@ -62,8 +71,9 @@ function undo() {
 
 function showKeys(from) {
   const dialog = openDialog(from);
+  dialog.setAttribute("aria-label", "Keyboard shortcuts");
   const rows = KEYS.map(([key, words]) =>
-    element("div", {}, element("dt", {}, element("kbd", {}, key)), element("dd", {}, words)),
+    element("div", {}, element("dt", {}, element("kbd", {}, SIGNS[key] ?? key)), element("dd", {}, words)),
   );
   dialog.replaceChildren(
     element("h2", {}, "Keyboard shortcuts"),

@@ -77,7 +77,7 @@ def render_removal(names: Sequence[str], action: str, back: str) -> str:
     )  # fmt: skip
     return document(
         f"Delete {words}?",
-        tag("h1", f"Delete {words}?"),
+        tag("h1", f"Delete {words}?", data_question=True),
         tag("ul", listed, more),
         tag("p", "You can put them back from the directory's page: the gateway remembers its last 100 changes."),
         form,
@@ -133,7 +133,9 @@ def render_picker(picker: Picker) -> str:
         t="move-many",
         when_done=picker.back,
     )
-    return document(f"Move {words}", tag("h1", f"Move {words}"), problem, form, _cancel(picker.back))
+    return document(
+        f"Move {words}", tag("h1", f"Move {words}", data_question=True), problem, form, _cancel(picker.back)
+    )
 
 
 def _way(picker: Picker) -> Iterable[Markup]:
