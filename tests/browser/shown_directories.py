@@ -92,6 +92,32 @@ def make_backup(scene: Scene) -> str:
     return directory
 
 
+def see_pictures(scene: Scene) -> None:
+    """Show the list as pictures, and scroll to one, which is loaded then."""
+    scene.press("#listing", "Pictures")
+    scene.tab.run("document.querySelector('#listing th.image').scrollIntoView()")
+    scene.tab.wait_for("document.querySelector('#listing img')?.naturalWidth")
+
+
+@shown("directory.render_directory")
+def show_pictures(scene: Scene) -> None:
+    scene.go_directory()
+    see_pictures(scene)
+
+
+@shown("directory.render_directory")
+def show_selected_pictures(scene: Scene) -> None:
+    show_pictures(scene)
+    scene.tab.run("for (const each of document.querySelectorAll('#listing tbody .pick input')) each.click()")
+    scene.tab.wait_for("document.querySelector('[data-count]')?.textContent === '5 selected'")
+
+
+@shown("visits.render_shared_directory")
+def show_pictures_to_the_visitor_of_a_link(scene: Scene) -> None:
+    scene.go(scene.link_to(scene.directory(), "holiday"), "document.querySelector('[data-pictures]:not([hidden])')")
+    see_pictures(scene)
+
+
 @shown("directory.render_directory")
 def show_backup(scene: Scene) -> None:
     scene.go(make_backup(scene), READY)

@@ -53,6 +53,12 @@ def test_a_directory_that_can_be_changed_has_the_forms_that_scripts_know() -> No
     assert any("t=rename-form&name=a" in (link["href"] or "") for link in document.all("a"))
 
 
+def test_list_is_offered_as_pictures_if_any_entry_is_an_image() -> None:
+    for name, is_offered in (("a.jpg", True), ("a.txt", False), ('class="image".txt', False)):
+        html = render_directory(view({name: Child(target=FILE), "sub": Child(target=WRITE)}))
+        assert ("data-pictures" in html) == is_offered, name
+
+
 def test_a_directory_that_is_only_read_has_no_form_that_changes_it_and_no_write_capability() -> None:
     reading = WRITE.read_cap()
     html = render_directory(view({"a": Child(target=FILE), "sub": Child(target=reading)}, cap=reading))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import zipfile
 from collections.abc import Mapping
+from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from twisted.internet.defer import Deferred, gatherResults
 
 from grid.caps import ChkCap, UnknownCap, parse_cap
 from grid.gateway.shared.share_links import add_link, make_link
+from grid.gateway.sharing.visitor_resource import PEEK_SIZE
 from grid.node.share_file import ShareFile
 from tests.gateway.rig import running_gateway
 from tests.gateway.sharing.shared import TEXT, cookie_of, links_of, password, sharing, store
@@ -197,11 +199,31 @@ async def test_unlimited_link_counts_the_beginnings_of_files_and_pages(tmp_path:
             ("a.txt", {}),
             ("a.txt", {"Range": "bytes=0-9"}),
             ("a.txt", {"Range": "bytes=10-19"}),
+            ("a.txt", {"Range": "bytes=0-"}),
             ("missing", {}),
         ):
             await shared.get(f"{link}/{path}", headers=headers)
         await shared.get(f"{link}/", "HEAD")
         assert (shared.only.uses, shared.only.downloads) == (4, 2)
+
+
+async def test_list_of_pictures_reads_too_little_of_files_to_count(tmp_path: Path) -> None:
+    async with sharing(tmp_path) as shared:
+        shared.rig.gateway.settings = evolve(shared.rig.gateway.settings, is_read_only=False)
+        large = await store(shared.rig, "/uri", bytes(PEEK_SIZE + 1))
+        link = await shared.link(large, "a.jpg")
+        for end, count in ((PEEK_SIZE - 1, 0), (PEEK_SIZE, 1)):
+            part = await shared.get(f"{link}/a.jpg", headers={"Range": f"bytes=0-{end}"})
+            assert (len(part.body), shared.only.downloads) == (end + 1, count)
+    script = files("grid.gateway").joinpath("assets", "thumbnails.js").read_text()
+    assert "const FIRST = 64 * 1024;" in script and PEEK_SIZE == 64 * 1024
+
+
+async def test_pictures_are_offered_only_where_downloads_are_not_limited(tmp_path: Path) -> None:
+    async with sharing(tmp_path) as shared:
+        for limit in (None, 5):
+            page = await shared.get(f"{await shared.link(shared.root, most_downloads=limit)}/")
+            assert (b"data-pictures" in page.body) == (limit is None)
 
 
 async def test_password_is_asked_before_anything_is_said_and_opens_its_link_only(tmp_path: Path) -> None:

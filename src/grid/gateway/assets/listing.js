@@ -1,6 +1,7 @@
 // Reloads the list of a directory in place, and the changes that can be undone.
 import { fetchPage } from "./dom.js";
 import { showFilter } from "./filter.js";
+import { watchPictures } from "./pictures.js";
 import { watchSelection } from "./selection.js";
 
 // page: contains the new list; fetched if not given.
@@ -15,6 +16,7 @@ export async function showListing(page) {
     if (!found) return;
     document.getElementById("listing").replaceWith(document.adoptNode(found));
     watchSelection(found);
+    watchPictures(found);
     showFilter();
     showUndo(current.getElementById("undo"));
   } catch {

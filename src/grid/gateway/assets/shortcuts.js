@@ -6,15 +6,15 @@ const KEYS = [
   ["/", "Find a name", () => document.getElementById("filter")],
   ["j", "Next entry", () => besides(1)],
   ["k", "Previous entry", () => besides(-1)],
-  ["ArrowDown", "Next entry, from an entry", () => isInList() && besides(1)],
-  ["ArrowUp", "Previous entry, from an entry", () => isInList() && besides(-1)],
+  ["ArrowDown", "Next entry, or next row of pictures", () => isInList() && besides(columns())],
+  ["ArrowUp", "Previous entry, or previous row of pictures", () => isInList() && besides(-columns())],
   ["x", "Select or deselect the entry", () => document.activeElement.closest?.("#listing tr")?.querySelector(".pick input"), true],
   ["F2", "Rename the entry in place", () => null],
   ["u", "Go to the directory above", () => document.querySelector(".crumbs li:nth-last-child(2) a"), true],
   ["[", "Previous file", () => document.querySelector(".neighbors a[rel=prev]"), true],
   ["]", "Next file", () => document.querySelector(".neighbors a[rel=next]"), true],
-  ["ArrowLeft", "Previous file, in the preview", () => null], // The preview listens itself, and so do the next two.
-  ["ArrowRight", "Next file, in the preview", () => null],
+  ["ArrowLeft", "Previous file in the preview, or previous picture", () => isInList() && isPictures() && besides(-1)],
+  ["ArrowRight", "Next file in the preview, or next picture", () => isInList() && isPictures() && besides(1)],
   ["Escape", "Close what is open, or deselect all entries", () => null],
   ["n", "New directory", () => summary("mkdir-name")],
   ["a", "Add files", () => document.querySelector("#drop:not([hidden]) button") ?? summary("file")],
@@ -43,6 +43,13 @@ export function watchShortcuts(root) {
 }
 
 const isInList = () => document.activeElement.closest?.("#listing tbody th");
+const isPictures = () => document.querySelector("#listing.pictures") !== null;
+
+// How many entries are beside each other.
+function columns() {
+  const tops = [...document.querySelectorAll("#listing tbody tr:not([hidden])")].map((row) => row.offsetTop);
+  return isPictures() ? tops.filter((top) => top === tops[0]).length : 1;
+}
 
 // The name of the entry after or before the focused one.
 function besides(step) {

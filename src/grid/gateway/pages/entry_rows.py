@@ -16,7 +16,7 @@ from grid.directory.pack import Child
 from grid.gateway.pages.entries import info_path, linked_at
 from grid.gateway.pages.file_cards import kind_of
 from grid.gateway.pages.links import can_be_walked, file_path, object_path
-from grid.gateway.pages.markup import Markup, fill, join, size_text, tag, time_text
+from grid.gateway.pages.markup import Markup, fill, icon, join, size_text, tag, time_text
 from grid.gateway.pages.selection import FORM
 
 LONGEST_SHOWN = 1000
@@ -35,6 +35,7 @@ _ROW = tag(
     tag("td", "{time}"),
     tag("td", "{actions}"),
 )
+_IMAGE = ' class="image"'
 _NAME = tag("bdi", "{short}", id="{label}")
 _NAME_LINK = tag("a", _NAME, href="{address}")
 _BOX = tag(
@@ -49,6 +50,25 @@ _EDIT_LINK = tag("a", class_="edit", href="{address}", aria_labelledby="e {label
 def row_words() -> Markup:
     """The words of the labels of all rows."""
     return tag("p", [tag("span", word, id=name) for name, word in _WORDS.items()], hidden=True)
+
+
+def has_pictures(rows: Sequence[Markup]) -> bool:
+    """Whether any of the rows is that of an image."""
+    return any(_IMAGE in row for row in rows)
+
+
+def pictures_switch() -> Markup:
+    """The button that shows the list as pictures, which needs scripts."""
+    return tag(
+        "button",
+        icon("image"),
+        "Pictures",
+        type="button",
+        class_="small quiet",
+        data_pictures=True,
+        aria_pressed="false",
+        hidden=True,
+    )
 
 
 def groups(rows: Sequence[Markup]) -> list[Markup]:

@@ -13,7 +13,7 @@ from attrs import field, frozen
 from grid.caps import DirectoryCap, ImmutableFileCap, UnknownChild
 from grid.directory.pack import Child
 from grid.gateway.pages.entries import SORT_KEYS, SortKey, linked_at, order_arguments, sorted_entries
-from grid.gateway.pages.entry_rows import LONGEST_SHOWN, groups
+from grid.gateway.pages.entry_rows import LONGEST_SHOWN, groups, has_pictures, pictures_switch
 from grid.gateway.pages.file_cards import kind_of, preview
 from grid.gateway.pages.links import can_be_walked
 from grid.gateway.pages.markup import Markup, icon, size_text, tag, time_text
@@ -204,9 +204,11 @@ def _listing(view: SharedDirectory) -> Markup:
     order = "".join(f"&{key}={value}" for key, value in order_arguments(view.sort, view.descending).items())
     rows = [_row(name, child, order) for name, child in ordered[paged.first : paged.end]]
     heads = [_head(view, key) for key in SORT_KEYS]
+    # Where downloads are counted, to show a picture would be one.
+    switch = pictures_switch() if view.visit.downloads_left is None and has_pictures(rows) else None
     table = tag(
         "table",
-        tag("caption", tag("span", caption_text(paged, len(view.children)))),
+        tag("caption", tag("span", caption_text(paged, len(view.children))), switch, class_=switch and "switched"),
         tag("thead", tag("tr", heads, tag("th", tag("span", "Actions", class_="unseen"), scope="col"))),
         groups(rows),
         class_="listing plain",

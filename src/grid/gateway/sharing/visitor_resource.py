@@ -6,6 +6,7 @@ opens nothing gets one and the same answer, so nobody learns whether it ever ope
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import TypeVar
@@ -55,6 +56,10 @@ from grid.runtime import run_sized
 COOKIE = "grid-share"
 """The name of the cookie that holds a visitor's pass. Its path is that of the link."""
 
+PEEK_SIZE = 64 * 2**10
+"""Bytes of a file's beginning that count as no download, as `thumbnails.js` reads them."""
+
+_RANGE = re.compile(r"[0-9]+", re.ASCII)
 _ABSENT = "nothing of that name is shared here"
 _TAG = b"grid_share_link_entity_tag_v1"
 
@@ -306,10 +311,20 @@ async def _file(asked: _Asked, child: Child, name: str) -> AnyAnswer:
         kept = [pair for pair in answer.headers if pair[0] not in ("Accept-Ranges", "Cross-Origin-Resource-Policy")]
         return await asked.used(evolve(answer, headers=(*kept, ("Accept-Ranges", "none"))), is_download=True)
     answer = await file_contents(asked.exchange, cap, name, _entity_tag(asked.link, cap))
-    begins_at = dict(answer.headers).get("Content-Range", "bytes 0-")
-    if answer.status not in (200, 206) or not begins_at.startswith("bytes 0-"):
-        return answer  # Players ask for many ranges of one file; only those of its beginning count.
+    if answer.status not in (200, 206) or not _counts(dict(answer.headers).get("Content-Range")):
+        return answer
     return await asked.used(answer, is_download=True)
+
+
+def _counts(content_range: str | None) -> bool:
+    """Whether an answer with this range, None for the whole file, counts as a download.
+
+    Players ask for many ranges of one file: only those of its beginning count. A list of pictures asks for less.
+    """
+    if content_range is None:
+        return True
+    begin, end, size = map(int, _RANGE.findall(content_range))
+    return begin == 0 and (end >= PEEK_SIZE or end + 1 == size)
 
 
 def _entity_tag(link: ShareLink, cap: KnownCap) -> str | None:
