@@ -1,4 +1,4 @@
-"""Requests of a session in progress: how many directories are listed, and what ends with the connection."""
+"""Requests of a session in progress: the order of answers, how many directories are listed, and what ends with the connection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
 from grid.runtime import Tasks
-from grid.sftp.calls import SessionCalls
+from grid.sftp.calls import FileCalls, SessionCalls
 from grid.sftp.door import MAX_LISTINGS, Load
 from grid.sftp.faults import SftpFault
 from grid.sftp.handles import READ, WRITE
@@ -45,6 +45,23 @@ class SlowTree:
         except CancelledError:
             self.cancelled.append(what)
             raise
+
+
+@define
+class SlowFile:
+    """An open file that answers nothing until the test says so. asked: the requests in their order."""
+
+    asked: list[Deferred[Any]] = field(factory=list)
+
+    async def read(self, offset: int, length: int) -> Any:
+        return await self._answer()
+
+    async def write(self, offset: int, data: object) -> Any:
+        return await self._answer()
+
+    async def _answer(self) -> Any:
+        self.asked.append(Deferred())
+        return await self.asked[-1]
 
 
 class Scene:
@@ -97,3 +114,34 @@ def test_requests_when_the_connection_is_lost_end_unless_they_change_something()
     assert scene.session.listing_count == scene.session.open_count == 0
     scene.tree.asked[-1][1].callback(None)
     assert scene.outcomes[4:] == [None] and scene.door.tasks.count == 0
+
+
+def test_reads_and_writes_of_a_file_when_they_end_in_any_order_are_answered_in_order() -> None:
+    """scp cuts a file that it reads or writes at the first answer that comes out of order."""
+    scene, slow = Scene(), SlowFile()
+    file, other = FileCalls(scene.calls, cast(Any, slow)), FileCalls(scene.calls, cast(Any, slow))
+    for number in range(3):
+        scene.note(file.readChunk(number, 1))
+    scene.note(file.writeChunk(3, b"w"))
+    scene.note(file.readChunk(4, 1))
+    scene.note(other.readChunk(0, 1))
+    slow.asked[4].callback(b"4")
+    slow.asked[2].callback(b"2")
+    slow.asked[1].errback(SftpFault(4, "gone"))
+    assert scene.outcomes == []
+    slow.asked[5].callback(b"of another file")
+    assert scene.outcomes.pop() == b"of another file"
+    slow.asked[0].callback(b"0")
+    assert scene.outcomes == [b"0", SftpFault, b"2"]
+    slow.asked[3].callback(None)
+    assert scene.outcomes[3:] == [None, b"4"]
+
+
+def test_reads_of_a_file_when_the_connection_is_lost_end_in_order() -> None:
+    scene, slow = Scene(), SlowFile()
+    file = FileCalls(scene.calls, cast(Any, slow))
+    for number in range(3):
+        scene.note(file.readChunk(number, 1))
+    slow.asked[2].callback(b"2")
+    scene.calls.give_up()
+    assert scene.outcomes == [CancelledError, CancelledError, b"2"] and scene.door.tasks.count == 0

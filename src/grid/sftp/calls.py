@@ -5,13 +5,13 @@ Each call is a counted task of the door.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
 from attrs import define, field
-from twisted.internet.defer import Deferred, succeed
-from twisted.python.failure import Failure
+from twisted.internet.defer import Deferred
 
 from grid.errors import GridError
 from grid.ports import Buffer
@@ -149,12 +149,20 @@ class SessionCalls:
 
 
 @define(eq=False)
+class _Place:
+    """The place of a request in the order of answers. outcomes: its outcome, once it has one."""
+
+    answer: Deferred[Any]
+    outcomes: list[object] = field(factory=list)
+
+
+@define(eq=False)
 class FileCalls:
     """An open file as Conch calls it."""
 
     _calls: SessionCalls
     opened: OpenFile
-    _answered: Deferred[None] = field(init=False, factory=lambda: succeed(None))
+    _places: deque[_Place] = field(init=False, factory=deque)
 
     def readChunk(self, offset: int, length: int) -> Deferred[Buffer]:
         """Read bytes."""
@@ -162,22 +170,29 @@ class FileCalls:
         async def read() -> Buffer:
             return await self.opened.read(offset, min(length, MAX_READ))
 
-        return self._calls.run("read", read(), reads_only=True)
+        return self._in_order(self._calls.run("read", read(), reads_only=True))
 
     def writeChunk(self, offset: int, data: Buffer) -> Deferred[None]:
-        """Write bytes. Writes are answered in order, because scp truncates a file at the first missing answer."""
-        before, answer = self._answered, Deferred[None]()
-        self._answered = answered = Deferred[None]()
+        """Write bytes."""
+        return self._in_order(self._calls.run("write", self.opened.write(offset, data), len(data)))
 
-        def deliver(outcome: Failure | None) -> None:
-            answer.callback(outcome)
-            answered.callback(None)
+    def _in_order(self, running: Deferred[T]) -> Deferred[T]:
+        """The outcome, once earlier reads and writes of this file have been answered.
 
-        def ended(outcome: Failure | None) -> None:
-            before.addCallback(lambda _: deliver(outcome))
+        scp cuts a file that it writes at the first missing answer, and one that it reads before the first answer that
+        came out of order, and reports success.
+        """
+        place = _Place(answer=Deferred())
+        self._places.append(place)
 
-        self._calls.run("write", self.opened.write(offset, data), len(data)).addBoth(ended)
-        return answer
+        def ended(outcome: object) -> None:
+            place.outcomes.append(outcome)
+            while self._places and self._places[0].outcomes:
+                first = self._places.popleft()
+                first.answer.callback(first.outcomes[0])
+
+        running.addBoth(ended)
+        return place.answer
 
     def getAttrs(self) -> Deferred[Facts]:
         """The file's attributes."""
