@@ -91,7 +91,7 @@ async def get_versioning(call: Call) -> AnyAnswer:
 async def create_bucket(call: Call) -> AnyAnswer:
     """Create a directory where the access key may create buckets."""
     account, name, door = call.account, call.bucket_name, call.door
-    require_offered(call)
+    require_offered(call, None)
     if (call.header("x-amz-bucket-object-lock-enabled") or "false").lower() != "false":
         raise not_implemented("object locks")
     if not is_bucket_name(name):

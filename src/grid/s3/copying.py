@@ -44,7 +44,7 @@ async def copy_object(call: Call) -> AnyAnswer:
             "This copy request is illegal because it is trying to copy an object to itself without changing the"
             " object's metadata, storage class, website redirect location or encryption attributes.",
         )
-    given = described(call)
+    given = described(call, bucket)
     kept = given if replaces else found.info
     headers = {name: value for name, value in kept.headers.items() if name != REDIRECT}
     if REDIRECT in given.headers:

@@ -51,6 +51,11 @@ class Door:
         """Unix time."""
         return self.services.store.runtime.clock.unix_time()
 
+    def is_public(self, root: DirectoryCap) -> bool:
+        """Whether everybody can read the bucket with this directory."""
+        public = self.find_public()
+        return public is not None and root.read_cap() in public.buckets.values()
+
     async def bucket(self, account: Account, name: str) -> Bucket:
         """A bucket of an account; NoSuchBucket."""
         return (await self._reach(account, name, None))[0]

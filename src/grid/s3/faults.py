@@ -72,6 +72,7 @@ _CODES: dict[str, tuple[int, str]] = {
         ),
     ),
     "NotImplemented": (501, "Grid does not support that."),
+    "OwnershipControlsNotFoundError": (404, "The bucket ownership controls were not found."),
     "PreconditionFailed": (412, "At least one of the pre-conditions you specified did not hold."),
     "ConditionalRequestConflict": (409, "Another change was made at the same time; try again."),
     "RequestTimeTooSkewed": (403, "The difference between the request time and the current time is too large."),

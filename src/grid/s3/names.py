@@ -38,6 +38,9 @@ TAGS = "%!tags"
 SHARING = "%!cors"
 """The same for the rules of cross-origin requests."""
 
+OWNERSHIP = "%!ownership"
+"""The same for the setting of who owns the objects."""
+
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f]+")
 _UNESCAPED = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 

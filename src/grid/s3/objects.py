@@ -8,7 +8,7 @@ from functools import partial
 
 from attrs import evolve
 
-from grid.caps import ChkCap, KnownCap, LitCap, SequenceCap, SliceCap
+from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, SequenceCap, SliceCap
 from grid.directory.gathering import Children
 from grid.directory.metadata import pack_metadata
 from grid.errors import GridError
@@ -26,7 +26,7 @@ from grid.s3.early_read import EarlyRead
 from grid.s3.faults import S3Fault, invalid_argument, not_implemented
 from grid.s3.object_info import KEPT_HEADERS, MAX_PARTS, ObjectInfo, StoredObject
 from grid.s3.payload import Payload
-from grid.s3.permissions import require_private
+from grid.s3.permissions import require_same_list
 from grid.s3.tagging import header_tags
 from grid.s3.times import header_time
 
@@ -57,7 +57,7 @@ async def put_object(call: Call) -> AnyAnswer:
     """Store an object durably."""
     bucket, place = await _find_place(call)
     bucket.require_writable()
-    info = described(call)
+    info = described(call, bucket)
     conditions = Conditions.of(call.header)
     payload = Payload(call, usual=default_algorithms())
     if conditions != Conditions():
@@ -72,6 +72,7 @@ async def put_object(call: Call) -> AnyAnswer:
     )
     bucket, above = await place.result()
     bucket.require_writable()
+    require_same_list(call, bucket.root)
     await link_object(bucket, call.key, target, info, conditions, above)
     said = (("ETag", f'"{info.etag}"'), ("x-amz-object-size", str(payload.size)))
     return Answer(200, "", headers=(*said, *checksum_headers(info)))
@@ -123,9 +124,9 @@ async def link_object(
     await bucket.link(key, target, describe, above)
 
 
-def described(call: Call) -> ObjectInfo:
-    """The information on a new object from a request's headers; S3Fault for what cannot be stored."""
-    require_offered(call)
+def described(call: Call, bucket: Bucket) -> ObjectInfo:
+    """The information on a new object of the bucket from a request's headers; S3Fault for what cannot be stored."""
+    require_offered(call, bucket.root)
     headers = {name: value for name in (*KEPT_HEADERS, REDIRECT) if (value := call.header(name)) is not None}
     if not headers.get(REDIRECT, "/").startswith(("/", "http://", "https://")):
         raise S3Fault("InvalidRedirectLocation")
@@ -156,12 +157,12 @@ def described(call: Call) -> ObjectInfo:
     )
 
 
-def require_offered(call: Call) -> None:
-    """Raise NotImplemented for a header that this door would have to ignore."""
+def require_offered(call: Call, root: DirectoryCap | None) -> None:
+    """Raise NotImplemented for a header that this door would have to ignore. root: as for `require_same_list`."""
     for name, what in _REFUSED.items():
         if call.header(name) is not None:
             raise not_implemented(what)
-    require_private(call)
+    require_same_list(call, root)
     if (call.header("x-amz-storage-class") or "STANDARD") != "STANDARD":
         raise S3Fault("InvalidStorageClass")
 

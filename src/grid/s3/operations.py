@@ -48,11 +48,12 @@ class Operation:
     run: Callable[[Call], Awaitable[AnyAnswer]]
 
 
-_TABLE: dict[tuple[Level, str, frozenset[str]], Operation] = {}
+OPERATIONS: dict[tuple[Level, str, frozenset[str]], Operation] = {}
+"""The supported operations by what a request concerns, its method, and the parameters that select them."""
 
 
 def _add(level: Level, method: str, choosing: str, name: str, run: Callable[[Call], Awaitable[AnyAnswer]]) -> None:
-    _TABLE[level, method, frozenset(choosing.split())] = Operation(name, run)
+    OPERATIONS[level, method, frozenset(choosing.split())] = Operation(name, run)
 
 
 _add("service", "GET", "", "ListBuckets", bucket_operations.list_buckets)
@@ -66,6 +67,7 @@ _add("bucket", "GET", "acl", "GetBucketAcl", permissions.get_bucket_acl)
 _add("bucket", "GET", "ownershipControls", "GetBucketOwnershipControls", permissions.get_ownership)
 _add("bucket", "PUT", "acl", "PutBucketAcl", permissions.put_bucket_acl)
 _add("bucket", "PUT", "ownershipControls", "PutBucketOwnershipControls", permissions.put_ownership)
+_add("bucket", "DELETE", "ownershipControls", "DeleteBucketOwnershipControls", permissions.delete_ownership)
 _add("object", "GET", "acl", "GetObjectAcl", permissions.get_object_acl)
 _add("object", "PUT", "acl", "PutObjectAcl", permissions.put_object_acl)
 _add("bucket", "GET", "versions", "ListObjectVersions", bucket_operations.list_versions)
@@ -99,16 +101,17 @@ PUBLIC_OPERATIONS = frozenset(
 """What a request that is not signed may do with a public bucket."""
 
 _LIST_2 = Operation("ListObjectsV2", bucket_operations.list_objects_2)
-_COPY = {
+COPIES = {
     "PutObject": Operation("CopyObject", copying.copy_object),
     "UploadPart": Operation("UploadPartCopy", upload_operations.copy_part),
 }
+"""Operations that take the place of others in requests that name a source."""
 
 
 def choose_operation(head: RequestHead, level: Level) -> Operation:
     """Select the operation; MethodNotAllowed. One that is not supported answers NotImplemented."""
     choosing = frozenset(name for name, _ in head.query) & CHOOSING
-    found = _TABLE.get((level, head.method, choosing))
+    found = OPERATIONS.get((level, head.method, choosing))
     if found is None:
         if head.method not in ("GET", "HEAD", "PUT", "POST", "DELETE"):
             raise S3Fault("MethodNotAllowed")
@@ -120,7 +123,7 @@ def choose_operation(head: RequestHead, level: Level) -> Operation:
     if found.name == "ListObjects" and head.parameter("list-type") == "2":
         return _LIST_2
     if head.header("x-amz-copy-source") is not None:
-        return _COPY.get(found.name, found)
+        return COPIES.get(found.name, found)
     return found
 
 

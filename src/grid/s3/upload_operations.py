@@ -51,7 +51,7 @@ async def create_upload(call: Call) -> AnyAnswer:
     """Create an upload."""
     bucket = await call.bucket()
     bucket.require_writable()
-    info = described(call)
+    info = described(call, bucket)
     algorithm, kind = _checksum_of(call)
     random = call.door.services.store.runtime.entropy.random_bytes(10).hex()
     upload = Upload(
