@@ -18,7 +18,7 @@ from grid.caps import DirectoryCap
 from grid.s3.accounts import PUBLIC, Account
 from grid.s3.door import Door
 from grid.s3.server import S3Factory
-from grid.s3.signature import RequestHead, Scope, request_text, sign, signing_key
+from grid.s3.signature import EMPTY_HASH, UNSIGNED, RequestHead, Scope, request_text, sign, signing_key
 from grid.wire.connections.connection_limit import ConnectionLimit
 from tests.gateway.rig import Reply, Rig, Wire, running_gateway
 
@@ -47,22 +47,10 @@ class S3Rig:
 
     def head(
         self, method: str, target: str, headers: Mapping[str, str], *, key: str = MAIN, secret: str = SECRET,
-        payload: str = hashlib.sha256(b"").hexdigest(), moment: str | None = None,
+        payload: str = EMPTY_HASH, moment: str | None = None,
     ) -> bytes:  # fmt: skip
-        """The head of a request that is signed."""
-        moment = moment or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        fields = {"host": self.host, "x-amz-date": moment, "x-amz-content-sha256": payload}
-        fields |= {name.lower(): value for name, value in headers.items()}
-        scope = Scope(day=moment[:8], region="us-east-1")
-        path, _, query = target.partition("?")
-        pairs = [tuple(map(unquote, pair.partition("=")[::2])) for pair in query.split("&") if pair]
-        said = RequestHead(method=method, path=path, query=pairs, headers=list(fields.items()))  # type: ignore[arg-type]
-        signature = sign(signing_key(secret, scope), request_text(said, moment, scope, fields, payload))
-        fields["authorization"] = (
-            f"AWS4-HMAC-SHA256 Credential={key}/{scope}, SignedHeaders={';'.join(sorted(fields))}, Signature={signature}"
-        )
-        lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items()), "", ""]
-        return "\r\n".join(lines).encode("utf-8")
+        """The head of a request to this door that is signed."""
+        return signed_head(self.host, method, target, headers, key=key, secret=secret, payload=payload, moment=moment)
 
     async def ask(
         self, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] | None = None, **signing: Any
@@ -87,6 +75,45 @@ class S3Rig:
         reply = await self.ask("GET", f"/{bucket}?list-type=2{query}")
         assert reply.status == 200, reply
         return texts(reply.body, "Key")
+
+
+def signed_head(
+    host: str, method: str, target: str, headers: Mapping[str, str], *, key: str = MAIN, secret: str = SECRET,
+    payload: str = EMPTY_HASH, moment: str | None = None,
+) -> bytes:  # fmt: skip
+    """The head of a request that is signed."""
+    moment = moment or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    fields = {"host": host, "x-amz-date": moment, "x-amz-content-sha256": payload}
+    fields |= {name.lower(): value for name, value in headers.items()}
+    scope = Scope(day=moment[:8], region="us-east-1")
+    path, _, query = target.partition("?")
+    pairs = [tuple(map(unquote, pair.partition("=")[::2])) for pair in query.split("&") if pair]
+    said = RequestHead(method=method, path=path, query=pairs, headers=list(fields.items()))  # type: ignore[arg-type]
+    signature = sign(signing_key(secret, scope), request_text(said, moment, scope, fields, payload))
+    fields["authorization"] = (
+        f"AWS4-HMAC-SHA256 Credential={key}/{scope}, SignedHeaders={';'.join(sorted(fields))}, Signature={signature}"
+    )
+    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items()), "", ""]
+    return "\r\n".join(lines).encode("utf-8")
+
+
+def presigned(
+    host: str, method: str, target: str, *, expires_s: int = 60, moment: str | None = None, secret: str = SECRET
+) -> str:
+    """The target with a signature of MAIN, which is valid for so long."""
+    moment = moment or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    scope = Scope(day=moment[:8], region="us-east-1")
+    query = [
+        ("X-Amz-Algorithm", "AWS4-HMAC-SHA256"),
+        ("X-Amz-Credential", f"{MAIN}/{scope}"),
+        ("X-Amz-Date", moment),
+        ("X-Amz-Expires", str(expires_s)),
+        ("X-Amz-SignedHeaders", "host"),
+    ]
+    said = RequestHead(method=method, path=target, query=query, headers=[("host", host)])
+    signature = sign(signing_key(secret, scope), request_text(said, moment, scope, ["host"], UNSIGNED))
+    shown = "&".join(f"{name}={quote(value, safe='')}" for name, value in query)
+    return f"{target}?{shown}&X-Amz-Signature={signature}"
 
 
 def texts(body: bytes, name: str) -> list[str]:

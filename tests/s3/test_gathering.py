@@ -21,7 +21,7 @@ from grid.errors import ExistingChildError, NoSpaceError
 from grid.gateway.site import Gateway
 from grid.placement.leases import LeaseMaster
 from tests.gateway.rig import Nobody, Reply, Rig
-from tests.s3.rig import MAIN, S3Rig, code, opened, path, running_door
+from tests.s3.rig import MAIN, S3Rig, code, opened, path, running_door, texts
 from tests.support.grids import grid_of
 
 ENCODING = Encoding(k=2, n=4, happy=2, max_segment_size=2**17)
@@ -60,6 +60,28 @@ async def test_a_hundred_puts_at_a_time_take_a_few_publishes(tmp_path: Path) -> 
         assert {reply.status for reply in await put_all(rig, keys)} == {200}
         assert publishes.count <= 50
         assert await rig.keys() == keys
+
+
+async def test_a_deletion_of_a_thousand_objects_takes_few_publishes_and_one_of_more_removes_none(
+    tmp_path: Path,
+) -> None:
+    keys = [f"k{number:04}" for number in range(1000)]
+
+    def wanted(keys: list[str]) -> bytes:
+        return f"<Delete>{''.join(f'<Object><Key>{key}</Key></Object>' for key in keys)}</Delete>".encode()
+
+    async with running_door(tmp_path) as rig:
+        await rig.ask("PUT", path("kept"), b"1")
+        store, root = rig.rig.gateway.store, rig.accounts[MAIN].buckets["bucket"]
+        kept = (await store.directory(root).list())["kept"]
+        await store.directory(root).edit([SetChild(key, kept.target, {}) for key in keys])
+        assert code(await rig.ask("POST", "/bucket?delete", wanted([*keys, "one more"]))) == "MalformedXML"
+        assert len(await rig.keys()) == 1000
+        publishes = Publishes(rig)
+        many = await rig.ask("POST", "/bucket?delete", wanted([*keys[:-1], keys[0]]))
+        assert len(texts(many.body, "Deleted")) == 1000
+        assert await rig.keys() == [keys[-1], "kept"]
+        assert publishes.count <= 100
 
 
 async def test_changes_that_come_during_a_publish_go_out_with_the_next_one(tmp_path: Path) -> None:

@@ -11,15 +11,26 @@ from twisted.internet.defer import Deferred, gatherResults
 from twisted.logger import capturedLogs, formatEvent
 
 from grid.directory.edits import SetChild
-from tests.s3.rig import MAIN, OTHER, READER, SECRET, S3Rig, code, path, running_door, texts
+from grid.s3.operations import COPIES, OPERATIONS, choose_operation
+from grid.s3.signature import RequestHead
+from tests.s3.rig import MAIN, OTHER, READER, SECRET, S3Rig, code, path, presigned, running_door, texts
 
 RULES = (
     b"<CORSConfiguration><CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</AllowedMethod></CORSRule>"
     b"</CORSConfiguration>"
 )
+OWNERS = b"<OwnershipControls><Rule><ObjectOwnership>BucketOwnerEnforced</ObjectOwnership></Rule></OwnershipControls>"
+PARTS = b"<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>a</ETag></Part></CompleteMultipartUpload>"
 CHANGES = [
     ("PUT", "/bucket/a", b"new", {}),
     ("PUT", "/bucket/new/b", b"", {"x-amz-copy-source": "/bucket/a"}),
+    ("POST", "/bucket/a?uploads", b"", {}),
+    ("PUT", "/bucket/a?partNumber=1&uploadId=0", b"part", {}),
+    ("PUT", "/bucket/a?partNumber=1&uploadId=0", b"", {"x-amz-copy-source": "/bucket/a"}),
+    ("POST", "/bucket/a?uploadId=0", PARTS, {}),
+    ("DELETE", "/bucket/a?uploadId=0", b"", {}),
+    ("PUT", "/bucket?ownershipControls", OWNERS, {}),
+    ("DELETE", "/bucket?ownershipControls", b"", {}),
     ("PUT", "/bucket/a?tagging", b"<Tagging><TagSet/></Tagging>", {}),
     ("DELETE", "/bucket/a?tagging", b"", {}),
     ("PUT", "/bucket?tagging", b"<Tagging><TagSet/></Tagging>", {}),
@@ -33,11 +44,23 @@ CHANGES = [
     ("PUT", "/another", b"", {}),
     ("DELETE", "/mine", b"", {}),
 ]
+"""A request of every operation that changes something."""
 
 
 async def unchanged(rig: S3Rig) -> bool:
     """Whether all is as it was before the attack."""
     return (await rig.ask("GET", path("a"))).body == b"old" and (await rig.ask("HEAD", "/mine")).status == 200
+
+
+def test_changes_are_all_that_there_are() -> None:
+    said = set()
+    for method, target, _, headers in CHANGES:
+        path, _, query = target.partition("?")
+        pairs = [(name, value) for name, _, value in (each.partition("=") for each in query.split("&") if each)]
+        head = RequestHead(method=method, path=path, query=pairs, headers=list(headers.items()))
+        said.add(choose_operation(head, "object" if path.count("/") > 1 else "bucket").name)
+    changing = {each.name for (_, method, _), each in OPERATIONS.items() if method not in ("GET", "HEAD")}
+    assert said == changing | {each.name for each in COPIES.values()}
 
 
 async def test_a_key_that_reads_changes_nothing_by_any_operation(tmp_path: Path) -> None:
@@ -179,14 +202,29 @@ async def test_operations_that_are_not_offered_say_so(tmp_path: Path, target: st
             assert code(await rig.ask("PUT", path("a"), b"1", header)) == "NotImplemented"
 
 
-@pytest.mark.parametrize("target", ["/bucket?delete", "/bucket/a?uploadId=0", "/bucket/a?tagging"])
+BOMB = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>'
+DOCUMENTS = [
+    ("POST", "/bucket?delete", "Delete"),
+    ("POST", "/bucket/a?uploadId=0", "CompleteMultipartUpload"),
+    ("PUT", "/bucket/a?tagging", "Tagging"),
+    ("PUT", "/bucket?tagging", "Tagging"),
+    ("PUT", "/bucket?cors", "CORSConfiguration"),
+    ("PUT", "/bucket?ownershipControls", "OwnershipControls"),
+    ("PUT", "/another", "CreateBucketConfiguration"),
+]
+
+
+@pytest.mark.parametrize(("method", "target", "root"), DOCUMENTS)
 async def test_a_document_that_is_a_bomb_is_refused_by_every_operation_that_takes_one(
-    tmp_path: Path, target: str
+    tmp_path: Path, method: str, target: str, root: str
 ) -> None:
-    bomb = b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><Delete><Key>&b;</Key></Delete>'
+    deep = f"<{root}>{'<Key>' * 100_000}"
+    wide = f"<{root}>{'<Key/>' * 10_000}"
     async with running_door(tmp_path) as rig:
-        refused = await rig.ask("PUT" if "tagging" in target else "POST", target, bomb)
-        assert (refused.status, code(refused)) == (400, "MalformedXML")
+        for bomb in (f"{BOMB}<{root}><Key>&b;</Key></{root}>", deep, wide):
+            refused = await rig.ask(method, target, bomb.encode())
+            assert (refused.status, code(refused)) in ((400, "MalformedXML"), (400, "EntityTooLarge"))
+        assert texts((await rig.ask("GET", "/")).body, "Name") == ["bucket"]
 
 
 async def test_half_open_clients_by_the_hundred_keep_nobody_out(tmp_path: Path) -> None:
@@ -261,14 +299,21 @@ async def test_the_reason_for_an_internal_error_is_in_the_log_and_not_in_the_ans
         assert b"spooled" not in refused.body
 
 
-async def test_secrets_are_in_no_answer_metric_or_repr(tmp_path: Path) -> None:
-    async with running_door(tmp_path) as rig:
-        said = [repr(rig.door), repr(rig.accounts)]
-        said.append(repr(await rig.ask("PUT", path("private-name"), b"1")))
-        said.append(repr(await rig.ask("GET", path("private-name"), secret="wrong")))
-        said.append(repr(await rig.ask("GET", "/")))
-        metrics = (await rig.rig.ask("GET", "/metrics")).body.decode()
-        for secret in (SECRET, "URI:DIR2"):
-            assert not any(secret in text for text in (*said, metrics))
-        assert "private-name" not in metrics and MAIN not in metrics
-        assert 'grid_s3_requests_total{operation="PutObject",status="2xx"} 1.0' in metrics
+async def test_secrets_are_in_no_answer_log_metric_or_repr(tmp_path: Path) -> None:
+    with capturedLogs() as events:
+        async with running_door(tmp_path) as rig:
+            said = [repr(rig.door), repr(rig.accounts)]
+            said.append(repr(await rig.ask("PUT", path("private-name"), b"1")))
+            said.append(repr(await rig.ask("GET", path("private-name"), secret="wrong")))
+            said.append(repr(await rig.ask("GET", "/")))
+            for method, target, body, headers in CHANGES:
+                said += [repr(await rig.ask(method, target, body, headers, key=key)) for key in (MAIN, READER, OTHER)]
+            signed = presigned(rig.host, "GET", path("private-name"))
+            said.append(repr(await rig.send(f"GET {signed} HTTP/1.1\r\nHost: {rig.host}\r\n\r\n".encode())))
+            metrics = (await rig.rig.ask("GET", "/metrics")).body.decode()
+    logged = "\n".join(formatEvent(event) for event in events)
+    assert logged
+    for secret in (SECRET, "URI:DIR2", "URI:CHK", signed.rpartition("=")[2]):
+        assert not any(secret in text for text in (*said, metrics, logged))
+    assert "private-name" not in metrics + logged and MAIN not in metrics + logged
+    assert 'grid_s3_requests_total{operation="PutObject",status="2xx"} 2.0' in metrics

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from grid.sftp.paths import MAX_PATH
 from tests.sftp.conftest import COMMAND_S, RunningDoor
 
 CONTENTS = random.Random(5).randbytes(3_000_000)
@@ -191,6 +192,9 @@ def test_account_that_may_only_read_is_refused_every_change(door: RunningDoor) -
     import asyncssh
 
     door.ask("PUT", "/readable", b"readable")
+    door.ask("POST", "/empty?t=mkdir")
+    status, said = door.ask("PUT", "/in-place?format=mdmf", b"in place")
+    assert status == 201, said
 
     async def work(client: Any) -> None:
         async with client.open("readable", "rb") as file:
@@ -199,13 +203,17 @@ def test_account_that_may_only_read_is_refused_every_change(door: RunningDoor) -
             lambda: client.open("readable", "wb"), lambda: client.open("new", "wb"), lambda: client.mkdir("new"),
             lambda: client.remove("readable"), lambda: client.posix_rename("readable", "new"),
             lambda: client.chmod("readable", 0o600), lambda: client.truncate("readable", 1),
+            lambda: client.rename("readable", "new"), lambda: client.rmdir("empty"), lambda: client.open("readable", "ab"),
+            lambda: client.open("in-place", "r+b"), lambda: client.utime("readable", (1, 1)),
+            lambda: client.posix_rename("in-place", "readable"), lambda: client.mkdir("empty/new"),
         )  # fmt: skip
         for change in changes:
             with pytest.raises(asyncssh.SFTPPermissionDenied):
                 await change()
 
     door.run(work, account="reader")
-    assert door.contents("/readable") == b"readable"
+    assert door.contents("/readable") == b"readable" and door.contents("/in-place") == b"in place"
+    assert door.contents("/new") is None and door.contents("/empty/new") is None
 
 
 def test_paths_when_they_climb_end_at_the_root_of_the_account(door: RunningDoor) -> None:
@@ -216,6 +224,31 @@ def test_paths_when_they_climb_end_at_the_root_of_the_account(door: RunningDoor)
 
     names, path = door.run(work, account="bob")
     assert "secret" not in names and path == "/b/c"
+
+
+def test_paths_when_they_are_tricks_lead_to_no_file_of_another_account(door: RunningDoor) -> None:
+    import asyncssh
+
+    door.ask("PUT", "/secret", b"secret")
+    climbs = ("/../secret", "a/../../secret", "%2e%2e/secret", "..%2fsecret", "..\\secret", "/uri/secret")
+    broken = ("secret\0", "secret\0/../a", "x" * (MAX_PATH + 1), "d/" * 3000, "\udcff")
+
+    async def work(client: Any) -> set[type]:
+        for path in climbs:
+            with pytest.raises(asyncssh.SFTPError):
+                await client.open(path, "rb")
+        refused = set()
+        for path in broken:
+            for attempt in (client.open, client.mkdir, client.stat, client.remove):
+                with pytest.raises(asyncssh.SFTPError) as caught:
+                    await (attempt(os.fsencode(path), "wb") if attempt == client.open else attempt(os.fsencode(path)))
+                refused.add(type(caught.value))
+        assert await client.listdir("/") == before
+        return refused
+
+    before = door.run(lambda client: client.listdir("/"), account="bob")
+    assert door.run(work, account="bob") == {asyncssh.SFTPBadMessage}
+    assert door.contents("/secret") == b"secret"
 
 
 def test_entry_when_its_name_is_a_path_is_not_listed(door: RunningDoor) -> None:
