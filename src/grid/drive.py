@@ -209,10 +209,12 @@ class _Loop(Generic[R, T]):
         """Note in the memory a request that is no longer waited for."""
         sent_at = self._sent_at.pop(request, now)
         server_id, kind = request.server_id, request.memory_kind
-        if server_id is not None and (
-            request.is_late or self._memory.is_overdue(server_id, kind, request.size, sent_at, self._slowest_s, now)
-        ):
+        if server_id is None:
+            return
+        if request.is_late:
             self._memory.silent(server_id, kind, now, sent_at)
+        else:
+            self._memory.abandoned(server_id, kind, request.size, sent_at, self._slowest_s, now)
 
     def _send(self, request: R, now: float) -> None:
         request.index = self._request_count

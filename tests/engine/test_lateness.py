@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from grid.engine.hedging import HEDGE_SHARE, OVERTAKEN_BYTES, HedgeBudget
-from grid.engine.lateness import HOPELESS_S, LATE_FLOOR_S, OVERTAKEN_FLOOR_S, SILENCE_FLOOR_S, Answers, ServerLoad
+from grid.engine.hedging import HEDGE_SHARE, OVERTAKEN_BYTES, RACED_BYTES, HedgeBudget
+from grid.engine.lateness import (
+    HOPELESS_S,
+    LATE_FLOOR_S,
+    OVERTAKEN_FLOOR_S,
+    SILENCE_FLOOR_S,
+    TARDY_S,
+    Answers,
+    ServerLoad,
+    race_if_stuck,
+)
 
 BIG = 1_000_000
 
@@ -149,6 +158,65 @@ def test_watch_when_its_server_is_far_is_overtaken_by_what_its_own_answers_take(
     watch = far.sent(100, 1.0)
     near.sent(100, 1.0).answered(1.01)
     assert watch.overtaken_at == pytest.approx(1.8, rel=1e-3)
+
+
+def test_watch_when_others_have_answered_is_tardy_a_little_after_its_usual_time() -> None:
+    quick, slow = make_loads(2)
+    for load in (quick, slow):
+        load.sent(100, 0.0).answered(0.1)
+    watch, behind = slow.sent(BIG, 1.0), slow.sent(BIG, 1.0)
+    assert watch.tardy_at == float("inf"), "nobody has answered since"
+    quick.sent(BIG, 1.0).answered(1.3)
+    # Latency, and 0.2 s for each million bytes that are queued.
+    assert watch.tardy_at == pytest.approx(1.3 + TARDY_S)
+    assert behind.tardy_at == pytest.approx(1.5 + TARDY_S)
+    assert watch.wake_at == watch.tardy_at < watch.overtaken_at
+    assert not watch.check(watch.wake_at)
+    assert watch.tardy and not watch.late and not watch.overtaken and not slow.is_slow
+    assert watch.wake_at == min(watch.overtaken_at, watch.late_at)
+
+
+def test_watch_when_much_was_asked_for_is_not_tardy_before_others_have_sent_much() -> None:
+    quick, slow = make_loads(2)
+    watch = slow.sent(BIG, 0.0)
+    quick.sent(100, 0.0).answered(0.01)
+    assert watch.tardy_at == float("inf")
+
+
+def test_race_when_no_server_is_in_time_takes_all_answers_for_overtaken() -> None:
+    quick, slow, slower = make_loads(3)
+    for load in (quick, slow, slower):
+        load.sent(100, 0.0).answered(0.1)
+    watches = [slow.sent(100, 1.0), slower.sent(100, 1.0), slower.sent(BIG, 1.0)]
+    in_time = quick.sent(100, 1.4)
+    quick.sent(BIG, 1.0).answered(1.3)
+    for watch in [*watches, in_time]:
+        watch.check(1.41)
+    assert [watch.tardy for watch in [*watches, in_time]] == [True, True, False, False]
+    race_if_stuck([*watches, in_time])
+    assert not any(watch.raced for watch in watches), "an answer may still be on its way"
+    in_time.answered(1.5)
+    race_if_stuck(watches)
+    assert all(watch.raced and watch.overtaken and watch.late for watch in watches)
+    for watch in watches:
+        watch.check(1.5)
+    assert all(watch.overtaken for watch in watches), "even if the times move"
+    watches[0].answered(1.6)
+    assert not slow.is_slow and slower.is_slow
+
+
+def test_budget_when_answers_are_raced_permits_more_than_if_they_are_overtaken() -> None:
+    quick, slow = make_loads(2)
+    watch = slow.sent(BIG, 0.0)
+    quick.sent(BIG, 0.0).answered(0.01)
+    watch.check(watch.overtaken_at)
+    size = OVERTAKEN_BYTES // 4
+    budget, small = HedgeBudget(size), HedgeBudget(size)
+    budget.cover(19 * size)  # Without the share for late answers: it is less than a block.
+    assert [budget.spend_on([watch], size, head=True) for _ in range(5)] == [True] * 4 + [False]
+    race_if_stuck([watch])
+    assert sum(budget.spend_on([watch], size, head=True) for _ in range(20)) == RACED_BYTES // size - 4
+    assert [small.spend_on([watch], size, head=True) for _ in range(2)] == [True, False]
 
 
 def test_budget_when_an_answer_is_overtaken_permits_a_few_mebibytes_beyond_the_share() -> None:

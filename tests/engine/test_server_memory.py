@@ -173,6 +173,32 @@ def test_request_given_up_when_much_was_asked_for_counts_from_what_that_takes() 
     assert memory.is_overdue(A, "ReadShares", 10**6, 0.0, 0.001, 6.0)
 
 
+def abandon(memory: ServerMemory, sent_at: float, now: float) -> bool:
+    """Abandon a request for which the slowest other server took a second. Returns whether the server is in doubt."""
+    memory.abandoned(A, "ReadShares", 0, sent_at, 1.0, now)
+    return memory.is_doubtful(A, "ReadShares")
+
+
+def test_requests_given_up_when_the_server_misses_a_second_one_count_as_silence() -> None:
+    memory = ServerMemory()
+    assert not abandon(memory, 0.0, 2.0)
+    assert not abandon(memory, 1.0, 2.0), "sent before the first was given up"
+    assert not abandon(memory, 3.0, 4.0), "no longer than others took"
+    assert abandon(memory, 5.0, 7.0)
+
+
+@pytest.mark.parametrize("by_probe", [True, False])
+def test_requests_given_up_when_the_server_answers_in_between_count_as_no_silence(by_probe: bool) -> None:
+    memory = ServerMemory()
+    assert not abandon(memory, 0.0, 2.0)
+    if by_probe:
+        memory.heard(A, 3.0)
+    else:
+        memory.answered(A, "AskVersion", 3.0)
+    assert not abandon(memory, 5.0, 7.0)
+    assert abandon(memory, 8.0, 10.0)
+
+
 def test_later_process_when_it_restores_begins_with_doubts_and_speeds() -> None:
     memory = ServerMemory()
     memory.latency(A).learn(1, 1, 0.02)

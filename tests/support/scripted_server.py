@@ -121,7 +121,7 @@ class ScriptedServer(ScriptedStorage):
             self.hung.append(Deferred())
             await self.hung[-1]
         if self.script.rate is not None:
-            self.busy_until = max(self._clock.now(), self.busy_until) + size / self.script.rate
+            self.busy_until = max(self._clock.now(), self.busy_until) + size / self.script.rate * self.jitter()
             self.fired["slow"] += 1
             await self._clock.sleep(self.busy_until - self._clock.now())
         return {ShareNumber(number): pieces for number, pieces in answer.items()}

@@ -58,7 +58,10 @@ class Behaviour:
 
 
 class ScriptedStorage(ABC):
-    """A server that keeps nothing, and answers as its script says. Every fault that occurs is counted in `fired`."""
+    """A server that keeps nothing, and answers as its script says. Every fault that occurs is counted in `fired`.
+
+    jitter: makes a factor for the time of each answer.
+    """
 
     def __init__(self, name: str, clock: Clock) -> None:
         seed = name.encode().ljust(20, b"\0")[:20]
@@ -69,6 +72,7 @@ class ScriptedStorage(ABC):
         self.fired: Counter[str] = Counter()
         self.read_bytes = 0
         self.hung: list[Deferred[None]] = []
+        self.jitter: Callable[[], float] = lambda: 1.0
         self._clock = clock
 
     @property
@@ -97,7 +101,7 @@ class ScriptedStorage(ABC):
             raise PeerGoneError(f"server {self.identity.server_id} is gone")
 
     async def _pause(self, delay_s: float | None) -> None:
-        await self._clock.sleep(self.behaviour.delay_s if delay_s is None else delay_s)
+        await self._clock.sleep((self.behaviour.delay_s if delay_s is None else delay_s) * self.jitter())
 
     def _cut(self, number: int, data: Buffer, offset: int, size: int) -> bytes:
         """A range of a share as the script has it read."""

@@ -15,7 +15,9 @@ HEDGE_SHARE = 0.05
 
 
 OVERTAKEN_BYTES = 4 << 20
-"""Bytes that hedges may waste on overtaken answers in one read, but no more than the read itself needs."""
+RACED_BYTES = 9 << 20
+"""Bytes that hedges may waste on overtaken answers in one read, but no more than the read itself needs. The second is the limit if the
+read waits for nothing else: three messages of full batches, to which a server that falls silent has brought it."""
 
 
 class Overdue(Protocol):
@@ -30,6 +32,10 @@ class Overdue(Protocol):
         """Whether servers have answered since it was sent, and much faster."""
 
     @property
+    def raced(self) -> bool:
+        """Whether the read waited for nothing but such answers."""
+
+    @property
     def silent(self) -> bool:
         """Whether the server has sent nothing at all for too long."""
 
@@ -40,13 +46,14 @@ class HedgeBudget:
     def __init__(self, block_bytes: int = 0) -> None:
         """block_bytes: bytes of blocks that the read needs from all shares together, if that is known already."""
         self._informed = False
+        self._spent_on_overtaken = 0
         self.wasted_bytes = 0
         self.cover(block_bytes)
 
     def cover(self, block_bytes: int) -> None:
         """Set the budget of a read that needs this many bytes of blocks, which are whole segments even if it wants one byte."""
         self._left = HEDGE_SHARE * block_bytes
-        self._left_overtaken = min(OVERTAKEN_BYTES, block_bytes)
+        self._block_bytes = block_bytes
 
     def learn(self) -> None:
         """Note that some server has sent blocks, so the read knows what speed to expect."""
@@ -65,7 +72,9 @@ class HedgeBudget:
         if size <= self._left:
             self._left -= size
             return True
-        if size <= self._left_overtaken and any(watch.overtaken for watch in watches):
-            self._left_overtaken -= size
+        limit = RACED_BYTES if any(watch.raced for watch in watches) else OVERTAKEN_BYTES
+        spent = self._spent_on_overtaken + size
+        if spent <= min(limit, self._block_bytes) and any(watch.overtaken for watch in watches):
+            self._spent_on_overtaken = spent
             return True
         return any(watch.silent for watch in watches) and (head or self._informed)

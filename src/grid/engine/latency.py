@@ -59,6 +59,9 @@ class Latency:
             self.latency_known = True
         else:
             weight = NEXT_WEIGHT if self.rate_known else FIRST_WEIGHT
-            byte_s = max(elapsed_s - self.latency_s, elapsed_s / 4) / max(size, queued)
-            self.byte_s += weight * (byte_s - self.byte_s)
+            self.byte_s += weight * (self.byte_s_of(max(size, queued), elapsed_s) - self.byte_s)
             self.rate_known = True
+
+    def byte_s_of(self, size: int, elapsed_s: float) -> float:
+        """What each of `size` bytes cost that took elapsed_s together."""
+        return max(elapsed_s - self.latency_s, elapsed_s / 4) / size

@@ -8,6 +8,7 @@ docs/decisions/0200-one-rule-of-lateness.md and 0342-overtaken-answers.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Generic, Self, TypeVar
 
 from attrs import define, field
@@ -30,8 +31,12 @@ OVERTAKEN_FACTOR = 4.0
 """An answer is overtaken when any server of the file has answered something since it was requested, and it takes this many
 times as long as the slowest recent answers and as expected: then the server is slow, not the machine or the network."""
 
+TARDY_S = 0.15
+"""An answer is tardy when it takes this much longer than expected by the slowest recent ones, and some server has answered meanwhile.
+That matters only if an operation waits for nothing but tardy answers."""
+
 DISTANT_S = 0.02
-"""If even the quickest small answer takes this long, lines are the limit, and not processors."""
+"""If even the quickest answer takes this long, lines are the limit, and not processors."""
 
 SILENCE_FLOOR_S = 1.5
 COMPARED_SILENCE_FLOOR_S = 0.85
@@ -57,23 +62,33 @@ DOUBTFUL_S = 0.9
 class Answers:
     """What the answers from all servers of one file show, those of the server that is judged included.
 
-    heard_at: when any of them last answered. slowest_s: how long the slowest recent answers took; slowest_byte_s: the same per
-    byte of large answers, 0 before the first. rate_known: whether the rate of any is known. is_retried: whether the
+    heard_at: when any of them last answered. quickest_s: how long the quickest answer took. slowest_s: how long the slowest recent
+    answers took; slowest_byte_s: the same per byte of large answers, 0 before the first; queued_byte_s: the same without the latency,
+    and per byte that was outstanding when they were requested. rate_known: whether the rate of any is known. is_retried: whether the
     operation looks for shares again when a read fails.
     """
 
     is_retried: bool = False
     heard_at: float = float("-inf")
+    quickest_s: float = float("inf")
     slowest_s: float = 0.0
     slowest_byte_s: float = 0.0
+    queued_byte_s: float = 0.0
     rate_known: bool = False
 
-    def learn(self, size: int, elapsed_s: float, now: float) -> None:
+    def learn(self, size: int, elapsed_s: float, queued_byte_s: float, now: float) -> None:
         """An answer of `size` bytes came after elapsed_s."""
+        self.quickest_s = min(self.quickest_s, elapsed_s)
         self.slowest_s = slowest_recent(self.slowest_s, elapsed_s)
         if size >= SMALL_ANSWER:
             self.slowest_byte_s = slowest_recent(self.slowest_byte_s, elapsed_s / size)
+            self.queued_byte_s = slowest_recent(self.queued_byte_s, queued_byte_s)
         self.heard_at = now
+
+    @property
+    def is_distant(self) -> bool:
+        """Whether even the nearest server that has answered is far away."""
+        return DISTANT_S <= self.quickest_s < float("inf")
 
 
 @define(kw_only=True, eq=False)
@@ -106,7 +121,8 @@ class ServerLoad:
 class PendingRead(Generic[L]):
     """One outstanding read. queued: its bytes, plus those requested earlier and still outstanding at that time.
 
-    late, overtaken, silent: results of the last check. All times move as the client learns more about the server.
+    late, overtaken, silent, tardy: results of the last check. All times move as the client learns more about the server.
+    raced: another server is asked as well because the operation waited for nothing but tardy answers; it counts as overtaken.
     """
 
     load: L
@@ -117,6 +133,8 @@ class PendingRead(Generic[L]):
     late: bool = False
     overtaken: bool = False
     silent: bool = False
+    tardy: bool = False
+    raced: bool = False
 
     @property
     def is_doubtful(self) -> bool:
@@ -136,16 +154,32 @@ class PendingRead(Generic[L]):
 
     @property
     def overtaken_at(self) -> float:
-        """When the answer becomes overtaken; inf while no server has answered anything since it was requested.
-
-        A large answer is compared only with large ones: on a slow network, small ones arrive first.
-        """
+        """When the answer becomes overtaken; inf while no server has answered anything comparable since it was requested."""
         answers, latency = self.load.answers, self.load.latency
-        if answers.heard_at <= self.sent_at or (self.size >= SMALL_ANSWER and not answers.slowest_byte_s):
+        if not self._is_comparable:
             return float("inf")
         byte_s = max(answers.slowest_byte_s, latency.byte_s if latency.rate_known else 0.0)
         expected_s = self.queued * byte_s + (latency.latency_s if latency.latency_known else 0.0)
         return self._heard_at + max(OVERTAKEN_FLOOR_S, OVERTAKEN_FACTOR * max(answers.slowest_s, expected_s))
+
+    @property
+    def tardy_at(self) -> float:
+        """When the answer becomes tardy; inf while overtaken_at is."""
+        answers, latency = self.load.answers, self.load.latency
+        if not self._is_comparable:
+            return float("inf")
+        byte_s = max(answers.queued_byte_s, latency.byte_s if latency.rate_known else 0.0)
+        usual_s = self.queued * byte_s + max(latency.latency_s, latency.slowest_s)
+        return self._heard_at + usual_s + TARDY_S
+
+    @property
+    def _is_comparable(self) -> bool:
+        """Whether answers have come meanwhile that show how long this one should take.
+
+        A large answer is compared only with large ones: on a slow network, small ones arrive first.
+        """
+        answers = self.load.answers
+        return answers.heard_at > self.sent_at and (self.size < SMALL_ANSWER or answers.slowest_byte_s > 0)
 
     @property
     def silent_at(self) -> float:
@@ -181,22 +215,26 @@ class PendingRead(Generic[L]):
             at = at if self.overtaken else min(at, overtaken_at)
         if not self.silent:
             at = min(at, self.silent_at)
+        if not (self.tardy or self.overtaken):
+            at = min(at, self.tardy_at)
         return self.hopeless_at if at == float("inf") else at
 
     def check(self, now: float) -> bool:
-        """Update `late`, `overtaken` and `silent`. Returns whether waiting is hopeless."""
+        """Update `late`, `overtaken`, `silent` and `tardy`. Returns whether waiting is hopeless."""
         overtaken_at = self.overtaken_at
-        self.late = now >= self._late_at(overtaken_at)
-        self.overtaken = now >= overtaken_at
+        self.late = self.raced or now >= self._late_at(overtaken_at)
+        self.overtaken = self.raced or now >= overtaken_at
         self.silent = now >= self.silent_at
+        self.tardy = now >= self.tardy_at
         self.load.is_slow = self.load.is_slow or self.late
         return now >= self.hopeless_at
 
     def answered(self, now: float) -> None:
         """The answer has come: learn the server's speed from it."""
         load = self.load
-        load.latency.learn(self.size, self.queued, now - self.sent_at)
-        load.answers.learn(self.size, now - self.sent_at, now)
+        elapsed_s = now - self.sent_at
+        load.latency.learn(self.size, self.queued, elapsed_s)
+        load.answers.learn(self.size, elapsed_s, load.latency.byte_s_of(max(1, self.size, self.queued), elapsed_s), now)
         self.ended()
         load.is_doubtful = load.is_slow = False
         load.heard_at = now
@@ -210,6 +248,18 @@ class PendingRead(Generic[L]):
     @property
     def _heard_at(self) -> float:
         return max(self.sent_at, self.load.heard_at)
+
+
+def race_if_stuck(watches: Iterable[PendingRead[L]]) -> None:
+    """If every server has a tardy answer, let all their answers count as overtaken. The watches: of all outstanding requests, just checked.
+
+    What a server was asked for later comes after that. So nothing else is on its way, and what is requested twice delays nothing.
+    """
+    watches = list(watches)
+    tardy = {id(watch.load) for watch in watches if watch.tardy or watch.overtaken}
+    if all(id(watch.load) in tardy for watch in watches):
+        for watch in watches:
+            watch.raced = watch.late = watch.overtaken = watch.load.is_slow = True
 
 
 @define

@@ -28,6 +28,11 @@ SILENCE_FACTOR = 4.0
 """An abandoned request marks its server as silent if it waited at least this long, and this many times as long as the slowest
 answer of its operation and as the answer was expected to take."""
 
+MISSED_FACTOR = 1.5
+MISSES = 2
+"""Operations over long lines abandon a request sooner, because another server has answered instead. A server is silent, too, if it
+misses this many in a row that waited this many times as long, and answers nothing in between."""
+
 PROBATION_S = 15.0
 MOST_PROBATION_S = 600.0
 """A server that keeps falling silent on one kind of request stays in doubt for that kind this long, doubled each time, although it
@@ -78,6 +83,8 @@ class _Record:
     heard_at: float = float("-inf")
     heard_of: dict[Kind, float] = field(factory=dict)
     doubts: dict[Kind, _Doubt] = field(factory=dict)
+    missed_count: int = 0
+    missed_at: float = float("-inf")
 
     @property
     def has_doubts(self) -> bool:
@@ -147,6 +154,7 @@ class ServerMemory:
         record = self._record(server_id)
         record.heard_at = now
         record.heard_of[kind] = now
+        record.missed_count = 0
         if record.doubts:
             for answered in {kind, kind.removesuffix(MANY_BYTES)}:
                 self.revision += record.doubts.pop(answered, None) is not None
@@ -167,6 +175,7 @@ class ServerMemory:
         """
         record = self._record(server_id)
         record.heard_at = now
+        record.missed_count = 0
         for kind, doubt in record.doubts.items():
             if kind in asked_apart and not doubt.is_away:
                 continue
@@ -198,17 +207,40 @@ class ServerMemory:
         doubt = record.doubts.get(CONNECTING) if record is not None else None
         return doubt is not None and doubt.is_active
 
-    def is_overdue(
+    def abandoned(
         self, server_id: ServerId, kind: Kind, size: int, sent_at: float, slowest_s: float, now: float
-    ) -> bool:
-        """Whether an abandoned request shows that its server is silent, rather than that another server was faster.
+    ) -> None:
+        """Note that an operation no longer waits for a request, and whether that shows that the server is silent.
 
         size: bytes to move. slowest_s: the slowest answer to the same operation.
         """
+        waited_s, usual_s = self._waits(server_id, kind, size, sent_at, slowest_s, now)
+        record = self._record(server_id)
+        if sent_at >= record.missed_at and waited_s >= max(SILENCE_FLOOR_S, MISSED_FACTOR * usual_s):
+            record.missed_count += 1
+            record.missed_at = now
+        if record.missed_count >= MISSES or self.is_overdue(server_id, kind, size, sent_at, slowest_s, now):
+            record.missed_count = 0
+            self.silent(server_id, kind, now, sent_at)
+
+    def is_overdue(
+        self, server_id: ServerId, kind: Kind, size: int, sent_at: float, slowest_s: float, now: float
+    ) -> bool:
+        """Whether an abandoned request shows by itself that its server is silent, rather than that another server was faster.
+
+        The arguments are those of abandoned.
+        """
+        waited_s, usual_s = self._waits(server_id, kind, size, sent_at, slowest_s, now)
+        return waited_s >= max(SILENCE_FLOOR_S, SILENCE_FACTOR * usual_s)
+
+    def _waits(
+        self, server_id: ServerId, kind: Kind, size: int, sent_at: float, slowest_s: float, now: float
+    ) -> tuple[float, float]:
+        """How long a request has waited, and how long it usually would."""
         waited_s = now - max(sent_at, self.heard_at(server_id, kind))
         latency = self._record(server_id).latency
         expected_s = latency.time_of(size) if size and latency.rate_known else slowest_s
-        return waited_s >= max(SILENCE_FLOOR_S, SILENCE_FACTOR * max(slowest_s, expected_s))
+        return waited_s, max(slowest_s, expected_s)
 
     def export(self, now: float) -> dict[str, Any]:
         """What a later process can start with, as plain values; see restore."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
+from random import Random
 
 import pytest
 
@@ -205,3 +206,81 @@ def test_open_file_when_another_operation_found_a_server_silent_reads_from_the_o
     data, _ = grid.read(file, 3_000_000, 3_000_000)
     assert data == noise(LARGE)[3_000_000:6_000_000] and first.size == 1_500_000
     assert grid.now - start < 0.2
+
+
+LINE_RATE = 12.5e6
+"""Bytes per second of each server's line."""
+
+FAULTS: dict[str, dict[str, object]] = {
+    "silent": {"silent_from": 0},
+    "silent after its first answer": {"silent_from": 1},
+    "at one percent": {"rate": LINE_RATE / 100},
+}
+
+
+def time_of_get(size: int, delay_s: float, *, known: bool, fault: str = "", place: int = 0) -> float:
+    """Seconds that a get takes over lines. known: it is known how far away servers are. place: of the bad one, in the file's order."""
+    grid = ScriptedGrid()
+    for index in range(10):
+        grid.script(index, delay_s=delay_s, rate=LINE_RATE)
+    for seed in range(4 if known else 0):
+        grid.get(grid.store(noise(1000, seed)).cap)
+    cap = grid.store(noise(size)).cap
+    if fault:
+        bad = int(grid.open(cap)._servers[place].identity.server_id[1:])
+        grid.script(bad, **{"delay_s": delay_s, "rate": LINE_RATE, **FAULTS[fault]})
+    began = grid.now
+    raw, result = grid.read(grid.open(cap))
+    assert raw == noise(size)
+    assert result.hedged_bytes <= size // 4
+    return grid.now - began
+
+
+@cache
+def healthy_get(size: int, delay_s: float, *, known: bool) -> float:
+    return time_of_get(size, delay_s, known=known)
+
+
+@pytest.mark.each_pair
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("delay_s", [0.001, 0.03, 0.1])
+@pytest.mark.parametrize("size", [1_000_000, 10_000_000, 50_000_000])
+@pytest.mark.parametrize("place", [0, 1, 3])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_get_over_lines_when_a_server_is_silent_or_slow_takes_little_longer(
+    known: bool, delay_s: float, size: int, place: int, fault: str
+) -> None:
+    healthy = healthy_get(size, delay_s, known=known)
+    # A small file is one round trip, and it takes more than that to notice that an answer is missing.
+    most = 2 * healthy + 0.2 if size < 2 * 2**20 else 1.7 * healthy
+    assert time_of_get(size, delay_s, known=known, fault=fault, place=place) <= most
+
+
+def test_get_over_lines_when_a_server_stays_silent_meets_it_twice() -> None:
+    grid = ScriptedGrid()
+    for index in range(10):
+        grid.script(index, delay_s=0.1, rate=LINE_RATE)
+    cap = grid.store(noise(1_000_000)).cap
+    server = grid.open(cap)._servers[0]
+    grid.script(int(server.identity.server_id[1:]), silent_from=0)
+    times = []
+    for _ in range(3):
+        began = grid.now
+        grid.get(cap)
+        times.append(grid.now - began)
+    healthy = healthy_get(1_000_000, 0.1, known=False)
+    assert times[1] > times[2] == pytest.approx(healthy), "one answer that was not waited for may be an accident"
+
+
+def test_get_over_lines_when_answers_vary_requests_little_twice() -> None:
+    """Each answer takes up to twice as long as usual: no server is bad."""
+    for seed in range(5):
+        grid = ScriptedGrid()
+        random = Random(seed)
+        for index in range(10):
+            grid.script(index, delay_s=0.1, rate=LINE_RATE)
+            grid.servers[index].jitter = lambda: random.uniform(1.0, 2.0)
+        data = noise(50_000_000)
+        raw, _ = grid.read(grid.open(grid.store(data).cap))
+        assert raw == data
+        assert sum(server.read_bytes for server in grid.servers) <= 1.2 * len(data)

@@ -87,6 +87,7 @@ def test_finder_when_the_extension_block_is_late_asks_others_for_it() -> None:
     for examination in asked:
         if examination not in sources:
             answer(found, examination, OLD, [])
+    found.check(0.01 + 2 * LATE_FLOOR_S)
     again = found.examine(0.01 + 2 * LATE_FLOOR_S)
     assert {request.server_id for request in again} == {
         request.server_id for request in asked if request not in sources
@@ -150,7 +151,7 @@ def test_finder_when_an_answer_is_late_asks_somebody_else() -> None:
     found = finder(SMALL)
     found.search(0.0, 2)
     late = 2 * LATE_FLOOR_S
-    found.examine(late)
+    found.check(late)
     assert [request.server_id for request in found.search(late, 2)] == ["s2", "s3"]
 
 
@@ -183,7 +184,7 @@ def test_finder_when_settled_asks_again_what_was_outstanding_late_ones_last() ->
     slow, quick = found.search(0.0, 2)
     assert slow.server_id == "s0"
     found.answer(quick, {}, 0.01)
-    found.examine(1.0)
+    found.check(1.0)
     found.search(1.0, 2)
     found.settle()
     assert [request.server_id for request in found.search(2.0, 9)] == ["s2", "s3", "s0"]

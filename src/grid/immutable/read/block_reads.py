@@ -65,6 +65,10 @@ class BlockReads:
         """The requests that are hopeless now. Updates whether the others are late."""
         return [request for request, (watch, _) in self._reads.items() if watch.check(now)]
 
+    def watches(self) -> list[PendingRead[Peer]]:
+        """The watches of all outstanding requests."""
+        return [watch for watch, _ in self._reads.values()]
+
     def any_late(self) -> bool:
         """Whether an answer was late at the last check."""
         return any(watch.late for watch, _ in self._reads.values())

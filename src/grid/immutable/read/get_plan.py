@@ -18,6 +18,7 @@ from attrs import frozen
 from grid.engine.batches import BatchQueue, BatchState, TextRange
 from grid.engine.flow_window import SPREAD_START_BYTES, START_BYTES
 from grid.engine.hedging import HedgeBudget
+from grid.engine.lateness import race_if_stuck
 from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import Deliver, OpenRun, Request, why_lacking
 from grid.errors import GridError, IntegrityError
@@ -91,6 +92,9 @@ class GetPlan(PlanBase):
             if hopeless in self._reads:
                 self._withdrawn.append(hopeless)
                 self._fail_read(hopeless, timed_out(hopeless))
+        self._finder.check(now)
+        if self._is_held_up():
+            race_if_stuck([*self._reads.watches(), *self._finder.watches()])
         requests: list[Request] = [*self._finder.examine(now)]
         if self._verifier.geometry is not None:
             self._feed.fill(self._verifier.geometry, self._hedge, now)
@@ -130,6 +134,11 @@ class GetPlan(PlanBase):
     def _is_spread(self) -> bool:
         """Whether to read from all servers that have shares: over long lines, k servers send more slowly than this client receives."""
         return self._range.size >= LONG_READ_BYTES and self._finder.peers.is_distant
+
+    def _is_held_up(self) -> bool:
+        """Whether nothing can be opened or delivered before servers answer."""
+        head = self._batches.head
+        return head is None or head.state is BatchState.FETCHING
 
     def _deficit(self) -> int:
         """How many more shares must be found."""

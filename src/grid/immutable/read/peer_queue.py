@@ -19,7 +19,7 @@ class PeerQueue:
 
     def __init__(self, server_ids: Sequence[ServerId], memory: ServerMemory) -> None:
         self._memory = memory
-        answers = Answers()
+        self.answers = answers = Answers()
         self._peers = [
             Peer(
                 server_id=server_id,
@@ -46,7 +46,7 @@ class PeerQueue:
 
     @property
     def is_distant(self) -> bool:
-        """Whether even the nearest server is far away, as far as is known."""
+        """Whether even the nearest server is far away, as far as is known: then lines limit a read, and not processors."""
         known = [peer.latency.latency_s for peer in self._peers if peer.latency.latency_known]
         return bool(known) and min(known) >= DISTANT_S
 

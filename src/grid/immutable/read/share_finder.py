@@ -126,16 +126,27 @@ class ShareFinder:
         if not self._bearing or not self.may_hold(block_offset, size):
             return 0
         watches = (self._finding[request] for request in self._bearing if request in self._finding)
-        return sum(1 for watch in watches if not (watch.overtaken or watch.silent))
+        # A read of more than these blocks waits for all of them, and knows a spare share.
+        return sum(
+            1 for watch in watches if not (watch.overtaken or watch.silent or (watch.tardy and not self.is_enough))
+        )
 
     @property
     def exhausted(self) -> bool:
         """Whether no further share can be found."""
         return self.peers.is_empty and not (self._finding or self._examining)
 
+    def check(self, now: float) -> None:
+        """Give up on what is hopeless now. Updates whether other answers are late."""
+        for request, watch in list(self._finding.items()):
+            if watch.check(now):
+                self._give_up(request, watch)
+        for examination, (watch, _, _) in list(self._examining.items()):
+            if watch.check(now):
+                self._give_up(examination, watch)
+
     def examine(self, now: float) -> list[ReadShares]:
         """Prove what can be proven of the shares found. Returns the reads that the remaining proofs need."""
-        self._check_watches(now)
         requests: list[ReadShares] = []
         busy = {share for _, share, _ in self._examining.values()}
         sources = sum(
@@ -175,8 +186,7 @@ class ShareFinder:
             peer = self._next_peer() if lacking > 0 else self.peers.next_unasked()
             if peer is None:
                 break
-            # A server after the first k is asked because another one is late. A short answer comes sooner.
-            with_blocks = self._asked_count < self._geometry.k and bool(self._speculation.blocks)
+            with_blocks = self._asks_for_blocks(is_needed=lacking > 0)
             self._asked_count += 1
             ranges = [*self._speculation.ranges, *(self._speculation.blocks if with_blocks else [])]
             request = FindShares(server_id=peer.server_id, ranges=ranges)
@@ -189,8 +199,11 @@ class ShareFinder:
 
     def wake_at(self) -> float | None:
         """When a request becomes late or hopeless."""
-        watches = [*self._finding.values(), *(watch for watch, _, _ in self._examining.values())]
-        return min((watch.wake_at for watch in watches), default=None)
+        return min((watch.wake_at for watch in self.watches()), default=None)
+
+    def watches(self) -> list[PendingRead[Peer]]:
+        """The watches of all outstanding requests."""
+        return [*self._finding.values(), *(watch for watch, _, _ in self._examining.values())]
 
     def settle(self) -> None:
         """Forget outstanding requests: the read that sent them has ended, and the next one repeats those it needs."""
@@ -303,6 +316,17 @@ class ShareFinder:
         self.peers.failed(peer)
         peer.error = error
 
+    def _asks_for_blocks(self, *, is_needed: bool) -> bool:
+        """Whether the next server is asked for blocks, too. is_needed: nobody who was asked before it may have its share.
+
+        A server after the first k is asked because another one is late. A short answer comes sooner, but over a long line, a second
+        round trip costs more.
+        """
+        if not self._speculation.blocks:
+            return False
+        takes_over = is_needed and self.is_enough and self.peers.answers.is_distant
+        return self._asked_count < self._geometry.k or takes_over
+
     def _next_peer(self) -> Peer | None:
         peer = self.peers.next_unasked()
         if peer is None and all(watch.late for watch in self._finding.values()):
@@ -310,14 +334,6 @@ class ShareFinder:
             for share in [share for share in self.shares if share.peer is peer]:
                 self.shares.remove(share)
         return peer
-
-    def _check_watches(self, now: float) -> None:
-        for request, watch in list(self._finding.items()):
-            if watch.check(now):
-                self._give_up(request, watch)
-        for examination, (watch, _, _) in list(self._examining.items()):
-            if watch.check(now):
-                self._give_up(examination, watch)
 
     def _give_up(self, request: FindShares | ReadShares, watch: PendingRead[Peer]) -> None:
         self._withdrawn.append(request)

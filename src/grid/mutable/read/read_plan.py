@@ -18,7 +18,7 @@ from attrs import define, field, frozen
 from grid.engine.batches import PART_BYTES, BatchQueue, BatchState, TextRange, split_range
 from grid.engine.choosing import Offer, choose
 from grid.engine.hedging import HedgeBudget
-from grid.engine.lateness import PendingRead, ServerLoad, ServerLoads
+from grid.engine.lateness import PendingRead, ServerLoad, ServerLoads, race_if_stuck
 from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import Deliver, OpenRun, Request
 from grid.errors import ConflictError, GridError, NotEnoughSharesError
@@ -159,18 +159,18 @@ class ReadPlan(PlanBase):
 
     def _check_watches(self, now: float) -> None:
         """Give up on what is hopeless. Within the budget, read other shares in place of what is late."""
-        for request, (batch, fetches, watch) in list(self._fetches.items()):
-            if request not in self._fetches:
-                continue
-            if now >= watch.hopeless_at:
+        for request, (_, _, watch) in list(self._fetches.items()):
+            if request in self._fetches and watch.check(now):
                 self._withdrawn.append(request)
                 self._lose(request, timed_out(request))
-                continue
-            watch.check(now)
+        oldest = self._batches.head
+        if oldest is None or oldest.state is BatchState.FETCHING:
+            race_if_stuck(watch for _, _, watch in self._fetches.values())
+        for batch, fetches, watch in self._fetches.values():
             waiting = [fetch for fetch in fetches if not fetch.replaceable]
             if batch.state is not BatchState.FETCHING or not waiting:
                 continue
-            head = batch is self._batches.head
+            head = batch is oldest
             if self._hedge.spend_on([watch], batch.share_bytes * len(waiting), head=head):
                 for fetch in waiting:
                     fetch.replaceable = True
