@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from grid.caps import DirectoryCap
 from grid.s3.accounts import PUBLIC, everybody
 from grid.s3.names import OWNERSHIP
 from tests.s3.rig import MAIN, READER, code, path, running_door, texts
@@ -139,7 +140,10 @@ async def test_an_object_that_is_to_be_public_is_refused_where_the_bucket_has_ju
 ) -> None:
     async with running_door(tmp_path) as rig:
         await rig.ask("PUT", "/mine")
-        root = (await rig.rig.gateway.store.directory(rig.accounts[MAIN].home).list())["mine"].target
+        home = rig.accounts[MAIN].home
+        assert home is not None
+        root = (await rig.rig.gateway.store.directory(home).list())["mine"].target
+        assert isinstance(root, DirectoryCap)
         rig.accounts[PUBLIC] = everybody({"site": root})
         wire = await rig.connect()
         fields = {"Content-Length": "4", "x-amz-acl": "public-read", "Connection": "close"}

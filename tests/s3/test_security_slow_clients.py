@@ -132,8 +132,8 @@ def test_guesses_when_hundreds_come_at_once_are_refused_and_keep_nobody_out(door
     before = door.descriptors()
 
     def guess(number: int) -> int:
-        named = {"key": MAIN if number % 2 else f"GK{number}"}
-        return ask(door, "GET", "/bucket/large", secret=f"guess {number}", **named).status
+        key = MAIN if number % 2 else f"GK{number}"
+        return ask(door, "GET", "/bucket/large", secret=f"guess {number}", key=key).status
 
     with ThreadPoolExecutor(50) as pool:
         guesses = [pool.submit(guess, number) for number in range(GUESSES)]

@@ -279,7 +279,7 @@ def test_get_over_lines_when_answers_vary_requests_little_twice() -> None:
         random = Random(seed)
         for index in range(10):
             grid.script(index, delay_s=0.1, rate=LINE_RATE)
-            grid.servers[index].jitter = lambda: random.uniform(1.0, 2.0)
+            grid.servers[index].jitter = partial(random.uniform, 1.0, 2.0)
         data = noise(50_000_000)
         raw, _ = grid.read(grid.open(grid.store(data).cap))
         assert raw == data
