@@ -114,6 +114,42 @@ def test_write_when_the_file_is_not_closed_leaves_what_was_there(door: RunningDo
     assert door.contents("/kept") == b"old" and door.contents("/never") is None
 
 
+def test_file_when_it_is_created_for_reading_is_empty_and_there(door: RunningDoor) -> None:
+    """As open(path, O_RDONLY | O_CREAT) asks through sshfs, for example for a file to lock."""
+    import asyncssh
+
+    flags = asyncssh.FXF_READ | asyncssh.FXF_CREAT
+    door.ask("PUT", "/filled", b"filled")
+
+    async def work(client: Any) -> None:
+        async with client.open("created", flags, encoding=None) as file:
+            assert await file.read() == b""
+        assert await client.getsize("created") == 0
+        async with client.open("filled", flags, encoding=None) as file:
+            assert await file.read() == b"filled"
+        for path in ("created", "filled"):
+            with pytest.raises(asyncssh.SFTPFailure):
+                await client.open(path, flags | asyncssh.FXF_EXCL)
+        async with client.open("half", "wb") as writing:
+            await writing.write(b"half")
+            async with client.open("half", flags, encoding=None) as reading:
+                assert await reading.read() == b"half"
+            assert door.contents("/half") is None, "the file of another handle is stored when that is closed"
+
+    door.run(work)
+    assert door.contents("/created") == b"" and door.contents("/filled") == b"filled"
+    assert door.contents("/half") == b"half"
+
+    async def refused(client: Any) -> None:
+        async with client.open("filled", flags, encoding=None) as file:
+            assert await file.read() == b"filled"
+        with pytest.raises(asyncssh.SFTPPermissionDenied):
+            await client.open("another", flags, encoding=None)
+
+    door.run(refused, account="reader")
+    assert door.contents("/another") is None
+
+
 def test_write_when_it_is_read_before_it_is_closed_shows_others_the_old_file(door: RunningDoor) -> None:
     door.ask("PUT", "/shared", b"old")
 

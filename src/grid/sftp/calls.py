@@ -18,7 +18,7 @@ from grid.ports import Buffer
 from grid.runtime import is_cancellation
 from grid.sftp.attributes import Facts, Wire
 from grid.sftp.faults import FAILURE, UNSUPPORTED, SftpFault
-from grid.sftp.handles import APPEND, WRITE, OpenFile
+from grid.sftp.handles import APPEND, CREATE, WRITE, OpenFile
 from grid.sftp.path_turns import PathTurns
 from grid.sftp.paths import parse_path, show_path
 from grid.sftp.session import MAX_READ, Listing, Session
@@ -101,7 +101,7 @@ class SessionCalls:
             return FileCalls(self, await self._session.open(filename, flags, attrs))
 
         # A change for later requests; nothing is stored before the file is closed.
-        is_change = bool(flags & (WRITE | APPEND))
+        is_change = bool(flags & (WRITE | APPEND | CREATE))
         return self.run_in_turn("open", [filename], open_file, is_change=is_change, reads_only=True)
 
     def openDirectory(self, path: bytes) -> Deferred[Listing]:

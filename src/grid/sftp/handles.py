@@ -96,7 +96,10 @@ class ReadHandle:
 
 @define(eq=False, kw_only=True)
 class DraftHandle:
-    """A file being written. closed: called once when it is closed, if it counted as open. drop: called in any case."""
+    """A file being written. closed: called once when it is closed, if it counted as open. drop: called in any case.
+
+    flags: with CREATE if this handle created the file, which is then stored at its close even if nothing was written.
+    """
 
     draft: Draft
     flags: int
@@ -132,7 +135,7 @@ class DraftHandle:
         """Store what was written, and close the file even if that fails."""
         self.draft.closing += 1
         try:
-            if self.flags & (WRITE | APPEND):
+            if self.flags & (WRITE | APPEND | CREATE):
                 await self.draft.store()
         finally:
             self.draft.closing -= 1

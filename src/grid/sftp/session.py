@@ -60,8 +60,8 @@ class Session:
         try:
             draft = self.drafts.get(path)
             if draft is not None:
-                opened: OpenFile = await self._open_draft(draft, flags, wire)
-            elif flags & (WRITE | APPEND):
+                opened: OpenFile = await self._open_draft(draft, flags)
+            elif flags & (WRITE | APPEND) or (flags & CREATE and await self._is_free(path, flags)):
                 opened = await self._open_to_write(path, flags, wire)
             else:
                 opened = await self._open_to_read(path)
@@ -200,6 +200,14 @@ class Session:
             return target.size
         return await self.door.services.store.size(target)
 
+    async def _is_free(self, path: Path, flags: int) -> bool:
+        """Whether a file of this path would be a new one; SftpFault if it must be and is not."""
+        if not path or (await self.tree.look(path))[1] is None:
+            return bool(path)
+        if flags & EXCLUSIVE:
+            raise SftpFault(FAILURE, f"{path[-1]!r} exists already")
+        return False
+
     async def _open_to_read(self, path: Path) -> OpenFile:
         child = await self.tree.find(path)
         target = _file(child, path)
@@ -224,7 +232,7 @@ class Session:
         size = 0 if target is None else await self._size(target)
         known = self.drafts.get(path)  # Another request may have been first.
         if known is not None:
-            return await self._open_draft(known, flags, wire)
+            return await self._open_draft(known, flags)
         draft = Draft(
             door=self.door,
             tree=self.tree,
@@ -237,11 +245,13 @@ class Session:
         self.drafts[path] = draft
         kept = {"permissions": wire["permissions"]} if child is None and "permissions" in wire else {}
         draft.wire.update(kept)
-        return await self._open_draft(draft, flags & ~EXCLUSIVE, {})
+        return await self._open_draft(draft, flags, is_new=target is None)
 
-    async def _open_draft(self, draft: Draft, flags: int, wire: Wire) -> OpenFile:
-        if flags & EXCLUSIVE and flags & CREATE:
-            raise SftpFault(FAILURE, "that file exists already")
+    async def _open_draft(self, draft: Draft, flags: int, *, is_new: bool = False) -> OpenFile:
+        if not is_new:
+            if flags & EXCLUSIVE and flags & CREATE:
+                raise SftpFault(FAILURE, "that file exists already")
+            flags &= ~CREATE
         draft.handles += 1
         handle = DraftHandle(draft=draft, flags=flags, closed=self.closed, drop=self.drop)
         if flags & TRUNCATE and flags & (WRITE | APPEND):
