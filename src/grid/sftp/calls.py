@@ -149,7 +149,7 @@ class SessionCalls:
 
 
 @define(eq=False)
-class _Place:
+class _Queued:
     """The place of a request in the order of answers. outcomes: its outcome, once it has one."""
 
     answer: Deferred[Any]
@@ -162,7 +162,7 @@ class FileCalls:
 
     _calls: SessionCalls
     opened: OpenFile
-    _places: deque[_Place] = field(init=False, factory=deque)
+    _queue: deque[_Queued] = field(init=False, factory=deque)
 
     def readChunk(self, offset: int, length: int) -> Deferred[Buffer]:
         """Read bytes."""
@@ -182,13 +182,13 @@ class FileCalls:
         scp cuts a file that it writes at the first missing answer, and one that it reads before the first answer that
         came out of order, and reports success.
         """
-        place = _Place(answer=Deferred())
-        self._places.append(place)
+        place = _Queued(answer=Deferred())
+        self._queue.append(place)
 
         def ended(outcome: object) -> None:
             place.outcomes.append(outcome)
-            while self._places and self._places[0].outcomes:
-                first = self._places.popleft()
+            while self._queue and self._queue[0].outcomes:
+                first = self._queue.popleft()
                 first.answer.callback(first.outcomes[0])
 
         running.addBoth(ended)

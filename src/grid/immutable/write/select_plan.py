@@ -46,7 +46,6 @@ IMPATIENCE_S = 3.0
 @frozen(kw_only=True)
 class Selection:
     """placed: the new shares that each server has allocated. existing: shares that servers say they hold already.
-
     spares: servers in doubt that were not asked. answer_s: the quickest answer of any server.
     """
 
