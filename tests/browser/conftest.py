@@ -79,6 +79,9 @@ def scene(request: pytest.FixtureRequest, served: Served) -> Iterator[Scene]:
             yield Scene(tab, served)
     finally:
         served.heal()
+        served.order("no-storage")
+        for name in ("share-links.json", "access.blacklist", "aliases"):
+            (served.folder / name).unlink(missing_ok=True)
 
 
 @pytest.fixture(params=["light"])

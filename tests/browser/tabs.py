@@ -101,6 +101,7 @@ CUT = """() => {
     const range = document.createRange();
     range.selectNodeContents(e);
     const { left, right } = range.getBoundingClientRect(), box = around.getBoundingClientRect();
+    if (box.width <= 1) continue; // It is for those who hear the page.
     if (right > box.right + 1 || left < box.left - 1) found.push(e.outerHTML.slice(0, 200));
   }
   return found;
