@@ -1,7 +1,7 @@
 """Install pinned versions of the programs that Grid is benchmarked against: make_peers.py [NAME...].
 
 They go below $GRID_PEERS, or grid-peers in the user's cache, each version in its own environment: Python programs from
-scripts/peers/*.txt, Go programs at exact versions, OpenSSH from Debian. Without a name, everything but kopia and
+scripts/peers/*.txt, Go and Rust programs at exact versions, OpenSSH from Debian. Without a name, everything but kopia and
 MinIO is installed, which take long to build; name them to install them. Whatever cannot be installed is listed with the reason,
 here and in the index, peers.json; everything else continues. Installed programs are skipped.
 """
@@ -42,6 +42,9 @@ GO_PEERS = {
     "minio": ("github.com/minio/minio", "", "v0.0.0-20260212201848-7aac2a2c5b7c"),
 }
 """Command to Go module, the command's folder in it, and an exact version."""
+
+CARGO_PEERS = {"fsx": "0.3.2", "pjdfstest": "0.2.2"}
+"""Command, and crate, to an exact version."""
 
 DEBIAN_PEERS = {
     "sshd": "openssh-server",
@@ -110,6 +113,7 @@ def installers() -> dict[str, Callable[[Path], Found]]:
         "tahoe": install_tahoe,
         **{name: partial(install_python, name) for name in PYTHON_PEERS},
         **{name: partial(install_go, name) for name in GO_PEERS},
+        **{name: partial(install_crate, name) for name in CARGO_PEERS},
         **{name: partial(install_debian, name) for name in DEBIAN_PEERS},
         **{name: partial(find_plain, name) for name in PLAIN_PEERS},
     }
@@ -160,6 +164,22 @@ def install_go(name: str, folder: Path) -> Found:
             build = [go, "build", "-C", scratch, "-mod=mod", "-p", "1", "-o", str(program), package]
             run(["env", "GOMAXPROCS=1", "nice", "-n", "19", *build])
     return {"program": str(program), "version": version.removeprefix("v")}
+
+
+def install_crate(name: str, folder: Path) -> Found:
+    """Build a Rust program on one core; PermissionError without cargo, RuntimeError if it does not build."""
+    version = CARGO_PEERS[name]
+    home = folder / f"{name}-{version}"
+    program = home / "bin" / name
+    if not program.exists():
+        cargo = shutil.which("cargo")
+        if cargo is None:
+            raise PermissionError(
+                f"it is built from source, and there is no cargo: install Rust, then `make peers PEERS={name}`"
+            )
+        words = ["install", "--locked", "--jobs", "1", "--root", str(home), "--version", f"={version}", name]
+        run(["nice", "-n", "19", cargo, *words])
+    return {"program": str(program), "version": version}
 
 
 def install_debian(name: str, folder: Path) -> Found:

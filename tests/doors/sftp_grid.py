@@ -91,10 +91,13 @@ def run(words: list[str], folder: Path, data: str = "") -> subprocess.CompletedP
 
 
 @contextmanager
-def opened_door(folder: Path) -> Iterator[Door]:
+def opened_door(folder: Path, *, storage_count: int = 10) -> Iterator[Door]:
     """A grid and its door, until the context ends."""
-    with ProcessGrid(folder / "grid", introducer="grid", storage=["grid"] * 10, force_foolscap=False) as grid:
-        door = open_sftp_door(grid, ClientSettings(kind="grid", needed=3, happy=7, total=10), folder / "alice")
+    needed, happy = min(3, storage_count), min(7, storage_count)
+    settings = ClientSettings(kind="grid", needed=needed, happy=happy, total=storage_count)
+    storage = ["grid"] * storage_count
+    with ProcessGrid(folder / "grid", introducer="grid", storage=storage, force_foolscap=False) as grid:
+        door = open_sftp_door(grid, settings, folder / "alice")
         try:
             yield Door(grid, door)
         finally:
