@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
+from perf.processes.node_directory import Kind
 from perf.processes.node_process import child_environment, wait_until
 from perf.processes.open_doors import SftpDoor, open_sftp_door
 from perf.processes.process_grid import ClientSettings, ProcessGrid
@@ -95,7 +96,7 @@ def opened_door(folder: Path, *, storage_count: int = 10) -> Iterator[Door]:
     """A grid and its door, until the context ends."""
     needed, happy = min(3, storage_count), min(7, storage_count)
     settings = ClientSettings(kind="grid", needed=needed, happy=happy, total=storage_count)
-    storage = ["grid"] * storage_count
+    storage: list[Kind] = ["grid"] * storage_count
     with ProcessGrid(folder / "grid", introducer="grid", storage=storage, force_foolscap=False) as grid:
         door = open_sftp_door(grid, settings, folder / "alice")
         try:
