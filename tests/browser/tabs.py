@@ -125,13 +125,15 @@ def axe_script() -> str:
     return (Path(named) if named else files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
-def troubles(tab: Tab, part: str = "", *, is_narrow: bool = False) -> list[Any]:
+def troubles(tab: Tab, part: str = "", *, is_narrow: bool = False, asks_axe: bool = True) -> list[Any]:
     """What axe finds, and what is cut off or, in a narrow window, too small for fingers. part: a selector, "" for the page."""
-    if not tab.evaluate("typeof axe === 'object'"):
-        tab.run(axe_script())
-    options = "{ resultTypes: ['violations'] }"
-    script = FAULTS.replace("PART", f"'{part}'" if part else "document").replace("OPTIONS", options)
-    found: list[Any] = tab.evaluate(script)
+    found: list[Any] = []
+    if asks_axe:
+        if not tab.evaluate("typeof axe === 'object'"):
+            tab.run(axe_script())
+        options = "{ resultTypes: ['violations'] }"
+        script = FAULTS.replace("PART", f"'{part}'" if part else "document").replace("OPTIONS", options)
+        found += tab.evaluate(script)
     beyond = BEYOND.replace("main *", f"{part} *") if part else BEYOND
     found += [("beyond", each) for each in tab.evaluate(f"({beyond})()")]
     cut = CUT.replace("main *", f"{part} *") if part else CUT

@@ -40,7 +40,9 @@ def test_page_or_dialog_is_sound_at_any_width(scene: Scene, case: Shown, request
     for width in WIDTHS:
         tab.resize(width)
         keep(scene, f"{request.node.callspec.id}-{width}")
-        found[width] = troubles(tab, part, is_narrow=width == WIDTHS[0])
+        # Where one browser is enough, axe sees the narrow page with its cards and the wide one; between them, only what fits differs.
+        asks_axe = width != WIDTHS[1] or "GRID_FIREFOX" in os.environ
+        found[width] = troubles(tab, part, is_narrow=width == WIDTHS[0], asks_axe=asks_axe)
     if isinstance(tab, ChromiumTab):
         tab.page.emulate_media(color_scheme="dark")
         keep(scene, f"{request.node.callspec.id}-{WIDTHS[-1]}-dark")
