@@ -12,7 +12,8 @@ from attrs import evolve
 
 from grid.errors import BusyError, ConfigError, NoSpaceError
 from grid.transfer.ends import Entry, KeptPart
-from grid.transfer.journal import DONE, FAILED, STORED, Journal, JournalError, JournalFullError, Row, journal_path
+from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row, journal_path
+from grid.transfer.records import JournalError, JournalFullError
 
 ODD_NAMES = ("plain", "ü/ñ", "\udcff\udc80", "\ud800", "new\nline", "a" * 4000)
 
@@ -77,16 +78,16 @@ def test_row_when_noted_again_replaces_the_older_one(path: Path) -> None:
 
 def test_target_listing_and_requests_are_forgotten_with_the_process(path: Path) -> None:
     journal = Journal(path)
-    journal.note_there([Entry(name=name, size=1) for name in ("a", "b", "\udcff")])
-    assert journal.want(["a", "\udcfe"], "one") == {}
-    assert journal.want(["a", "c"], "two") == {"a": "one"}, "the first source that has a name keeps it"
-    assert journal.want(["a", "c"], "one") == {"c": "two"}
-    assert set(journal.unwanted()) == {"b", "\udcff"}
-    assert journal.there(["a", "c", "\udcff"]) == {name: Entry(name=name, size=1) for name in ("a", "\udcff")}
+    journal.listings.note_there([Entry(name=name, size=1) for name in ("a", "b", "\udcff")])
+    assert journal.listings.want(["a", "\udcfe"], "one") == {}
+    assert journal.listings.want(["a", "c"], "two") == {"a": ("a", "one")}, "the first source that has a name keeps it"
+    assert journal.listings.want(["a", "c"], "one") == {"c": ("c", "two")}
+    assert set(journal.listings.unwanted()) == {"b", "\udcff"}
+    assert journal.listings.there(["a", "c", "\udcff"]) == {name: Entry(name=name, size=1) for name in ("a", "\udcff")}
     journal.close()
     journal = Journal(path)
-    assert journal.there(["a"]) == {}
-    assert not list(journal.unwanted())
+    assert journal.listings.there(["a"]) == {}
+    assert not list(journal.listings.unwanted())
     journal.close()
 
 
@@ -163,9 +164,9 @@ def test_journal_when_its_step_is_killed_has_all_rows_or_none(path: Path) -> Non
 def test_text_and_numbers_that_sqlite_does_not_take_are_kept_as_well_as_they_can_be(path: Path) -> None:
     journal = Journal(path)
     entry = Entry(name="a", size=5, mtime_ns=2**63, tag="\udcff")
-    journal.note_there([entry])
+    journal.listings.note_there([entry])
     journal.note_under_way(entry, 0.0)
-    assert journal.want(["a"], "folder-\udcff") == {}
+    assert journal.listings.want(["a"], "folder-\udcff") == {}
     journal.note([Row(source="folder-\udcff", entry=entry, state=FAILED, error="\udcff: gone")])
     found = journal.find("folder-\udcff", "a")
     assert found is not None and (found.entry.size, found.entry.mtime_ns, found.state) == (5, None, FAILED)
@@ -231,14 +232,14 @@ def test_page_of_known_files_costs_a_statement_for_each_question_and_no_transact
     journal = Journal(path)
     names = [f"file-{number}" for number in range(100)]
     journal.note([row(name) for name in names])
-    journal.note_there([Entry(name=name, size=1) for name in names])
+    journal.listings.note_there([Entry(name=name, size=1) for name in names])
     statements: list[str] = []
-    for database in (journal._rows, journal._listings):
+    for database in (journal._rows, journal.listings._rows):
         database.set_trace_callback(statements.append)
-    assert journal.want(names, "s") == {}
+    assert journal.listings.want(names, "s") == {}
     assert len([each for each in statements if not each.startswith("INSERT OR IGNORE INTO wanted")]) == 0
     statements.clear()
-    assert set(journal.there([*names, "other"])) == set(names)
+    assert set(journal.listings.there([*names, "other"])) == set(names)
     assert journal.find_all("s", [*names, "other"]) == {name: row(name) for name in names}
     journal.scratch_name("s", "a")
     assert len(statements) == 2, statements

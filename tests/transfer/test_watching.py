@@ -13,9 +13,10 @@ import pytest
 from grid.errors import GridError
 from grid.transfer.ends import Entry, LeftOut, NotThereError, PassingError
 from grid.transfer.grid_session import Doubt
-from grid.transfer.journal import FAILED, Journal, JournalError, JournalFullError
+from grid.transfer.journal import FAILED, Journal
 from grid.transfer.local_end import LocalEnd
 from grid.transfer.outcome import Observer, Outcome, Plan
+from grid.transfer.records import JournalError, JournalFullError
 from grid.transfer.status import read_status
 from grid.transfer.watching import Check, FolderWatch, Settling, Watched
 from tests.support.depth import spread

@@ -54,15 +54,15 @@ class Comparer:
     def examine(self, source: SourceEnd, entries: Sequence[Entry]) -> Findings:
         """Compare files that a source lists, and note that it has them. JournalError."""
         findings = Findings()
-        taken = self._journal.want([entry.name for entry in entries], source.label)
+        taken = self._journal.listings.want([entry.name for entry in entries], source.label)
         if self._selection.is_given:
             entries = [entry for entry in entries if self._selection.takes(entry.name)]
         names = [entry.name for entry in entries]
-        there, rows = self._journal.there(names), self._journal.find_all(source.label, names)
+        there, rows = self._journal.listings.there(names), self._journal.find_all(source.label, names)
         for entry in entries:
             name = entry.name
             if name in taken:
-                findings.failures.append((name, GridError(f"{name}: {taken[name]} has a file of this name too")))
+                findings.failures.append((name, _taken(name, *taken[name])))
             else:
                 self._compare(entry, there.get(name), rows.get(name), findings)
         return findings
@@ -92,3 +92,10 @@ class Comparer:
         if self._keeps_times and entry.mtime_ns is not None and there.mtime_ns is not None:
             return there.size == entry.size and abs(entry.mtime_ns - there.mtime_ns) < CLOCK_NS
         return there.size in (None, entry.size)
+
+
+def _taken(name: str, first: str, holder: str) -> GridError:
+    """The error of a file whose place at the target another one has. first, holder: that one's name and source."""
+    if first == name:
+        return GridError(f"{name}: {holder} has a file of this name too")
+    return GridError(f"{name}: the target cannot tell {name!a} from {first!a}, which {holder} has too")

@@ -247,6 +247,9 @@ class TargetEnd(SourceEnd, Protocol):
     def refuse(self, name: str) -> str | None:
         """Why it cannot hold a file of this name; None if it can."""
 
+    def place_of(self, name: str) -> str:
+        """What it tells files apart by: files whose names have the same place are one file there."""
+
     def memory_of(self, size: int) -> int:
         """Bytes that it may hold while it stores a file of this size, besides those that the body holds."""
 

@@ -31,9 +31,10 @@ from grid.transfer.ends import (
     listed,
 )
 from grid.transfer.jobs import Put, Workers, choose_jobs
-from grid.transfer.journal import DONE, FAILED, STORED, Journal, JournalError, Row
+from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row
 from grid.transfer.outcome import Observer, Outcome, Plan
 from grid.transfer.rates import ByteBudget
+from grid.transfer.records import JournalError
 from grid.transfer.together import Together
 
 SETTLE_COUNT = 256
@@ -92,6 +93,7 @@ class Transfer:
 
     async def run(self) -> Outcome:
         """Send what is new. Raises the errors of listing a source; GridError, OSError."""
+        self._journal.listings.tell_apart_by(self._target.place_of)
         if self._lists_target:
             with cancelled_as_error(self._target.label):
                 await self._note_target()
@@ -120,11 +122,11 @@ class Transfer:
                 if isinstance(found, Entry):
                     entries.append(found)
                 if len(entries) == NOTED_AT_ONCE:
-                    self._journal.note_there(entries)
+                    self._journal.listings.note_there(entries)
                     entries.clear()
         except NotThereError:
             pass
-        self._journal.note_there(entries)
+        self._journal.listings.note_there(entries)
 
     async def _list(self, put: Put[_Wanted]) -> bool:
         """Pass every new file to the workers; return whether all sources were listed without a gap."""
@@ -294,7 +296,7 @@ class Transfer:
     async def _is_known(self, source: SourceEnd, opened: OpenedSource, size: int) -> bool:
         """Whether the contents are those sent before, although the time differs."""
         row = self._journal.find(source.label, opened.entry.name)
-        there = self._journal.there([opened.entry.name]).get(opened.entry.name)
+        there = self._journal.listings.there([opened.entry.name]).get(opened.entry.name)
         if row is None or row.state != DONE or not row.digest or row.entry.size != size or there is None:
             return False
         return there.size in (None, size) and await digest_of(opened, size) == row.digest
@@ -325,7 +327,7 @@ class Transfer:
         """Record settled files, and verify them if wanted."""
         if settled:
             self._journal.note([self._row(each, DONE) for each in settled])
-            self._journal.note_there([each.entry for each in settled])
+            self._journal.listings.note_there([each.entry for each in settled])
         for each in settled:
             if not self._plan.verify or await self._verify(each):
                 self._observer.stored(each.entry)
@@ -358,7 +360,7 @@ class Transfer:
         )  # fmt: skip
 
     async def _remove_unwanted(self) -> None:
-        for name in list(self._journal.unwanted()):
+        for name in self._journal.listings.unwanted():
             if not self._plan.selection.takes(name):
                 continue
             if self._plan.dry_run:

@@ -32,7 +32,7 @@ from grid.directory.metadata import seconds_in
 from grid.directory.names import normalize_name
 from grid.directory.node import edit_in_doubt
 from grid.directory.pack import Child
-from grid.errors import ChildOfWrongTypeError, GridError, MayHoldError, NoSuchChildError
+from grid.errors import ChildOfWrongTypeError, FormatError, GridError, MayHoldError, NoSuchChildError
 from grid.extents.pack_reader import LONGEST_RUN
 from grid.extents.pack_writer import MOST_SIZE, PackContents, is_packed
 from grid.immutable.get import ImmutableFile
@@ -97,16 +97,13 @@ class GridEnd:
         seen = {start.target.storage_index}
         while waiting:
             below, cap = waiting.pop()
-            children: Mapping[str, Child] = {}
-            why = ""
             try:
                 children = await self._session.run(_list(store, cap))
             except GridError as error:
                 if not below:
                     raise
-                why = str(error)
-            if why:
-                yield LeftOut(below, why, is_gap=True)
+                yield LeftOut(below, str(error), is_gap=True)
+                continue
             for name, child in sorted(children.items(), key=_place):
                 full = f"{below}/{name}" if below else name
                 if isinstance(child.target, DirectoryCap):
@@ -167,6 +164,12 @@ class GridEnd:
         except UnicodeEncodeError:
             return "it is not UTF-8 text"
         return refuse_name(name)
+
+    def place_of(self, name: str) -> str:
+        """The name in the normal form of directories."""
+        with suppress(FormatError):
+            return name if name.isascii() else "/".join(map(normalize_name, name.split("/")))
+        return name
 
     def memory_of(self, size: int) -> int:
         """A file for a pack: its copy there. Any other: shares that are on their way."""

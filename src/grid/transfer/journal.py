@@ -18,9 +18,11 @@ from typing import Any
 
 from attrs import field, frozen
 
-from grid.errors import DISK_FULL, BusyError, ConfigError, GridError, NoSpaceError
+from grid.errors import BusyError, ConfigError, GridError, NoSpaceError
 from grid.node.files import make_private_directory, make_private_file, state_directory
-from grid.transfer.ends import EndError, Entry, KeptPart, KeptParts, NoParts
+from grid.transfer.ends import Entry, KeptPart, KeptParts, NoParts
+from grid.transfer.listings import Listings
+from grid.transfer.records import JournalError, JournalFullError, among, is_full, key_of, name_of, number_of, text_of
 
 STORED = "stored"
 """The target has the contents; the file is not in place yet."""
@@ -45,25 +47,6 @@ _BEGINNING = """
 DELETE FROM under_way;
 INSERT INTO secret SELECT randomblob(16) WHERE NOT EXISTS (SELECT * FROM secret);
 """
-_LISTINGS = """
-CREATE TABLE there (name BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, tag TEXT) WITHOUT ROWID;
-CREATE TABLE wanted (name BLOB PRIMARY KEY, source TEXT) WITHOUT ROWID;
-BEGIN;
-"""
-"""What this process has listed: a database in a temporary file, in one transaction that never ends, since nothing of it is
-to survive.
-"""
-
-
-_IS_WANTED = "SELECT source FROM wanted WHERE name = ?"
-
-
-class JournalError(EndError):
-    """The journal cannot be used, so the next run would not know what this one sent."""
-
-
-class JournalFullError(JournalError, NoSpaceError):
-    """The disk with the journal is full."""
 
 
 @frozen(kw_only=True)
@@ -85,7 +68,10 @@ def journal_path(sources: Sequence[str], target: str) -> Path:
 
 
 class Journal:
-    """An open journal. Each change is on disk, for any later process, when the call returns."""
+    """An open journal. Each change is on disk, for any later process, when the call returns.
+
+    listings: what this process has listed.
+    """
 
     def __init__(self, path: Path, step: Callable[[], None] = lambda: None) -> None:
         """step: called before and after each change is on disk.
@@ -111,9 +97,8 @@ class Journal:
             self._rows.execute("PRAGMA synchronous = NORMAL")
             self._rows.executescript(_LAYOUT + _BEGINNING)
             self._secret = bytes(self._rows.execute("SELECT value FROM secret").fetchone()[0])
-            self._listings = sqlite3.connect("", isolation_level=None)
-            self._listings.executescript(_LISTINGS)
-        except (OSError, sqlite3.Error, ConfigError) as error:
+            self.listings = Listings()
+        except (OSError, sqlite3.Error, ConfigError, JournalError) as error:
             os.close(self._lock)
             raise _not_opened(path, error) from None
 
@@ -121,7 +106,7 @@ class Journal:
         """What is recorded of a source's file. JournalError."""
         found = self._one(
             "SELECT size, mtime_ns, tag, mode, state, token, digest, error FROM files WHERE source = ? AND name = ?",
-            (_text(source), _key(name)),
+            (text_of(source), key_of(name)),
         )
         return None if found is None else _row(source, name, found)
 
@@ -131,15 +116,15 @@ class Journal:
             "SELECT name, size, mtime_ns, tag, mode, state, token, digest, error FROM files"
             " WHERE source = ? AND name IN (?)"
         )
-        found = list(self._all(_among(statement, names), [_text(source), *map(_key, names)]))
+        found = list(self._all(among(statement, names), [text_of(source), *map(key_of, names)]))
         return {name: _row(source, name, values) for name, values in _by_name(names, found)}
 
     def note(self, rows: Sequence[Row]) -> None:
         """Insert or replace rows, all or none. JournalError."""
         values = [
             (
-                _text(row.source), _key(row.entry.name), _number(row.entry.size), _number(row.entry.mtime_ns),
-                _text(row.entry.tag), row.state, row.token, row.digest, _text(row.error), row.entry.mode,
+                text_of(row.source), key_of(row.entry.name), number_of(row.entry.size), number_of(row.entry.mtime_ns),
+                text_of(row.entry.tag), row.state, row.token, row.digest, text_of(row.error), row.entry.mode,
             )
             for row in rows
         ]  # fmt: skip
@@ -153,7 +138,7 @@ class Journal:
 
     def load_parts(self, source: str, entry: Entry) -> list[KeptPart]:
         """Load the file's parts and drop those of other versions. JournalError."""
-        key = (_text(source), _key(entry.name), repr(entry.facts))
+        key = (text_of(source), key_of(entry.name), repr(entry.facts))
         self._many("DELETE FROM parts WHERE source = ? AND name = ? AND facts != ?", [key])
         found = self._all(
             "SELECT offset, length, token, digest FROM parts WHERE source = ? AND name = ? ORDER BY offset", key[:2]
@@ -165,32 +150,31 @@ class Journal:
 
     def outdated_tokens(self, source: str, entry: Entry) -> list[str]:
         """The tokens of parts of other versions of the file. JournalError."""
-        key = (_text(source), _key(entry.name), repr(entry.facts))
+        key = (text_of(source), key_of(entry.name), repr(entry.facts))
         found = self._all("SELECT DISTINCT token FROM parts WHERE source = ? AND name = ? AND facts != ?", key)
         return [str(row[0]) for row in found]
 
     def note_part(self, source: str, entry: Entry, part: KeptPart) -> None:
         """Record a part. JournalError."""
         facts = repr(entry.facts)
-        value = (_text(source), _key(entry.name), facts, part.offset, part.length, part.token, part.digest)
+        value = (text_of(source), key_of(entry.name), facts, part.offset, part.length, part.token, part.digest)
         self._step()
         self._many("INSERT OR REPLACE INTO parts VALUES (?, ?, ?, ?, ?, ?, ?)", [value])
         self._step()
 
     def forget_parts(self, source: str, entry: Entry) -> None:
         """Drop the parts of a file. JournalError."""
-        self._many("DELETE FROM parts WHERE source = ? AND name = ?", [(_text(source), _key(entry.name))])
+        self._many("DELETE FROM parts WHERE source = ? AND name = ?", [(text_of(source), key_of(entry.name))])
 
     def forget_unwanted_parts(self) -> None:
         """Drop the parts of files that no source has any more. JournalError."""
-        names = list(self._all("SELECT DISTINCT name FROM parts"))
-        with self._as_journal_error():
-            found = [key for key in names if self._listings.execute(_IS_WANTED, key).fetchone() is None]
+        keys = [row[0] for row in self._all("SELECT DISTINCT name FROM parts")]
+        found = [(key,) for key in keys if not self.listings.has(name_of(key))]
         self._many("DELETE FROM parts WHERE name = ?", found)
 
     def scratch_name(self, source: str, name: str) -> str:
         """A name for a file's incomplete contents at the target, which nobody can guess. JournalError."""
-        return hashlib.sha256(b"\0".join([self._secret, _text(source).encode(), _key(name)])).hexdigest()[:24]
+        return hashlib.sha256(b"\0".join([self._secret, text_of(source).encode(), key_of(name)])).hexdigest()[:24]
 
     def part_tokens(self) -> set[str]:
         """The tokens of all parts of all files. JournalError."""
@@ -199,61 +183,24 @@ class Journal:
     def note_under_way(self, entry: Entry, began_at: float) -> None:
         """Record that a file is being sent, for status queries. began_at: Unix time. JournalError."""
         self._many(
-            "INSERT OR REPLACE INTO under_way VALUES (?, ?, ?)", [(_key(entry.name), _number(entry.size), began_at)]
+            "INSERT OR REPLACE INTO under_way VALUES (?, ?, ?)", [(key_of(entry.name), number_of(entry.size), began_at)]
         )
 
     def note_left(self, entry: Entry) -> None:
         """Record that a file is no longer being sent. JournalError."""
-        self._many("DELETE FROM under_way WHERE name = ?", [(_key(entry.name),)])
+        self._many("DELETE FROM under_way WHERE name = ?", [(key_of(entry.name),)])
 
     def done_after(self, source: str, name: str, count: int) -> list[Entry]:
         """At most `count` done files of a source, sorted by name, starting after `name`. JournalError."""
         found = self._all(
             "SELECT name, size, mtime_ns, tag, mode FROM files WHERE source = ? AND state = ? AND name > ?"
             " ORDER BY name LIMIT ?",
-            (_text(source), DONE, _key(name), count),
+            (text_of(source), DONE, key_of(name), count),
         )
         return [
             Entry(name=name_of(key), size=size, mtime_ns=mtime, tag=tag, mode=mode)
             for key, size, mtime, tag, mode in found
         ]
-
-    def note_there(self, entries: Sequence[Entry]) -> None:
-        """Record the target's files, for the lifetime of this process."""
-        values = [
-            (_key(entry.name), _number(entry.size), _number(entry.mtime_ns), _text(entry.tag)) for entry in entries
-        ]
-        with self._as_journal_error():
-            self._listings.executemany("INSERT OR REPLACE INTO there VALUES (?, ?, ?, ?)", values)
-
-    def there(self, names: Sequence[str]) -> Mapping[str, Entry]:
-        """The target's files of these names when the transfer began, by name."""
-        statement = _among("SELECT name, size, mtime_ns, tag FROM there WHERE name IN (?)", names)
-        with self._as_journal_error():
-            found = self._listings.execute(statement, [_key(name) for name in names]).fetchall()
-        return {
-            name: Entry(name=name, size=size, mtime_ns=mtime_ns, tag=tag)
-            for name, (size, mtime_ns, tag) in _by_name(names, found)
-        }
-
-    def want(self, names: Sequence[str], source: str) -> Mapping[str, str]:
-        """Record that a source has files of these names; return the source of each that another one had before."""
-        text, keys = _text(source), [_key(name) for name in names]
-        with self._as_journal_error():
-            new = self._listings.executemany(
-                "INSERT OR IGNORE INTO wanted VALUES (?, ?)", [(key, text) for key in keys]
-            ).rowcount
-            if new == len(keys):
-                return {}
-            statement = _among("SELECT name, source FROM wanted WHERE source != ? AND name IN (?)", names)
-            found = self._listings.execute(statement, [text, *keys]).fetchall()
-        return {name: str(first) for name, (first,) in _by_name(names, found)}
-
-    def unwanted(self) -> Iterator[str]:
-        """Yield names that the target had and no source has."""
-        with self._as_journal_error():
-            for (key,) in self._listings.execute("SELECT name FROM there WHERE name NOT IN (SELECT name FROM wanted)"):
-                yield name_of(key)
 
     def count(self, state: str) -> int:
         """The number of files in a state."""
@@ -262,7 +209,7 @@ class Journal:
 
     def close(self) -> None:
         """Close the file."""
-        self._listings.close()
+        self.listings.close()
         self._rows.close()
         os.close(self._lock)
 
@@ -293,26 +240,20 @@ class Journal:
         try:
             yield
         except (sqlite3.Error, OverflowError) as error:
-            kind = JournalFullError if _is_full(error) else JournalError
+            kind = JournalFullError if is_full(error) else JournalError
             raise kind(f"{self._path}: the journal of the transfer cannot be used: {_what_helps(error)}") from None
 
 
 def _not_opened(path: Path, error: Exception) -> GridError:
-    if isinstance(error, ConfigError):
+    if isinstance(error, ConfigError | JournalError):
         return error
-    kind = NoSpaceError if _is_full(error) else ConfigError
+    kind = NoSpaceError if is_full(error) else ConfigError
     return kind(f"{path}: {_what_helps(error)}")
-
-
-def _is_full(error: Exception) -> bool:
-    if isinstance(error, OSError):
-        return error.errno in DISK_FULL
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
 
 
 def _what_helps(error: Exception) -> str:
     """What is wrong; only a file that is damaged is better removed, for it says what need not be sent again."""
-    if _is_full(error):
+    if is_full(error):
         return "its disk is full; make room there"
     if isinstance(error, OSError):
         return str(error.strerror)
@@ -343,45 +284,13 @@ class _Parts:
         self._journal.forget_parts(self._source, self._entry)
 
 
-def _among(statement: str, values: Sequence[object]) -> str:
-    """The statement with room for as many values as there are, instead of one."""
-    return statement.replace("(?)", f"({','.join('?' * len(values))})")
-
-
 def _by_name(names: Sequence[str], found: Sequence[tuple[Any, ...]]) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """Pairs of a name and what was found under it, which begins with its key."""
     by_key = {row[0]: row[1:] for row in found}
     for name in names if by_key else ():
-        values = by_key.get(_key(name))
+        values = by_key.get(key_of(name))
         if values is not None:
             yield name, values
-
-
-def _key(name: str) -> bytes:
-    """A name as bytes, which SQLite stores unchanged."""
-    if name.isascii():
-        return name.encode()
-    return name.encode("utf-8", "surrogatepass" if _is_odd(name) else "surrogateescape")
-
-
-def _text(text: str) -> str:
-    """A text that SQLite keeps: in names of folders, and in errors that tell of them, there may be bytes that are none."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
-
-
-def _number(number: int | None) -> int | None:
-    """A number that SQLite keeps; None for others, such as nanoseconds from the year 2262 on."""
-    return number if number is not None and -(2**63) <= number < 2**63 else None
-
-
-def _is_odd(name: str) -> bool:
-    """Whether a name contains surrogates that stand for no byte of a file name."""
-    return any("\ud800" <= letter <= "\udfff" and not "\udc80" <= letter <= "\udcff" for letter in name)
-
-
-def name_of(key: bytes) -> str:
-    """Decode a name stored as bytes."""
-    return key.decode("utf-8", "surrogateescape")
 
 
 def _row(source: str, name: str, found: tuple[object, ...]) -> Row:

@@ -125,6 +125,10 @@ class ObjectEnd:
             return "it has an empty name, '.' or '..' in its path"
         return None
 
+    def place_of(self, name: str) -> str:
+        """The name itself."""
+        return name
+
     def memory_of(self, size: int) -> int:
         """A part that is being filled, its copy, and those in transit, which S3Uploads limits for all objects together."""
         parts = 4 if self._uploads is not None else 2 + PARTS_AT_ONCE

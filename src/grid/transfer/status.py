@@ -13,7 +13,8 @@ from pathlib import Path
 from attrs import frozen
 
 from grid.errors import ConfigError
-from grid.transfer.journal import DONE, FAILED, STORED, name_of
+from grid.transfer.journal import DONE, FAILED, STORED
+from grid.transfer.records import name_of
 
 SHOWN_COUNT = 100
 """Files listed of each kind."""

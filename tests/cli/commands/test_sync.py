@@ -24,6 +24,21 @@ def synced(client: TreeClient, *arguments: str | Path) -> tuple[int, int, int, i
     return done["files_copied"], done["files_linked"], done["files_unchanged"], done["files_removed"]
 
 
+def test_names_that_are_spelled_in_two_ways_are_one_file_on_the_grid(client: TreeClient, tmp_path: Path) -> None:
+    (tmp_path / "tree" / "cafe\u0301").mkdir(parents=True)
+    (tmp_path / "tree" / "cafe\u0301" / "the\u0301").write_bytes(b"decomposed")
+    for copied in (1, 0, 0):
+        assert synced(client, "--delete", tmp_path / "tree", "w:docs") == (copied, 0, 1 - copied, 0)
+    assert set(client.tree("w:docs")) == {"caf\u00e9/th\u00e9"}
+
+    (tmp_path / "tree" / "cafe\u0301" / "th\u00e9").write_bytes(b"composed")
+    for _ in range(2):
+        done = client.run("sync", "--delete", tmp_path / "tree", "w:docs")
+        assert done.code == 1 and "'cafe\\u0301/th\\xe9' from 'cafe\\u0301/the\\u0301'" in done.err
+    assert synced(client, "w:docs", tmp_path / "back") == (1, 0, 0, 0)
+    assert (tmp_path / "back" / "caf\u00e9" / "th\u00e9").read_bytes() == b"decomposed"
+
+
 def test_directory_when_synced_around_is_the_same_and_is_sent_once(client: TreeClient, tmp_path: Path) -> None:
     tree, back = make_local_tree(tmp_path / "tree"), tmp_path / "back"
     assert synced(client, tree, "w:docs") == (3, 0, 0, 0)

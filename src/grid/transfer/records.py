@@ -1,0 +1,56 @@
+"""What the two databases of a transfer share: how they hold names and numbers, and the errors if they cannot. Pure."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from grid.errors import DISK_FULL, NoSpaceError
+from grid.transfer.ends import EndError
+
+
+class JournalError(EndError):
+    """The journal cannot be used, so the next run would not know what this one sent."""
+
+
+class JournalFullError(JournalError, NoSpaceError):
+    """The disk with the journal is full."""
+
+
+def is_full(error: Exception) -> bool:
+    """Whether an error means that a disk is full."""
+    if isinstance(error, OSError):
+        return error.errno in DISK_FULL
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+
+
+def among(statement: str, values: Sequence[object]) -> str:
+    """The statement with room for as many values as there are, instead of one."""
+    return statement.replace("(?)", f"({','.join('?' * len(values))})")
+
+
+def key_of(name: str) -> bytes:
+    """A name as bytes, which SQLite stores unchanged."""
+    if name.isascii():
+        return name.encode()
+    return name.encode("utf-8", "surrogatepass" if _is_odd(name) else "surrogateescape")
+
+
+def name_of(key: bytes) -> str:
+    """Decode a name stored as bytes."""
+    return key.decode("utf-8", "surrogateescape")
+
+
+def text_of(text: str) -> str:
+    """A text that SQLite keeps: in names of folders, and in errors that tell of them, there may be bytes that are none."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def number_of(number: int | None) -> int | None:
+    """A number that SQLite keeps; None for others, such as nanoseconds from the year 2262 on."""
+    return number if number is not None and -(2**63) <= number < 2**63 else None
+
+
+def _is_odd(name: str) -> bool:
+    """Whether a name contains surrogates that stand for no byte of a file name."""
+    return any("\ud800" <= letter <= "\udfff" and not "\udc80" <= letter <= "\udcff" for letter in name)
