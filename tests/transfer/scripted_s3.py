@@ -1,22 +1,26 @@
 """A small in-memory S3 server whose answers a test can spoil: statuses, lost connections, short bodies, wrong tags.
 
-It knows what the client of a transfer asks for: listing, HEAD, GET with ranges, PUT whole and in parts, DELETE.
+It knows what the client of a transfer asks for: listing, HEAD, GET with ranges, PUT whole and in parts, and deleting.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, unescape
 
 from attrs import define, field
 
 BUCKET = "bucket"
 TIME = "2026-11-22T12:00:00.000Z"
+PAGE = 1000
+"""Keys of a page of a long listing."""
 
 
 @define
@@ -31,16 +35,17 @@ class Fault:
 
 @define
 class ScriptedS3:
-    """The objects and the faults: each fault happens once, in order. asked: every request."""
+    """The objects and the faults: each fault happens once, in order. asked: every request. deleted: keys, in order."""
 
     objects: dict[str, bytes] = field(factory=dict)
     faults: list[Fault] = field(factory=list)
     asked: list[str] = field(factory=list)
     uploads: dict[str, dict[int, bytes]] = field(factory=dict)
+    deleted: list[str] = field(factory=list)
     tag_of: Callable[[bytes], str] = lambda data: f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
     ignores_conditions: bool = False
-    page_of: Callable[[str], bytes] | None = None
-    """The page of a long listing that follows a token."""
+    page_of: Callable[[str, str], bytes] | None = None
+    """The page of a long listing of a prefix that follows a token."""
     lock: Lock = field(factory=Lock)
 
     def count(self, method: str) -> int:
@@ -84,7 +89,8 @@ class _Request(BaseHTTPRequestHandler):
         if fault is not None and fault.status != 1:
             self._spoil(fault)
         elif self.command in ("GET", "HEAD") and not key:
-            self._list(query.get("prefix", [""])[0], query.get("continuation-token", [""])[0])
+            token = query.get("continuation-token", [""])[0]
+            self._list(query.get("prefix", [""])[0], token, is_half=fault is not None)
         elif self.command in ("GET", "HEAD"):
             self._get(key, is_half=fault is not None)
         elif self.command == "DELETE":
@@ -101,6 +107,13 @@ class _Request(BaseHTTPRequestHandler):
         elif self.command == "PUT":
             state.objects[key] = data
             self._answer(200, ETag=state.tag_of(data))
+        elif "delete" in query:
+            deleted = [unescape(key) for key in re.findall("<Key>([^<]*)</Key>", data.decode())]
+            state.deleted += deleted
+            for each in deleted:
+                state.objects.pop(each, None)
+            listed = "".join(f"<Deleted><Key>{escape(each)}</Key></Deleted>" for each in deleted)
+            self._answer(200, f"<DeleteResult>{listed}</DeleteResult>".encode())
         elif "uploads" in query:
             upload = f"upload-{len(state.asked)}"
             state.uploads[upload] = {}
@@ -140,10 +153,10 @@ class _Request(BaseHTTPRequestHandler):
         about["Content-Range"] = f"bytes {begin}-{int(begin) + len(part) - 1}/{len(data)}"
         self._answer(206, part, is_half=is_half, **about)
 
-    def _list(self, prefix: str, token: str) -> None:
+    def _list(self, prefix: str, token: str, *, is_half: bool) -> None:
         state = self.server_state
         if state.page_of is not None:
-            self._answer(200, state.page_of(token))
+            self._answer(200, state.page_of(prefix, token), is_half=is_half)
             return
         found = "".join(
             f"<Contents><Key>{escape(key)}</Key><LastModified>{TIME}</LastModified>"
@@ -152,7 +165,7 @@ class _Request(BaseHTTPRequestHandler):
             if key.startswith(prefix)
         )
         body = f"<ListBucketResult><Name>{BUCKET}</Name><IsTruncated>false</IsTruncated>{found}</ListBucketResult>"
-        self._answer(200, body.encode())
+        self._answer(200, body.encode(), is_half=is_half)
 
     def _answer(self, status: int, body: bytes = b"", *, is_half: bool = False, **headers: str) -> None:
         self.send_response(status)
@@ -169,6 +182,38 @@ class _Request(BaseHTTPRequestHandler):
 def _xml(name: str, **children: str) -> bytes:
     inside = "".join(f"<{child}>{escape(text)}</{child}>" for child, text in children.items())
     return f"<{name}>{inside}</{name}>".encode()
+
+
+class NumberedNames(Sequence[str]):
+    """Names of very many files, made as they are asked for."""
+
+    def __init__(self, numbers: range, start: str = "file-") -> None:
+        self._numbers, self._start = numbers, start
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self._numbers[index]
+        return [self._name(number) for number in found] if isinstance(index, slice) else self._name(found)
+
+    def _name(self, number: int) -> str:
+        return f"{self._start}{number:07}"
+
+
+def long_page(names: Sequence[str], prefix: str, token: str) -> bytes:
+    """The page of a listing of these names below a prefix that follows a token. Each has one byte."""
+    begin = int(token or 0)
+    end = min(begin + PAGE, len(names))
+    keys = "".join(
+        f"<Contents><Key>{prefix}{name}</Key><LastModified>{TIME}</LastModified><ETag>x</ETag><Size>1</Size></Contents>"
+        for name in names[begin:end]
+    )
+    more = "" if end == len(names) else f"<NextContinuationToken>{end}</NextContinuationToken>"
+    return (
+        f"<ListBucketResult><Name>{BUCKET}</Name><IsTruncated>{'true' if more else 'false'}</IsTruncated>"
+        f"{more}{keys}</ListBucketResult>"
+    ).encode()
 
 
 @contextmanager

@@ -68,8 +68,8 @@ def test_tree_when_sent_in_any_mode_arrives_and_is_not_sent_again(source: Path, 
     second = send(source, tmp_path / "target", tmp_path, plan)
 
     assert contents(tmp_path / "target") == contents(source)
-    assert (first.copied, first.unchanged, first.failures) == (21, 0, [])
-    assert (second.copied, second.unchanged, second.failures) == (0, 21, [])
+    assert (first.copied, first.unchanged, list(first.failures)) == (21, 0, [])
+    assert (second.copied, second.unchanged, list(second.failures)) == (0, 21, [])
 
 
 @pytest.mark.parametrize(("chunk_size", "transfers"), [(1_500_000, 4), (None, "auto")])
@@ -78,7 +78,7 @@ def test_tree_when_chunks_are_of_any_size_or_chosen_arrives(
 ) -> None:
     (source / "larger").write_bytes(os.urandom(12 * 2**20))
     outcome = send(source, tmp_path / "target", tmp_path, evolve(FAST, chunk_size=chunk_size, transfers=transfers))
-    assert (outcome.copied, outcome.failures) == (22, [])
+    assert (outcome.copied, list(outcome.failures)) == (22, [])
     assert contents(tmp_path / "target") == contents(source)
 
 
@@ -108,7 +108,7 @@ def test_delete_removes_what_no_source_has_and_only_when_asked(source: Path, tmp
     (source / "deep" / "small-3").unlink()
     assert send(source, tmp_path / "target", tmp_path).removed == 0
     dry = send(source, tmp_path / "target", tmp_path, evolve(FAST, delete=True, dry_run=True))
-    assert dry.planned == [("remove", "deep/small-3")]
+    assert list(dry.planned) == [("remove", "deep/small-3")]
     assert (tmp_path / "target" / "deep" / "small-3").exists()
 
     assert send(source, tmp_path / "target", tmp_path, evolve(FAST, delete=True)).removed == 1
@@ -382,5 +382,5 @@ def test_files_of_odd_folders_and_of_distant_times_stop_no_other(source: Path, t
         os.utime(odd / name, ns=(2**63 + 10**9, 2**63 + 10**9))
     for _ in range(2):
         outcome = send(odd, tmp_path / "target", tmp_path)
-        assert outcome.failures == [] and outcome.copied + outcome.unchanged == 21
+        assert not outcome.failures and outcome.copied + outcome.unchanged == 21
         assert contents(tmp_path / "target") == contents(odd)

@@ -7,6 +7,7 @@ import os
 import shutil
 import tracemalloc
 from collections.abc import Coroutine, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,10 @@ from grid.transfer.grid_end import GridEnd
 from grid.transfer.local_end import LocalEnd
 from grid.transfer.object_end import LISTED_AT_ONCE, open_object_end
 from tests.transfer.conftest import require
-from tests.transfer.scripted_s3 import BUCKET, TIME, ScriptedS3, scripted_s3
+from tests.transfer.scripted_s3 import BUCKET, PAGE, NumberedNames, ScriptedS3, long_page, scripted_s3
 
 MILLION = pytest.param(10**6, marks=[pytest.mark.deep, pytest.mark.timeout(3600)])
 COUNTS = pytest.mark.parametrize("count", [30_000, MILLION])
-PAGE = 1000
 AHEAD = 3
 """Pages that may be fetched before they are wanted."""
 
@@ -56,27 +56,13 @@ def peak_of(case: Coroutine[Any, Any, None]) -> int:
         tracemalloc.stop()
 
 
-def page(number: int, count: int) -> bytes:
-    """A page of a listing of `count` keys."""
-    keys = "".join(
-        f"<Contents><Key>in/file-{key:07}</Key><LastModified>{TIME}</LastModified><ETag>x</ETag><Size>1</Size></Contents>"
-        for key in range(number * PAGE, min((number + 1) * PAGE, count))
-    )
-    is_last = (number + 1) * PAGE >= count
-    more = "" if is_last else f"<NextContinuationToken>{number + 1}</NextContinuationToken>"
-    return (
-        f"<ListBucketResult><Name>{BUCKET}</Name><IsTruncated>{'false' if is_last else 'true'}</IsTruncated>"
-        f"{more}{keys}</ListBucketResult>"
-    ).encode()
-
-
 @COUNTS
 def test_listing_of_a_bucket_is_asked_for_page_by_page_as_it_is_taken(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     require("obstore")
     assert LISTED_AT_ONCE == PAGE
-    state = ScriptedS3(page_of=lambda token: page(int(token or 0), count))
+    state = ScriptedS3(page_of=partial(long_page, NumberedNames(range(count))))
 
     def look(taken: int) -> None:
         assert len(state.asked) <= taken // PAGE + AHEAD, "pages were fetched long before they were wanted"

@@ -155,7 +155,7 @@ def test_files_that_wait_for_others_are_done_only_when_they_are_settled(
 
         monkeypatch.setattr(run, "_settle", twice)
         outcome = await run.run()
-        assert (outcome.copied, outcome.failures, journal.count(DONE)) == (2, [], 2)
+        assert (outcome.copied, list(outcome.failures), journal.count(DONE)) == (2, [], 2)
         assert end.settled == [["early"], ["late"]]
         journal.close()
 

@@ -75,7 +75,7 @@ def test_small_files_cost_a_call_at_either_end_and_a_transaction_for_each_group(
 ) -> None:
     counted = _Counted(monkeypatch)
     outcome, statements = run(LocalEnd(str(source)), LocalEnd(str(tmp_path / "target")), tmp_path)
-    assert (outcome.copied, outcome.failures) == (COUNT, [])
+    assert (outcome.copied, list(outcome.failures)) == (COUNT, [])
     assert contents(tmp_path / "target") == contents(source)
     assert counted.calls.count("read_all") == counted.calls.count("write_all") <= GROUPS
     assert len(counted.calls) - 2 * counted.calls.count("read_all") < 10, "listings"
@@ -120,7 +120,7 @@ def test_group_that_an_end_cannot_take_at_all_is_sent_file_by_file(source: Path,
     )
     target = _Failing(str(tmp_path / "target"))
     outcome, _ = run(LocalEnd(str(source)), target, tmp_path, observer=observer)
-    assert (outcome.copied, outcome.failures) == (COUNT, [])
+    assert (outcome.copied, list(outcome.failures)) == (COUNT, [])
     assert contents(tmp_path / "target") == contents(source)
     for name in ("one/file-0001", "two/file-0000"):
         assert [what for what, whose in events if whose == name] == ["began", "left"] * 2

@@ -91,11 +91,15 @@ class Entry:
 
 @frozen
 class LeftOut:
-    """Something below an end that is not copied, and why. is_gap: the listing may lack files because of it."""
+    """Something below an end that is not copied, and why. is_gap: the listing may lack files because of it.
+
+    is_later: a later listing has it, so there is nothing to tell.
+    """
 
     name: str
     why: str
     is_gap: bool = False
+    is_later: bool = False
 
 
 class OpenedSource(Protocol):

@@ -136,9 +136,10 @@ class Transfer:
             page, since = list[Entry](), 0.0
             async for found in listed(source):
                 if isinstance(found, LeftOut):
+                    if found.is_later:
+                        continue
                     complete = complete and not found.is_gap
-                    self.outcome.left_out.append(found)
-                    self._observer.warn(f"{found.name}: left out: {found.why}")
+                    self._leave_out(found)
                     continue
                 since = since if page else time.monotonic()
                 page.append(found)
@@ -148,16 +149,23 @@ class Transfer:
             await self._offer(source, together, page, put)
         return complete
 
+    def _leave_out(self, found: LeftOut) -> None:
+        self.outcome.left_out.append(found)
+        self._observer.warn(f"{found.name}: left out: {found.why}")
+
     async def _offer(self, source: SourceEnd, together: Together, page: Sequence[Entry], put: Put[_Wanted]) -> None:
         """Compare a page of a listing, and pass on what is new."""
         self.outcome.found += len(page)
         findings = self._compare(source, page)
         self.outcome.unchanged += findings.unchanged
         for name, error in findings.failures:
-            self._fail(name, error)
+            self.outcome.fail(name, error)
         self._stored += [_Stored(source, entry, entry, row.token, row.digest) for entry, row in findings.stored]
+        if len(self._stored) >= SETTLE_COUNT:
+            await self._settle()
         if self._plan.dry_run:
-            self.outcome.planned += [("send", entry.name) for entry in findings.wanted]
+            for entry in findings.wanted:
+                self.outcome.plan_to_send(entry.name)
             return
         for entry in findings.wanted:
             self._observer.found(entry.size or 0)
@@ -233,7 +241,7 @@ class Transfer:
 
     def _note_failure(self, source: SourceEnd, entry: Entry, error: GridError | OSError) -> None:
         self._journal.note([Row(source=source.label, entry=entry, state=FAILED, error=str(error)[:500])])
-        self._fail(entry.name, error)
+        self.outcome.fail(entry.name, error)
 
     async def _try_to_send(self, source: SourceEnd, entry: Entry) -> GridError | OSError | None:
         size = entry.size or 0
@@ -320,7 +328,7 @@ class Transfer:
                 failed = await self._target.settle([(each.entry, each.token) for each in batch])
             for each in batch:
                 if (error := failed.get(each.entry.name)) is not None:
-                    self._fail(each.entry.name, error)
+                    self.outcome.fail(each.entry.name, error)
             await self._note_done([each for each in batch if each.entry.name not in failed])
 
     async def _note_done(self, settled: Sequence[_Stored]) -> None:
@@ -364,14 +372,11 @@ class Transfer:
             if not self._plan.selection.takes(name):
                 continue
             if self._plan.dry_run:
-                self.outcome.planned.append(("remove", name))
+                self.outcome.plan_to_remove(name)
                 continue
             try:
                 with cancelled_as_error(name):
                     await self._target.remove(name)
                 self.outcome.removed += 1
             except (GridError, OSError) as error:
-                self._fail(name, error)
-
-    def _fail(self, name: str, error: GridError | OSError) -> None:
-        self.outcome.failures.append((name, error))
+                self.outcome.fail(name, error)

@@ -30,6 +30,7 @@ from grid.transfer.ends import (
 )
 from grid.transfer.local_files import MODES, PARTIAL, SMALL_SIZE, begin, open_file, read_all, write_all, write_whole
 from grid.transfer.partial_files import can_resume, fill, held_parts
+from grid.transfer.spool import Stack
 
 LISTED_AT_ONCE = 500
 """Entries of a directory examined in one call on a thread."""
@@ -211,11 +212,11 @@ def _remove(path: str, root: str) -> None:
 def _walk(
     root: str, is_settled: Callable[[str, os.stat_result], bool], spared: Set[str] | None
 ) -> Iterator[Entry | LeftOut]:
-    """Yield every file below a directory, keeping the names of one directory at a time.
+    """Yield every file below a directory, keeping few of its names in memory.
 
     spared: incomplete files to keep; None to keep all.
     """
-    waiting, gaps = [""], list[LeftOut]()
+    waiting = Stack([""])
     while waiting:
         below = waiting.pop()
         try:
@@ -224,7 +225,7 @@ def _walk(
             why = error.strerror or "it cannot be read"
             if not below:
                 raise NotThereError(f"{root}: {why}") from None
-            gaps.append(LeftOut(below, why, is_gap=True))
+            yield LeftOut(below, why, is_gap=True)
             continue
         with scan:
             for found in _in_order(scan):
@@ -237,7 +238,6 @@ def _walk(
                     waiting.append(name)
                     continue
                 yield _examine(found, name, is_settled)
-    yield from gaps
 
 
 def _in_order(scan: Iterator[os.DirEntry[str]]) -> Iterator[os.DirEntry[str]]:
@@ -271,7 +271,7 @@ def _examine(found: os.DirEntry[str], name: str, is_settled: Callable[[str, os.s
     except OSError as error:
         return LeftOut(name, error.strerror or "it cannot be read")
     if stat.S_ISREG(status.st_mode):
-        return _entry(name, status) if is_settled(name, status) else LeftOut(name, UNSETTLED)
+        return _entry(name, status) if is_settled(name, status) else LeftOut(name, UNSETTLED, is_later=True)
     return LeftOut(name, "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file")
 
 

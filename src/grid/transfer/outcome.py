@@ -1,12 +1,13 @@
 """What a transfer is to do, and what it tells: its plan, callbacks while it runs, and its outcome.
 
-Values only. They have names of files, and reasons, but no contents, capabilities or keys.
+Values only. They have names of files, and reasons, but no contents, capabilities or keys. However many files there are,
+an outcome takes little memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 from attrs import define, field, frozen
 
@@ -14,6 +15,10 @@ from grid.errors import GridError
 from grid.transfer.choices import STREAMS, Comparison, Mode
 from grid.transfer.ends import Entry, LeftOut
 from grid.transfer.selection import Selection
+from grid.transfer.spool import Spool
+
+Failure = tuple[str, GridError | OSError]
+"""A name, and the reason."""
 
 
 @frozen(kw_only=True)
@@ -37,9 +42,24 @@ class Plan:
     selection: Selection = field(factory=Selection)
 
 
+def _left_out() -> Spool[LeftOut]:
+    return Spool(lambda found: [found.name, found.why, found.is_gap], lambda values: LeftOut(*values))
+
+
+def _failures() -> Spool[Failure]:
+    return Spool(_pack_failure, _parse_failure)
+
+
+def _planned() -> Spool[tuple[str, str]]:
+    return Spool(list, lambda values: (values[0], values[1]))
+
+
 @define
 class Outcome:
-    """The result. failures, left_out: names, and reasons. planned: of a dry run. found: files of all sources."""
+    """The result. failures, left_out: names, and reasons. found: files of all sources.
+
+    planned: of a dry run, what to do and the name. to_send, to_remove: how many of these there are.
+    """
 
     found: int = 0
     is_dry_run: bool = False
@@ -48,9 +68,26 @@ class Outcome:
     unchanged: int = 0
     removed: int = 0
     sent_bytes: int = 0
-    failures: list[tuple[str, GridError | OSError]] = field(factory=list)
-    left_out: list[LeftOut] = field(factory=list)
-    planned: list[tuple[str, str]] = field(factory=list)
+    to_send: int = 0
+    to_remove: int = 0
+    failures: Spool[Failure] = field(factory=_failures)
+    left_out: Spool[LeftOut] = field(factory=_left_out)
+    planned: Spool[tuple[str, str]] = field(factory=_planned)
+
+    def fail(self, name: str, error: GridError | OSError) -> None:
+        """Add a failure. The error lets go of the frames that it passed through, and of the contents in their variables."""
+        _let_go(error)
+        self.failures.append((name, error))
+
+    def plan_to_send(self, name: str) -> None:
+        """Add a file that would be sent."""
+        self.to_send += 1
+        self.planned.append(("send", name))
+
+    def plan_to_remove(self, name: str) -> None:
+        """Add a file that would be removed."""
+        self.to_remove += 1
+        self.planned.append(("remove", name))
 
 
 @frozen(kw_only=True)
@@ -67,3 +104,28 @@ class Observer:
     began: Callable[[Entry], None] = lambda entry: None
     left: Callable[[Entry], None] = lambda entry: None
     stored: Callable[[Entry], None] = lambda entry: None
+
+
+def _let_go(error: BaseException) -> None:
+    waiting, seen = [error], {id(error)}
+    while waiting:
+        each = waiting.pop()
+        each.__traceback__ = None
+        for other in (each.__cause__, each.__context__, *getattr(each, "causes", ())):
+            if isinstance(other, BaseException) and id(other) not in seen:
+                seen.add(id(other))
+                waiting.append(other)
+
+
+def _pack_failure(failure: Failure) -> object:
+    name, error = failure
+    if isinstance(error, OSError) and error.strerror:
+        return [name, error.errno, error.strerror, error.filename if isinstance(error.filename, str) else None]
+    return [name, None, str(error), None]
+
+
+def _parse_failure(values: list[Any]) -> Failure:
+    name, code, text, path = values
+    if code is None:
+        return name, GridError(text)
+    return name, OSError(code, text, path) if path is not None else OSError(code, text)

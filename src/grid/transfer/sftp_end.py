@@ -32,6 +32,7 @@ from grid.transfer.ends import (
 from grid.transfer.local_files import MODES, PARTIAL
 from grid.transfer.partial_files import can_resume, fill, held_parts
 from grid.transfer.sftp_partial import Answer, open_partial
+from grid.transfer.spool import Stack
 
 if TYPE_CHECKING:
     import asyncssh
@@ -78,13 +79,13 @@ class SftpEnd:
             self._is_single = True
             yield _entry(self._path.rpartition("/")[2], facts)
             return
-        waiting = [""]
+        waiting = Stack([""])
         while waiting:
             below = waiting.pop()
             async for found in self._scan(client, below, waiting):
                 yield found
 
-    async def _scan(self, client: Any, below: str, waiting: list[str]) -> AsyncIterator[Entry | LeftOut]:  # noqa: ANN401
+    async def _scan(self, client: Any, below: str, waiting: Stack) -> AsyncIterator[Entry | LeftOut]:  # noqa: ANN401
         with _as_end_errors(f"{self.label}/{below}"):
             listing = client.scandir(self._place(below) if below else self._path)
             while (found := await self._answer(anext(listing, None))) is not None:

@@ -21,8 +21,9 @@ from grid.transfer.choices import may_pass, pause_before
 from grid.transfer.ends import Entry, PassingError, TargetEnd
 from grid.transfer.engine import Transfer
 from grid.transfer.journal import FAILED, Journal
-from grid.transfer.local_end import UNSETTLED, LocalEnd
+from grid.transfer.local_end import LocalEnd
 from grid.transfer.outcome import Observer, Outcome, Plan
+from grid.transfer.spool import Stack
 
 if TYPE_CHECKING:
     from grid.transfer.grid_session import Doubt
@@ -43,7 +44,7 @@ class Settling:
     """Decides which files have settled: neither their contents nor their attributes changed for a while.
 
     The change time (ctime) tells: every write sets it, and no program can set it back. If times lie in the future, what
-    counts is how long this process has seen them unchanged. Memory: the files that have not settled.
+    counts is how long this process has seen them unchanged. Memory: the files whose times do.
     """
 
     def __init__(
@@ -56,21 +57,26 @@ class Settling:
         self._quiet_s, self._unix_ns, self._now = quiet_s, unix_ns, now
         self._before: dict[str, tuple[Facts, float]] = {}
         self._waiting: dict[str, tuple[Facts, float]] = {}
+        self._recent_count = 0
 
     @property
     def waiting_count(self) -> int:
         """How many files of this pass have not settled."""
-        return len(self._waiting)
+        return self._recent_count + len(self._waiting)
 
     def begin(self) -> None:
         """Begin a pass; files that it does not look at are forgotten."""
         self._before, self._waiting = self._waiting, {}
+        self._recent_count = 0
 
     def is_settled(self, name: str, status: os.stat_result) -> bool:
         """Whether the file has settled."""
         past = [moment for moment in (status.st_mtime_ns, status.st_ctime_ns) if moment <= self._unix_ns()]
         if past and self._unix_ns() - max(past) >= self._quiet_s * 1e9:
             return True
+        if past:
+            self._recent_count += 1
+            return False
         facts, now = (status.st_size, status.st_mtime_ns, status.st_ctime_ns), self._now()
         seen, since = self._before.get(name, (facts, now))
         if seen != facts:
@@ -102,7 +108,7 @@ class FolderWatch:
         self._folder = LocalEnd(watched.folder, is_settled=watched.settling.is_settled)
         self._told: set[str] = set()
         self._warn = observer.warn
-        self._fresh: list[str] = []
+        self._fresh = Stack()
         self._observer = evolve(observer, warn=self._warn_once, stored=self._note_stored(observer.stored))
         self._has_listed = self._has_checked = False
         self.missing = ""
@@ -131,7 +137,7 @@ class FolderWatch:
         if wrong:
             outcome = _joined(outcome, await self._send())
             wrong = await self._check()
-        outcome.failures += [(name, GridError(f"{name}: {why}")) for name, why in wrong.items()]
+        outcome.failures.extend((name, GridError(f"{name}: {why}")) for name, why in wrong.items())
         return outcome
 
     async def run(self, every_s: float, passed: Callable[[Outcome], None], sleep: Sleep = asyncio.sleep) -> None:
@@ -171,7 +177,6 @@ class FolderWatch:
             lists_target=not self._has_listed,
         ).run()
         self._has_listed = True
-        outcome.left_out = [each for each in outcome.left_out if each.why != UNSETTLED]
         return outcome
 
     async def _check(self) -> dict[str, str]:
@@ -179,13 +184,14 @@ class FolderWatch:
 
         The first pass checks all done files, later ones only new files.
         """
-        fresh, self._fresh = self._fresh, []
+        fresh, self._fresh = self._fresh, Stack()
         if self._watched.check is None:
             return {}
         wrong: dict[str, str] = {}
         if self._has_checked:
-            for begin in range(0, len(fresh), CHECKED_TOGETHER):
-                wrong |= await self._check_batch(self._watched.check, fresh[begin : begin + CHECKED_TOGETHER])
+            while fresh:
+                some = [fresh.pop() for _ in range(min(len(fresh), CHECKED_TOGETHER))]
+                wrong |= await self._check_batch(self._watched.check, some)
             return wrong
         name = ""
         while batch := self._watched.journal.done_after(self._folder.label, name, CHECKED_TOGETHER):
@@ -202,19 +208,21 @@ class FolderWatch:
         failed = [evolve(row, state=FAILED, error=found[row.entry.name].why[:500]) for row in rows if row is not None]
         if failed:
             self._watched.journal.note(failed)
-        self._fresh += [name for name, doubt in found.items() if not doubt.is_certain]
+        for name, doubt in found.items():
+            if not doubt.is_certain:
+                self._fresh.append(name)
         return {name: doubt.why for name, doubt in found.items()}
 
     def _note_stored(self, stored: Callable[[Entry], None]) -> Callable[[Entry], None]:
         def note(entry: Entry) -> None:
-            if self._watched.check is not None:
+            if self._watched.check is not None and self._has_checked:
                 self._fresh.append(entry.name)
             stored(entry)
 
         return note
 
     def _warn_once(self, line: str) -> None:
-        if line.endswith(UNSETTLED) or line in self._told:
+        if line in self._told:
             return
         if len(self._told) >= TOLD_COUNT:
             self._told.clear()

@@ -139,7 +139,7 @@ def cp(
     elif not invocation(ctx).is_quiet:
         for step in steps:
             click.echo(f"would {step['do']} {plain(step['path'])}")
-        if dry_run or not display.tally.failures:
+        if dry_run or not display.tally.failed:
             click.echo(done)
         copier.undo.tell()
     return conclude(display, as_json=as_json)
@@ -159,7 +159,7 @@ def _require_sense(
 
 def conclude(display: TransferDisplay, *, as_json: bool) -> ExitCode:
     """Summarize failures on stderr and return the exit code."""
-    count = len(display.tally.failures)
+    count = display.tally.failed
     if not count:
         return ExitCode.OK
     tell_problem(

@@ -127,7 +127,7 @@ def restore(
         session.run(operation)
     if as_json:
         click.echo(json.dumps(describe_result("restore", display)))
-    elif not display.tally.failures and not invocation(ctx).is_quiet:
+    elif not display.tally.failed and not invocation(ctx).is_quiet:
         click.echo(_summary(display) + "".join(f", from {plain(shown)}" for shown in restored))
     return conclude(display, as_json=as_json)
 

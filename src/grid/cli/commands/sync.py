@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 import click
 
 from grid.cli.arguments.completion import complete_local_or_remote
 from grid.cli.commands.cp import JOBS, conclude
-from grid.cli.commands.transfer import comparison_options, is_remote, run_request, show_outcome, to_json
+from grid.cli.commands.transfer import (
+    comparison_options,
+    describe_outcome,
+    is_remote,
+    print_as_json,
+    run_request,
+    show_outcome,
+)
 from grid.cli.terminal.invocation import examples, invocation, progress_options
 from grid.cli.transfer.selection import selection_options
 from grid.transfer.choices import Comparison
@@ -80,7 +86,7 @@ def sync(
     with TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display:
         outcome = run_request(ctx, request, display, unique=False)
     if as_json:
-        click.echo(json.dumps(to_json("sync", outcome)))
+        print_as_json(describe_outcome("sync", outcome))
     elif not invocation(ctx).is_quiet:
         show_outcome(outcome)
     return conclude(display, as_json=as_json)

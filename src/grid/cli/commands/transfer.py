@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import click
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from grid.transfer.outcome import Observer, Outcome
 
 F = TypeVar("F", bound=Callable[..., object])
+
+PRINTED_TOGETHER = 500
+"""Pieces of a result that are printed in one call."""
 
 _COMPARISONS = {
     "checksum": ("--checksum", "Compare contents if times differ."),
@@ -152,7 +156,7 @@ def transfer(
     with TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display:
         outcome = run_request(ctx, request, display, unique=not convergent)
     if as_json:
-        click.echo(json.dumps(to_json("transfer", outcome)))
+        print_as_json(describe_outcome("transfer", outcome))
     elif not invocation(ctx).is_quiet:
         show_outcome(outcome)
     return conclude(display, as_json=as_json)
@@ -166,7 +170,7 @@ def run_request(ctx: click.Context, request: Request, display: TransferDisplay, 
     outcome = asyncio.run(_run(ctx, request, display, unique=unique))
     for name, error in outcome.failures:
         text = describe(error)
-        display.fail(text if name in text else f"{name}: {text}")
+        display.fail(text if name in text else f"{name}: {text}", is_kept=False)
     if request.plan.delete and not outcome.found:
         raise ConfigError(f"{', '.join(request.sources)}: no files here, so nothing was removed from {request.target}")
     return outcome
@@ -292,9 +296,8 @@ class EndOpener:
 
 def _summary(outcome: Outcome) -> str:
     if outcome.is_dry_run:
-        sent = sum(what == "send" for what, _ in outcome.planned)
-        removed = len(outcome.planned) - sent
-        return f"{counted(sent, 'file')} would be sent, {outcome.unchanged} unchanged, {removed} would be removed"
+        sent = f"{counted(outcome.to_send, 'file')} would be sent"
+        return f"{sent}, {outcome.unchanged} unchanged, {outcome.to_remove} would be removed"
     parts = [f"{counted(outcome.copied, 'file')} copied"]
     for count, word in ((outcome.linked, "linked"), (outcome.unchanged, "unchanged"), (outcome.removed, "removed")):
         if count:
@@ -304,10 +307,8 @@ def _summary(outcome: Outcome) -> str:
     return ", ".join(parts)
 
 
-def to_json(event: str, outcome: Outcome) -> dict[str, object]:
-    """The outcome as a JSON object."""
-    from grid.node.redaction import one_line
-
+def describe_outcome(event: str, outcome: Outcome) -> dict[str, object]:
+    """The outcome for `print_as_json`."""
     return {
         "event": event,
         "files_copied": outcome.copied,
@@ -315,7 +316,39 @@ def to_json(event: str, outcome: Outcome) -> dict[str, object]:
         "files_unchanged": outcome.unchanged,
         "files_removed": outcome.removed,
         "bytes": outcome.sent_bytes,
-        "planned": [{"do": what, "name": name} for what, name in outcome.planned],
-        "left_out": [{"name": each.name, "why": each.why} for each in outcome.left_out],
-        "failures": [{"name": name, "why": one_line(describe(error))} for name, error in outcome.failures],
+        "planned": ({"do": what, "name": name} for what, name in outcome.planned),
+        **describe_faults(outcome),
     }
+
+
+def describe_faults(outcome: Outcome) -> dict[str, object]:
+    """What was not copied, and why, for `print_as_json`."""
+    from grid.node.redaction import one_line
+
+    return {
+        "left_out": ({"name": each.name, "why": each.why} for each in outcome.left_out),
+        "failures": ({"name": name, "why": one_line(describe(error))} for name, error in outcome.failures),
+    }
+
+
+def print_as_json(fields: Mapping[str, object]) -> None:
+    """Print an object on one line, whose iterators become lists; only a few of their items are in memory."""
+    line = _json_pieces(fields)
+    while some := "".join(islice(line, PRINTED_TOGETHER)):
+        click.echo(some, nl=False)
+    click.echo()
+
+
+def _json_pieces(fields: Mapping[str, object]) -> Iterator[str]:
+    between = "{"
+    for name, value in fields.items():
+        yield f"{between}{json.dumps(name)}: "
+        between = ", "
+        if not isinstance(value, Iterator):
+            yield json.dumps(value)
+            continue
+        yield "["
+        for number, item in enumerate(value):
+            yield f"{', ' if number else ''}{json.dumps(item)}"
+        yield "]"
+    yield "}"

@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 
 from grid.cli.arguments.completion import complete_local_or_remote
 from grid.cli.commands.cp import JOBS, conclude
-from grid.cli.commands.transfer import observer_of
+from grid.cli.commands.transfer import describe_faults, observer_of, print_as_json
 from grid.cli.terminal.exit_codes import ExitCode
 from grid.cli.terminal.failures import describe, tell_problem
 from grid.cli.terminal.invocation import examples, invocation, progress_options
@@ -209,15 +209,15 @@ class _Report:
     def tell(self, outcome: Outcome, settling: Settling) -> None:
         """Report one pass of a continuous watch."""
         if self._as_json and (outcome.copied or outcome.linked or outcome.failures):
-            click.echo(json.dumps(_to_json(outcome, settling)))
+            print_as_json(_describe_pass(outcome, settling))
 
     def conclude(self, outcome: Outcome, settling: Settling) -> None:
         """Report the only pass."""
         for name, error in outcome.failures:
             text = describe(error)
-            self._display.fail(text if name in text else f"{name}: {text}")
+            self._display.fail(text if name in text else f"{name}: {text}", is_kept=False)
         if self._as_json:
-            click.echo(json.dumps(_to_json(outcome, settling)))
+            print_as_json(_describe_pass(outcome, settling))
         elif not self._is_quiet:
             parts = [f"{counted(outcome.copied + outcome.linked, 'file')} stored", f"{outcome.unchanged} unchanged"]
             if settling.waiting_count:
@@ -225,17 +225,14 @@ class _Report:
             click.echo(", ".join(parts))
 
 
-def _to_json(outcome: Outcome, settling: Settling) -> dict[str, object]:
-    from grid.node.redaction import one_line
-
+def _describe_pass(outcome: Outcome, settling: Settling) -> dict[str, object]:
     return {
         "event": "watch",
         "files_stored": outcome.copied + outcome.linked,
         "files_unchanged": outcome.unchanged,
         "files_waiting": settling.waiting_count,
         "bytes": outcome.sent_bytes,
-        "left_out": [{"name": each.name, "why": each.why} for each in outcome.left_out],
-        "failures": [{"name": name, "why": one_line(describe(error))} for name, error in outcome.failures],
+        **describe_faults(outcome),
     }
 
 

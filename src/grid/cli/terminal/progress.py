@@ -60,7 +60,10 @@ class PhaseRate:
 
 @define
 class Tally:
-    """Counts of a running copy. total_*: the whole job, including skipped files. Times are monotonic seconds."""
+    """Counts of a running copy. total_*: the whole job, including skipped files. Times are monotonic seconds.
+
+    failures: those that the result names once more.
+    """
 
     began_at: float
     total_files: int = 0
@@ -72,6 +75,7 @@ class Tally:
     linked: int = 0
     skipped: int = 0
     directories: int = 0
+    failed: int = 0
     failures: list[str] = field(factory=list)
 
     def advance(self, byte_count: float) -> None:
@@ -84,9 +88,11 @@ class Tally:
         self.files += 1
         self.byte_count += size - counted
 
-    def fail(self, what: str) -> None:
+    def fail(self, what: str, *, is_kept: bool = True) -> None:
         """Count a failure. what: one line that explains it."""
-        self.failures.append(what)
+        self.failed += 1
+        if is_kept:
+            self.failures.append(what)
 
     def byte_rate(self, now: float) -> float:
         """Bytes per second, without skipped files."""
@@ -284,9 +290,9 @@ class TransferDisplay(Display):
         else:
             print(line, file=sys.stderr, flush=True)
 
-    def fail(self, line: str) -> None:
-        """Count a failure and print the reason."""
-        self.tally.fail(line)
+    def fail(self, line: str, *, is_kept: bool = True) -> None:
+        """Count a failure and print the reason. is_kept: the result names it once more."""
+        self.tally.fail(line, is_kept=is_kept)
         self.warn(line)
 
     def warn(self, line: str) -> None:
@@ -334,7 +340,7 @@ def describe_progress(tally: Tally, now: float) -> dict[str, object]:
         "total": tally.total_bytes,
         "rate": round(tally.byte_rate(now)),
         "file_rate": round(tally.file_rate(now), 1),
-        "failed": len(tally.failures),
+        "failed": tally.failed,
         "eta_s": _rounded(tally.remaining_s(now)),
     }
 
