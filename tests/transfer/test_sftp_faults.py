@@ -1,83 +1,219 @@
-"""Faults of SFTP servers: they run out of space."""
+"""Faults of SFTP servers: they run out of space, stall, drop connections, lie, and give names that are none."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
+from grid.transfer.choices import Mode
+from grid.transfer.ends import PassingError
 from grid.transfer.engine import Transfer
 from grid.transfer.journal import Journal
 from grid.transfer.local_end import LocalEnd
-from grid.transfer.outcome import Outcome
+from grid.transfer.outcome import Outcome, Plan
 from grid.transfer.sftp_end import open_sftp_end
 from tests.transfer.conftest import require
+from tests.transfer.scripted_sftp import Fault, SftpScript, make_home, scripted_sftp
 from tests.transfer.test_engine import FAST, contents
+
+SIZE = 3 * 2**20 + 5
 
 
 @pytest.fixture
 def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A key that is the host's and the user's, in a home directory of its own."""
+    """A key that is the host's and the user's; retries do not wait, and silence is short."""
     require("asyncssh")
-    import asyncssh
-
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    ssh = tmp_path / "home" / ".ssh"
-    ssh.mkdir(parents=True, mode=0o700)
-    made = asyncssh.generate_private_key("ssh-ed25519")
-    made.write_private_key(str(ssh / "id_ed25519"))
-    made.write_public_key(str(ssh / "id_ed25519.pub"))
-    return made
+    monkeypatch.setattr("grid.transfer.engine.pause_before", lambda attempt, draw: 0.0)
+    for name in ("local", "remote"):
+        (tmp_path / name).mkdir()
+    return make_home(tmp_path)
 
 
-def upload(tmp_path: Path, key: Any) -> Outcome:
-    """Send `local` to `remote`, both below the temporary directory, over a server whose disk is full."""
-    import asyncssh
+def upload(tmp_path: Path, key: Any, script: SftpScript | Callable[..., Any], plan: Plan = FAST) -> Outcome:
+    """Send `local` to `remote`, both below the temporary directory."""
+    return _transfer(tmp_path, key, script, plan, is_upload=True)
 
-    class FullServer(asyncssh.SFTPServer):
-        def write(self, file: object, offset: int, data: bytes) -> int:
-            raise asyncssh.SFTPFailure("No space left on device")
 
+def download(tmp_path: Path, key: Any, script: SftpScript | Callable[..., Any], plan: Plan = FAST) -> Outcome:
+    """Send `remote` to `local`."""
+    return _transfer(tmp_path, key, script, plan, is_upload=False)
+
+
+def _transfer(
+    tmp_path: Path, key: Any, script: SftpScript | Callable[..., Any], plan: Plan, *, is_upload: bool
+) -> Outcome:
     async def case() -> Outcome:
-        server = await asyncssh.listen(
-            "127.0.0.1",
-            0,
-            server_host_keys=[key],
-            authorized_client_keys=str(tmp_path / "home" / ".ssh" / "id_ed25519.pub"),
-            sftp_factory=FullServer,
-        )
-        port = server.get_port()
-        kind, text = key.export_public_key().decode().split()[:2]
-        (tmp_path / "home" / ".ssh" / "known_hosts").write_text(f"[127.0.0.1]:{port} {kind} {text}\n")
-        remote = open_sftp_end(f"sftp://127.0.0.1:{port}{tmp_path}/remote")
-        journal = Journal(tmp_path / "state" / "journal.sqlite")
-        try:
-            return await Transfer([LocalEnd(str(tmp_path / "local"))], remote, journal, FAST).run()
-        finally:
-            journal.close()
-            await remote.close()
-            server.close()
-            await server.wait_closed()
+        async with scripted_sftp(tmp_path, key, script) as url:
+            remote, local = open_sftp_end(f"{url}{tmp_path}/remote"), LocalEnd(str(tmp_path / "local"))
+            source, target = (local, remote) if is_upload else (remote, local)
+            journal = Journal(tmp_path / "state" / "journal.sqlite")
+            try:
+                return await Transfer([source], target, journal, plan).run()
+            finally:
+                journal.close()
+                await remote.close()
 
     return asyncio.run(case())
 
 
-@pytest.mark.parametrize("size", [100, 3 * 2**20 + 5])
+@pytest.mark.parametrize("size", [100, SIZE])
 def test_upload_when_the_server_is_full_fails_by_itself_and_leaves_nothing(
     tmp_path: Path, key: object, size: int
 ) -> None:
-    for name in ("local", "remote"):
-        (tmp_path / name).mkdir()
+    import asyncssh
+
+    class FullServer(asyncssh.SFTPServer):
+        def write(self, file_obj: object, offset: int, data: bytes) -> int:
+            raise asyncssh.SFTPFailure("No space left on device")
+
     (tmp_path / "local" / "file").write_bytes(os.urandom(size))
     (tmp_path / "remote" / "file").write_bytes(b"older")
 
-    outcome = upload(tmp_path, key)
+    outcome = upload(tmp_path, key, FullServer)
 
     ((name, error),) = outcome.failures
     assert name == "file"
     assert "No space left on device" in str(error)
     assert contents(tmp_path / "remote") == {"file": b"older"}
+
+
+FAULTS = pytest.mark.parametrize("fault", ["stall", "drop"])
+
+
+@FAULTS
+@pytest.mark.parametrize("mode", ["stream", "chunked"])
+@pytest.mark.parametrize("at", ["write", "rename"])
+def test_upload_when_the_server_stalls_or_drops_the_connection_once_arrives(
+    tmp_path: Path, key: object, monkeypatch: pytest.MonkeyPatch, at: str, mode: Mode, fault: Fault
+) -> None:
+    monkeypatch.setattr("grid.transfer.sftp_end.SILENCE_S", 1.0)
+    for name, size in (("large", SIZE), ("small", 5), ("empty", 0)):
+        (tmp_path / "local" / name).write_bytes(os.urandom(size))
+    script = SftpScript(at=at, fault=fault, count=1)
+
+    outcome = upload(tmp_path, key, script, evolve(FAST, mode=mode))
+
+    assert (script.stalled, script.dropped) == ((1, 0) if fault == "stall" else (0, 1))
+    assert script.connections == 2
+    assert (list(outcome.failures), outcome.copied) == ([], 3)
+    assert contents(tmp_path / "remote") == contents(tmp_path / "local"), "and no incomplete file is left"
+
+
+@FAULTS
+@pytest.mark.parametrize("mode", ["stream", "chunked", "chunked-stream"])
+def test_download_when_the_server_stalls_or_drops_the_connection_once_arrives(
+    tmp_path: Path, key: object, monkeypatch: pytest.MonkeyPatch, mode: Mode, fault: Fault
+) -> None:
+    monkeypatch.setattr("grid.transfer.sftp_end.SILENCE_S", 1.0)
+    for name, size in (("large", SIZE), ("small", 5)):
+        (tmp_path / "remote" / name).write_bytes(os.urandom(size))
+    script = SftpScript(at="read", fault=fault, count=1)
+
+    outcome = download(tmp_path, key, script, evolve(FAST, mode=mode))
+
+    assert script.stalled + script.dropped == 1 and script.connections == 2
+    assert (list(outcome.failures), outcome.copied) == ([], 2)
+    assert contents(tmp_path / "local") == contents(tmp_path / "remote")
+
+
+def test_download_when_the_server_never_stops_stalling_fails_and_leaves_nothing(
+    tmp_path: Path, key: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("grid.transfer.sftp_end.SILENCE_S", 0.3)
+    (tmp_path / "remote" / "large").write_bytes(os.urandom(SIZE))
+    script = SftpScript(at="read", count=1000)
+
+    outcome = download(tmp_path, key, script)
+
+    ((name, error),) = outcome.failures
+    assert name == "large" and "stopped answering" in str(error)
+    assert script.connections == 1 + FAST.retries
+    assert contents(tmp_path / "local") == {}
+
+
+@FAULTS
+def test_listing_when_the_server_stalls_or_drops_the_connection_removes_nothing(
+    tmp_path: Path, key: object, monkeypatch: pytest.MonkeyPatch, fault: Fault
+) -> None:
+    monkeypatch.setattr("grid.transfer.sftp_end.SILENCE_S", 0.3)
+    (tmp_path / "remote" / "file").write_bytes(b"x")
+    (tmp_path / "local" / "kept").write_bytes(b"y")
+    plan = evolve(FAST, delete=True)
+
+    with pytest.raises(PassingError):
+        download(tmp_path, key, SftpScript(at="list", fault=fault, count=1), plan)
+
+    assert "kept" in contents(tmp_path / "local")
+    assert download(tmp_path, key, SftpScript(), plan).removed == 1
+    assert contents(tmp_path / "local") == {"file": b"x"}
+
+
+@pytest.mark.parametrize("mode", ["stream", "chunked"])
+@pytest.mark.parametrize("change", ["grow", "shrink", "rewrite"])
+def test_remote_file_when_it_changes_while_it_is_read_is_sent_as_it_is_in_the_end(
+    tmp_path: Path, key: object, change: str, mode: Mode
+) -> None:
+    path = tmp_path / "remote" / "large"
+    path.write_bytes(os.urandom(SIZE))
+    final = {"grow": path.read_bytes() + b"more", "shrink": b"short", "rewrite": os.urandom(SIZE)}[change]
+    reads: list[None] = []
+
+    def alter() -> None:
+        reads.append(None)
+        if len(reads) == 2:
+            with path.open("r+b", buffering=0) as file:
+                file.write(final)
+                file.truncate()
+            os.utime(path, (2e9, 2e9))
+
+    outcome = download(tmp_path, key, SftpScript(before_read=alter), evolve(FAST, mode=mode))
+
+    assert len(reads) > 2 and not outcome.failures
+    assert contents(tmp_path / "local") == {"large": final}
+
+
+@pytest.mark.parametrize("lie", [7, -2])
+def test_remote_file_when_the_server_lies_about_its_size_never_appears_with_a_hole(
+    tmp_path: Path, key: object, lie: int
+) -> None:
+    (tmp_path / "remote" / "file").write_bytes(b"12345")
+
+    outcome = download(tmp_path, key, SftpScript(lie=lie))
+
+    # Who says that a file is shorter than it is gives a file of that length, as far as anybody can tell.
+    assert len(outcome.failures) == (lie > 0)
+    assert contents(tmp_path / "local") == ({} if lie > 0 else {"file": b"123"})
+
+
+def test_names_of_a_server_that_lead_elsewhere_are_left_out_and_others_stop_nothing(
+    tmp_path: Path, key: object
+) -> None:
+    (tmp_path / "remote" / "good").write_bytes(b"ok")
+    (tmp_path / "remote" / os.fsdecode(b"latin-\xe9")).write_bytes(b"odd")
+    (tmp_path / "remote" / "link").symlink_to("/etc/passwd")
+    os.mkfifo(tmp_path / "remote" / "pipe")
+    script = SftpScript(names=[b"../out", b"/etc/passwd", b"..", b"a\0b", b"", b"n" * 300])
+
+    outcome = download(tmp_path, key, script)
+
+    assert contents(tmp_path / "local") == {"good": b"ok", os.fsdecode(b"latin-\xe9"): b"odd"}
+    assert {each.name for each in outcome.left_out} == {"../out", "/etc/passwd", "a?b", "link", "pipe"}
+    assert {name for name, _ in outcome.failures} == {"", "n" * 300}
+    assert {path.name for path in tmp_path.iterdir()} <= {"home", "local", "remote", "state"}
+
+
+def test_name_that_is_no_text_goes_to_a_server_and_comes_back(tmp_path: Path, key: object) -> None:
+    odd = os.fsdecode(b"latin-\xe9")
+    (tmp_path / "local" / odd).write_bytes(b"odd")
+    for copied in (1, 0):
+        outcome = upload(tmp_path, key, SftpScript())
+        assert (list(outcome.failures), outcome.copied) == ([], copied)
+    assert contents(tmp_path / "remote") == {odd: b"odd"}

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 CONNECT_S = 30
 SILENCE_S = 60.0
 """Seconds that a server may take to answer one request."""
+GIVE_UP_S = 5.0
+"""Seconds after which nobody waits any more for a request that was given up."""
 
 
 def open_sftp_end(url: str) -> SftpEnd:
@@ -206,7 +208,7 @@ class SftpEnd:
             _say_nothing_of_lost_requests()
             with _as_end_errors(self.label):
                 self._connection = await asyncssh.connect(self._host, **options)
-                self._client = await self._answer(self._connection.start_sftp_client())
+                self._client = await self._answer(self._connection.start_sftp_client(path_errors="surrogateescape"))
             return self._client
 
     async def _answer(self, request: Awaitable[Any]) -> Any:  # noqa: ANN401
@@ -214,16 +216,23 @@ class SftpEnd:
 
         TimeoutError if the server stalls; then the connection is dropped and later reopened.
         """
-        connection = self._connection
+        connection, waiting = self._connection, asyncio.ensure_future(request)
         try:
-            with cancelled_as_error("the server"):
-                return await asyncio.wait_for(request, SILENCE_S)
-        except TimeoutError:
+            await asyncio.wait({waiting}, timeout=SILENCE_S)
+            if waiting.done():
+                with cancelled_as_error("the server"):
+                    return waiting.result()
             if connection is not None:
                 connection.abort()
             if connection is self._connection:
                 self._connection = self._client = None
-            raise
+            raise TimeoutError
+        finally:
+            if not waiting.done():
+                # It may ask the server for something before it ends, such as to close a directory.
+                waiting.cancel()
+                waiting.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+                await asyncio.wait({waiting}, timeout=GIVE_UP_S)
 
     def _place(self, name: str) -> str:
         return self._path if self._is_single else f"{self._path.rstrip('/')}/{name}"
