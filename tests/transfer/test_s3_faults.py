@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
+from grid.transfer.ends import EndError
 from grid.transfer.object_end import open_object_end
 from grid.transfer.outcome import Outcome, Plan
 from tests.transfer.conftest import require
-from tests.transfer.scripted_s3 import BUCKET, Fault, ScriptedS3, scripted_s3
+from tests.transfer.scripted_s3 import BUCKET, Fault, NumberedNames, ScriptedS3, long_page, scripted_s3
 from tests.transfer.test_engine import FAST, contents, send
 
 LARGE = 5 * 2**20 + 11
@@ -116,6 +117,68 @@ def test_download_when_refused_is_asked_for_once_and_says_why(
     assert contents(tmp_path / "target") == {"deep/large": s3.objects["in/deep/large"]}
 
 
+LISTINGS = [*FAULTS, (400, "ExpiredToken"), (403, "AccessDenied"), (301, "PermanentRedirect")]
+
+
+@pytest.mark.parametrize(("status", "code"), LISTINGS)
+@pytest.mark.parametrize("prefix", ["in", "out"])
+def test_mirror_when_a_later_page_of_a_listing_fails_for_good_changes_nothing(
+    s3: ScriptedS3, tmp_path: Path, status: int, code: str, prefix: str
+) -> None:
+    """Neither because the source seems to have less, nor because the target does."""
+    names = {"in/": NumberedNames(range(3000)), "out/": NumberedNames(range(1, 3001))}
+    s3.page_of = lambda prefix, token: long_page(names[prefix], prefix, token)
+
+    def is_third(path: str) -> bool:
+        return f"prefix={prefix}" in path and "continuation-token=2000" in path
+
+    s3.faults = [Fault("GET", status, code, is_for=is_third) for _ in range(100)]
+    ends = [open_object_end(f"s3://{BUCKET}/{each}", is_target=each == "out") for each in ("in", "out")]
+    with pytest.raises(EndError, match=f"s3://{BUCKET}/{prefix}"):
+        send(ends[0], ends[1], tmp_path, evolve(FAST, delete=True, dry_run=True))
+    assert len(s3.faults) < 100 and not any(asked.startswith(("PUT", "DELETE")) for asked in s3.asked)
+
+
+def test_markers_of_folders_are_left_out_and_empty_objects_are_not(s3: ScriptedS3, tmp_path: Path) -> None:
+    s3.objects |= {"in/": b"", "in/deep/": b"", "in/empty/": b"", "in/nothing": b"", "in/e%2Ff ~[]": b"4"}
+    for copied in (4, 0):
+        outcome = fetch(tmp_path)
+        assert (outcome.copied, list(outcome.failures)) == (copied, [])
+        assert {each.name for each in outcome.left_out} == {"in", "deep", "empty"}
+        wanted = {"small": b"small", "deep/large": s3.objects["in/deep/large"], "nothing": b"", "e%2Ff ~[]": b"4"}
+        assert contents(tmp_path / "target") == wanted
+
+
+@pytest.mark.parametrize("key", ["in/a//b", "in/./c", "in/../d", "in//e", "in/x\ny"])
+def test_key_that_is_no_path_is_named_and_removes_nothing(s3: ScriptedS3, tmp_path: Path, key: str) -> None:
+    s3.objects[key] = b"odd"
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / "kept").write_bytes(b"kept")
+    with pytest.raises(EndError, match="is no path: rename that object") as caught:
+        fetch(tmp_path, evolve(FAST, delete=True))
+    assert repr(key) in str(caught.value)
+    assert (tmp_path / "target" / "kept").exists()
+
+
+@pytest.mark.parametrize(("status", "code"), [(400, "ExpiredToken"), (403, "AccessDenied"), (301, "PermanentRedirect")])
+@pytest.mark.parametrize("size", [5, 20 * 2**20])
+def test_upload_when_refused_is_tried_once_says_why_and_leaves_nothing(
+    s3: ScriptedS3, tmp_path: Path, status: int, code: str, size: int
+) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "file").write_bytes(os.urandom(size))
+    s3.faults = [Fault(method, status, code) for method in ("PUT", "POST") for _ in range(50)]
+
+    outcome = upload(source, tmp_path)
+
+    ((name, error),) = outcome.failures
+    assert name == "file" and "secret" not in str(error)
+    assert any(word in str(error) for word in ("credentials", "region"))
+    assert len(s3.faults) == 99 and not s3.uploads
+    assert not [key for key in s3.objects if key.startswith("out/")]
+
+
 @pytest.mark.parametrize("status", [301, 307])
 def test_download_when_redirected_to_another_region_says_what_to_set(
     s3: ScriptedS3, tmp_path: Path, status: int
@@ -147,7 +210,7 @@ def test_object_when_replaced_while_it_is_read_is_never_a_mixture(
     assert next(count) > 3, "it was read again"
     assert not outcome.failures
     assert contents(tmp_path / "target")["deep/large"] == new != old
-    assert fetch(tmp_path).failures == []
+    assert not fetch(tmp_path).failures
 
 
 def test_object_when_its_tag_changes_with_each_answer_fails_and_leaves_nothing(s3: ScriptedS3, tmp_path: Path) -> None:

@@ -43,6 +43,10 @@ class NotThereError(EndError, NoSuchChildError):
         super().__init__(message, name="")
 
 
+class NoFileError(NotThereError):
+    """What was listed turns out to be no file, so there is nothing to copy."""
+
+
 class MissingExtraError(ConfigError):
     """The end needs a package that is not installed."""
 
@@ -218,7 +222,7 @@ class SourceEnd(Protocol):
         """Yield every file below it, in bounded memory, or the single file that it names. NotThereError, EndError."""
 
     async def open(self, entry: Entry) -> OpenedSource:
-        """Open a file. NotThereError, PassingError, EndError."""
+        """Open a file. NoFileError, NotThereError, PassingError, EndError."""
 
     async def close(self) -> None:
         """Close its connections."""

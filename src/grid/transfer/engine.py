@@ -22,6 +22,7 @@ from grid.transfer.ends import (
     PENDING,
     Entry,
     LeftOut,
+    NoFileError,
     NotThereError,
     OpenedSource,
     SourceEnd,
@@ -254,6 +255,8 @@ class Transfer:
                         await self._send(source, entry, opened)
                     finally:
                         await opened.close()
+        except NoFileError as error:
+            self._leave_out(LeftOut(entry.name, str(error)))
         except (GridError, OSError, TimeoutError) as error:
             return error
         except BaseExceptionGroup as errors:

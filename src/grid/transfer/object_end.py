@@ -20,6 +20,7 @@ from grid.transfer.ends import (
     Entry,
     LeftOut,
     MissingExtraError,
+    NoFileError,
     NoParts,
     NotThereError,
     OpenedSource,
@@ -99,10 +100,15 @@ class ObjectEnd:
         import obstore
 
         key, shown = self._key(entry.name), f"{self.label.rstrip('/')}/{entry.name}"
-        with as_end_errors(shown):
-            # If it changed since it was listed, send its current version; further ranges require this answer's tag.
-            result = await obstore.get_async(self._store, key)
-            found = _entry(entry.name, result.meta)
+        try:
+            with as_end_errors(shown):
+                # If it changed since it was listed, send its current version; further ranges require this answer's tag.
+                result = await obstore.get_async(self._store, key)
+                found = _entry(entry.name, result.meta)
+        except NotThereError:
+            if entry.size == 0:  # obstore lists `folder/` as `folder`.
+                raise NoFileError("a marker of a directory, or gone") from None
+            raise
         return _OpenedObject(self._store, key, _with_attributes(found, result.attributes), shown, result)
 
     async def close(self) -> None:
@@ -186,10 +192,9 @@ class ObjectEnd:
 
     def _listed(self, meta: Any) -> Entry | LeftOut:  # noqa: ANN401 - a TypedDict of obstore
         path = str(meta["path"])
-        name = path.removeprefix(f"{self._prefix}/") if self._prefix else path
-        if not name or name.endswith("/"):
-            return LeftOut(name, "a marker of a directory")
-        return _entry(name, meta)
+        if path == self._prefix:
+            return LeftOut(path, "a marker of a directory")
+        return _entry(path.removeprefix(f"{self._prefix}/") if self._prefix else path, meta)
 
 
 class _OpenedObject:

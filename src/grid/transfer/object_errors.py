@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from grid.transfer.ends import EndError, NotThereError, PassingError, SourceChangedError
 
 _KEY_PROBLEM = re.compile("InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|InvalidToken|TokenRefreshRequired")
+_WRONG_KEY = re.compile(r'invalid path: (?:Error parsing )?Path "(.*?)"(?: contained|: Encountered)', re.DOTALL)
 _STATUS = re.compile(r"status code: ([0-9]{3})")
 _PASSING = (408, 425, 429)
 """Statuses after which retrying may help."""
@@ -34,6 +35,9 @@ def as_end_errors(shown: str) -> Iterator[None]:
     except exceptions.GenericError as error:
         raise of_generic(shown, str(error)) from None
     except exceptions.BaseError as error:
+        if wrong := _WRONG_KEY.search(str(error)):
+            what = f"the key {wrong[1]!r} is no path: rename that object, or name a prefix without it"
+            raise EndError(f"{shown}: {what}") from None
         raise EndError(f"{shown}: {_short(str(error))}") from None
 
 
