@@ -65,6 +65,26 @@ def test_target_when_its_disk_fills_keeps_the_older_file_and_goes_on_later(
     assert contents(target) == contents(source)
 
 
+def test_target_on_a_disk_that_is_full_has_whole_files_only_and_all_of_them_once_there_is_room(
+    tmp_path: Path, small_disk: Path
+) -> None:
+    source, filler = tmp_path / "source", small_disk / "filler"
+    source.mkdir()
+    for number, size in enumerate((10, 90_000, 120_000, 150_000, 300_000)):
+        (source / f"file-{number}").write_bytes(os.urandom(size))
+    filler.write_bytes(bytes(700_000))
+
+    outcome = send(source, small_disk / "target", tmp_path)
+
+    assert outcome.failures and all("No space" in str(error) for _, error in outcome.failures)
+    arrived = contents(small_disk / "target")
+    assert arrived == {name: data for name, data in contents(source).items() if name in arrived}
+    assert len(arrived) + len(outcome.failures) == 5
+    filler.unlink()
+    assert send(source, small_disk / "target", tmp_path).copied == len(outcome.failures)
+    assert contents(small_disk / "target") == contents(source)
+
+
 @pytest.mark.parametrize("failing", ["fsync", "replace", "ftruncate"])
 @pytest.mark.parametrize("size", [100, SIZE])
 def test_target_when_a_file_cannot_be_finished_leaves_nothing(

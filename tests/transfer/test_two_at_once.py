@@ -43,7 +43,7 @@ def make_source(folder: Path, number: int, large: int) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("kind", ["s3", "grid"])
+@pytest.mark.parametrize("kind", ["local", "sftp", "s3", "grid", "packs"])
 def test_two_transfers_when_they_send_to_one_target_at_once_both_arrive(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -52,13 +52,20 @@ def test_two_transfers_when_they_send_to_one_target_at_once_both_arrive(
     large = PART_SIZE + 2**20 if kind == "s3" else 2**20
     if kind == "s3":
         environment, target = request.getfixturevalue("s3"), f"s3://{BUCKET}/{uuid.uuid4()}"
+    elif kind in ("local", "sftp"):
+        target = f"{tmp_path}/there"
+        (tmp_path / "there").mkdir()
+        if kind == "sftp":
+            url, home = request.getfixturevalue("sftp")
+            environment, target = {"HOME": str(home)}, f"{url}{target}"
     else:
         local: LocalGrid = request.getfixturevalue("local_grid")
         client, target = local.client, f"{new_directory(local.client)}:new"
     sources = [make_source(tmp_path / f"source-{number}", number, large) for number in range(2)]
 
     def send(transfers: Killable, source: str | Path, target: str | Path, name: str) -> dict[str, Any]:
-        return transfers.transfer(source, target, tmp_path / "state" / name, client=client, part_size=PART_SIZE)
+        journal = tmp_path / "state" / name
+        return transfers.transfer(source, target, journal, client=client, packs=kind == "packs", part_size=PART_SIZE)
 
     with ExitStack() as stack:
         both = [stack.enter_context(killable_transfers(environment)) for _ in range(2)]

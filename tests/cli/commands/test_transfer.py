@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -52,6 +53,29 @@ def test_each_way_to_compare_files_sends_what_differs_by_it(
         os.utime(Path("target", name), (1.5e9, 1.5e9))
     command.succeed("transfer", way, "source", "target")
     assert tuple(name for name in ("new", "old") if Path("target", name).read_text() == "source") == sent
+
+
+def test_files_that_fail_are_named_with_reasons_and_the_others_arrive(command: MemoryCommand) -> None:
+    for name in ("good", "taken", "fine"):
+        Path("source", name).write_text(name)
+    Path("target", "taken").mkdir()
+    for options in ((), ("--json",)):
+        ended = command.run("transfer", "--retries", "0", *options, "source", "target")
+        assert ended.code == 1
+        assert {path.name for path in Path("target").iterdir() if path.is_file()} == {"good", "fine"}
+        if not options:
+            warning, summary = ended.err.splitlines()
+            assert warning.startswith("WARNING: ") and "taken" in warning and "directory" in warning.lower()
+            assert summary == "grid: 1 file could not be copied; see the warnings above"
+            assert ended.out == "2 files copied\n"
+            continue
+        result = json.loads(ended.out)
+        assert (result["files_copied"], result["files_unchanged"]) == (0, 2)
+        ((name, why),) = [(each["name"], each["why"]) for each in result["failures"]]
+        assert name == "taken" and "directory" in why.lower()
+        events = [json.loads(line) for line in ended.err.splitlines()]
+        assert any(event.get("event") == "warning" and "taken" in event["message"] for event in events)
+        assert events[-1]["error"]["kind"] == "incomplete"
 
 
 def test_options_have_the_names_that_other_commands_give_them() -> None:

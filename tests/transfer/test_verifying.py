@@ -1,0 +1,70 @@
+"""Transfers that read every file back: what a target has damaged is found, counts as failed, and is sent again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from grid.ports import Buffer
+from grid.transfer.ends import Body, Entry
+from grid.transfer.local_end import LocalEnd
+from tests.transfer.test_engine import FAST, contents, send
+
+LARGE = 3 * 2**20 + 5
+
+
+class _DamagingEnd(LocalEnd):
+    """A directory on a disk that damages the files of these names, without their times: by a byte, or in length."""
+
+    def __init__(self, path: Path, damaged: set[str], *, cuts: bool) -> None:
+        super().__init__(str(path), is_target=True)
+        self._root, self._damaged, self._cuts = path, damaged, cuts
+
+    async def store(self, entry: Entry, body: Body) -> str:
+        token = await super().store(entry, body)
+        self._damage(entry.name)
+        return token
+
+    async def store_together(
+        self, files: Sequence[tuple[Entry, Buffer]], scratch: Callable[[str], str]
+    ) -> Sequence[str | None]:
+        tokens = await super().store_together(files, scratch)
+        for entry, _ in files:
+            self._damage(entry.name)
+        return tokens
+
+    def _damage(self, name: str) -> None:
+        path = self._root / name
+        if name not in self._damaged:
+            return
+        status = path.stat()
+        with path.open("r+b") as file:
+            if self._cuts:
+                file.truncate(status.st_size - 1)
+            else:
+                file.seek(status.st_size // 2)
+                (byte,) = file.read(1)
+                file.seek(-1, 1)
+                file.write(bytes([byte ^ 1]))
+        os.utime(path, ns=(status.st_mtime_ns, status.st_mtime_ns))
+
+
+@pytest.mark.parametrize("cuts", [False, True])
+def test_file_that_the_target_damages_fails_and_is_sent_again_by_the_next_run(tmp_path: Path, *, cuts: bool) -> None:
+    (tmp_path / "source").mkdir()
+    for name, size in (("small", 100), ("large", LARGE), ("good", 100), ("fine", LARGE)):
+        (tmp_path / "source" / name).write_bytes(os.urandom(size))
+    plan = evolve(FAST, verify=True)
+    damaging = _DamagingEnd(tmp_path / "target", {"small", "large"}, cuts=cuts)
+
+    outcome = send(tmp_path / "source", damaging, tmp_path, plan)
+
+    assert {name for name, _ in outcome.failures} == {"small", "large"}
+    assert all("read back at the target" in str(error) for _, error in outcome.failures)
+    again = send(tmp_path / "source", tmp_path / "target", tmp_path, plan)
+    assert (again.copied, again.unchanged, list(again.failures)) == (2, 2, [])
+    assert contents(tmp_path / "target") == contents(tmp_path / "source")
