@@ -24,11 +24,17 @@ TARGETS = [
     (["cp", "-r", "work:dir", "work"], "'work:'"),
     (["get", "work:dir/there", "work"], "'work:'"),
     (["restore", "work:dir", "work/back"], "'work:back'"),
+    (["transfer", "photo.jpg", "work"], "'work:'"),
+    (["transfer", "work:dir", "work/back"], "'work:back'"),
+    (["sync", "work:dir", "work"], "'work:'"),
+    (["watch", "--once", ".", "work/new"], "'work:new'"),
 ]
 SOURCES = [
     (["cp", "work/dir/there", "copy"], "'work:dir/there'"),
     (["put", "work/dir/there"], "'work:dir/there'"),
     (["backup", "work/dir", "work:home"], "'work:dir'"),
+    (["transfer", "work/dir", "copy"], "'work:dir'"),
+    (["sync", "work/dir", "copy"], "'work:dir'"),
 ]
 
 

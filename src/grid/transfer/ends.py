@@ -242,6 +242,15 @@ class SmallSource(Protocol):
         """The whole contents of each file; None for one that failed or is not as listed. It is to be sent by itself."""
 
 
+@runtime_checkable
+class Located(Protocol):
+    """An end that can tell whether another one lies in it."""
+
+    @property
+    def location(self) -> Sequence[str]:
+        """Names from the top: an end lies in another one if its names begin with those of the other one. Not for messages."""
+
+
 PENDING = "pending"
 """The token of a file that is not stored yet, because it waits for others."""
 

@@ -82,6 +82,11 @@ class GridEnd:
         self._neighbors = Neighbors()
         self._linking = asyncio.Lock()
 
+    @property
+    def location(self) -> Sequence[str]:
+        """The root directory and the path."""
+        return "grid", repr(self._root.storage_index), *self._path
+
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:
         """Yield every file below the directory; only one directory's entries are in memory.
 
@@ -98,7 +103,7 @@ class GridEnd:
         while waiting:
             below, cap = waiting.pop()
             try:
-                children = await self._session.run(_list(store, cap))
+                children = await self._session.run(store.directory(cap).list())
             except GridError as error:
                 if not below:
                     raise
@@ -355,10 +360,6 @@ class GridEnd:
         tag = hashlib.sha256(cap.to_string().encode()).hexdigest()[:32] if immutable else ""
         self._remember(name, cap)
         return _entry(name, child, cap.size if isinstance(cap, ImmutableFileCap) else None, tag)
-
-
-async def _list(store: FileStore, cap: DirectoryCap) -> Mapping[str, Child]:
-    return await store.directory(cap).list()
 
 
 def _place(named: tuple[str, Child]) -> tuple[bytes, int]:

@@ -56,6 +56,11 @@ class LocalEnd:
         self._spared: Set[str] = frozenset()
         self.label = path
 
+    @property
+    def location(self) -> Sequence[str]:
+        """The path without symbolic links."""
+        return "file", *filter(None, os.path.realpath(self._path).split("/"))
+
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:
         """Yield every regular file below the path; NotThereError, OSError."""
         with as_end_errors(self.label):

@@ -76,6 +76,12 @@ class ObjectEnd:
         self._store, self._prefix, self.label, self._is_target = store, prefix, label, is_target
         self._is_single = False
 
+    @property
+    def location(self) -> Sequence[str]:
+        """Scheme, bucket and prefix."""
+        scheme, _, path = self.label.partition("://")
+        return scheme, *filter(None, path.split("/"))
+
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:
         """Yield every object below the prefix, or the object of exactly that name; NotThereError, PassingError,
         EndError.

@@ -13,7 +13,7 @@ from typing import Protocol
 from attrs import frozen
 
 from grid.transfer.choices import STREAMS
-from grid.transfer.ends import EndError, SourceEnd, TargetEnd
+from grid.transfer.ends import EndError, Located, SourceEnd, TargetEnd
 from grid.transfer.engine import Transfer
 from grid.transfer.journal import Journal, journal_path
 from grid.transfer.outcome import Observer, Outcome, Plan
@@ -78,6 +78,28 @@ def _open(text: str, open_other: OpenOther, *, is_target: bool) -> TargetEnd:
     return open_other(text, is_target=is_target)
 
 
+def require_apart(sources: Sequence[SourceEnd], target: TargetEnd, plan: Plan) -> None:
+    """Raise EndError if each run would copy the copies of earlier ones, or if --delete would remove a source.
+
+    Two names of one directory of the grid are not recognized.
+    """
+    there = tuple(target.location) if isinstance(target, Located) else ()
+    for source in sources:
+        here = tuple(source.location) if isinstance(source, Located) else ()
+        if not here or not there:
+            continue
+        if here == there:
+            raise EndError(f"{source.label} and {target.label} are the same")
+        below = "/".join(max(here, there, key=len)[min(len(here), len(there)) :])
+        if plan.selection.excludes(below, is_directory=True):
+            continue
+        if there[: len(here)] == here:
+            why = f"{target.label} lies in {source.label}: each run would copy the copies, too"
+            raise EndError(f"{why}; choose another target, or --exclude '/{below}'")
+        if plan.delete and here[: len(there)] == there:
+            raise EndError(f"{source.label} lies in {target.label}, and --delete would remove it")
+
+
 @frozen(kw_only=True)
 class Request:
     """A requested transfer. arguments: as typed; they determine its journal."""
@@ -96,6 +118,7 @@ async def transfer(request: Request, open_other: OpenOther, observer: Observer) 
     sources = [open_source(text, open_other) for text in request.sources]
     target = open_target(request.target, open_other)
     try:
+        require_apart(sources, target, request.plan)
         journal = await asyncio.to_thread(journal_path, request.sources, request.target)
         opened = Journal(journal)
         try:

@@ -72,6 +72,11 @@ class SftpEnd:
         self._connecting = asyncio.Lock()
         self._is_single = False
 
+    @property
+    def location(self) -> Sequence[str]:
+        """Host, port, user and path."""
+        return "sftp", self._host, str(self._port), str(self._user), *filter(None, self._path.split("/"))
+
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:
         """Yield every regular file below the path; NotThereError, PassingError, EndError."""
         client = await self._sftp()

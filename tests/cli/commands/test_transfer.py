@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,49 @@ def test_each_way_to_compare_files_sends_what_differs_by_it(
         os.utime(Path("target", name), (1.5e9, 1.5e9))
     command.succeed("transfer", way, "source", "target")
     assert tuple(name for name in ("new", "old") if Path("target", name).read_text() == "source") == sent
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("transfer", "source", "source/copy"), "source/copy lies in source: each run would copy the copies, too"),
+        (("transfer", "source", "link/copy"), "link/copy lies in source"),
+        (("transfer", "source", "./source/"), "are the same"),
+        (("transfer", "--delete", "target/in", "target"), "target/in lies in target, and --delete would remove it"),
+        (("sync", "--delete", "target/in", "target"), "--delete would remove it"),
+        (("sync", "source", "source/copy"), "lies in"),
+        (("watch", "--once", "--settle", "0", "source", "source/copy"), "lies in"),
+        (("transfer", "sftp://host/a", "sftp://host/a/b"), "lies in"),
+        (("transfer", "s3://bucket/a", "s3://bucket/a/b/c"), "s3://bucket/a/b/c lies in s3://bucket/a"),
+    ],
+)
+def test_ends_that_lie_in_each_other_are_refused_before_anything_happens(
+    command: MemoryCommand, arguments: tuple[str, ...], words: str
+) -> None:
+    for package in ("obstore", "asyncssh"):
+        if find_spec(package) is None and any("://" in argument for argument in arguments):
+            pytest.fail("the extra `transfer` belongs to the environment of tests")
+    Path("source", "file").write_text("x")
+    Path("target", "in").mkdir()
+    Path("target", "in", "file").write_text("x")
+    Path("link").symlink_to("source")
+    before = sorted(map(str, Path().rglob("*")))
+    assert words in command.fail(1, *arguments)
+    assert sorted(path for path in map(str, Path().rglob("*")) if not path.startswith("state")) == before
+
+
+def test_target_that_lies_in_its_source_is_taken_if_it_is_excluded(command: MemoryCommand) -> None:
+    Path("source", "file").write_text("x")
+    for copied in (1, 0):
+        said = command.succeed("transfer", "--exclude", "/copy", "source", "source/copy")
+        assert said.startswith(f"{copied} file")
+    command.succeed("transfer", "source/file", "source")
+    assert sorted(map(str, Path("source").rglob("*"))) == ["source/copy", "source/copy/file", "source/file"]
+    command.succeed("transfer", "source", "source-2")
+
+
+def test_url_of_an_unknown_kind_is_named_as_such(command: MemoryCommand) -> None:
+    assert "ftp:// is no kind of source or target; there are s3," in command.fail(USAGE, "transfer", "ftp://x/y", "target")
 
 
 def test_files_that_fail_are_named_with_reasons_and_the_others_arrive(command: MemoryCommand) -> None:

@@ -13,6 +13,7 @@ from grid.cli.commands.transfer import (
     describe_outcome,
     is_remote,
     print_as_json,
+    require_meant,
     run_request,
     show_outcome,
 )
@@ -79,6 +80,7 @@ def sync(
             raise click.UsageError(
                 f"{name}: `grid sync` takes local directories and the grid; `grid transfer` takes URLs"
             )
+    require_meant(ctx, [source], target)
     plan = Plan(
         transfers=jobs, delete=delete, dry_run=dry_run, selection=selection, comparison=comparison, keeps_times=True
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -138,7 +138,7 @@ def transfer(
 ) -> int:
     """Copy new and changed files below each SOURCE into TARGET.
 
-    A source or target is a local path, ALIAS:PATH, a capability, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX,
+    TARGET is always a directory. A source or target is a local path, ALIAS:PATH, a capability, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX,
     az://CONTAINER/PREFIX or sftp://USER@HOST/PATH; http:// and https:// name a single file as a source. Object stores
     and SFTP need the extra `transfer`.
 
@@ -152,6 +152,7 @@ def transfer(
 
     if len(arguments) < 2:
         raise click.UsageError("give at least one source and a target")
+    require_meant(ctx, arguments[:-1], arguments[-1])
     request = _request(arguments, options)
     with TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display:
         outcome = run_request(ctx, request, display, unique=not convergent)
@@ -239,6 +240,27 @@ def is_remote(text: str) -> bool:
 
     before, colon, _ = text.partition(":")
     return has_cap_prefix(text) or (bool(colon) and "/" not in before)
+
+
+def require_meant(ctx: click.Context, sources: Sequence[str], target: str) -> None:
+    """Raise UsageError or NoSuchChildError for a local name that is an alias without its colon, or an unknown kind of URL."""
+    from grid.cli.arguments.aliases import read_aliases
+    from grid.cli.arguments.remote import require_local_source, require_local_target
+    from grid.cli.connection import open_client_directory
+    from grid.transfer.opening import SCHEMES, scheme_of
+
+    try:
+        aliases = read_aliases(open_client_directory(ctx))
+    except ConfigError:  # There is no client directory: nothing on the grid can be meant.
+        aliases = {}
+    for text in (*sources, target):
+        scheme, mark, _ = text.partition("://")
+        if scheme_of(text):
+            continue
+        if mark and scheme.isalnum() and scheme not in aliases:
+            raise click.UsageError(f"{scheme}:// is no kind of source or target; there are {', '.join(SCHEMES)}")
+        if not is_remote(text):
+            (require_local_target if text == target else require_local_source)(text, aliases)
 
 
 class EndOpener:

@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 
 from grid.cli.arguments.completion import complete_local_or_remote
 from grid.cli.commands.cp import JOBS, conclude
-from grid.cli.commands.transfer import describe_faults, observer_of, print_as_json
+from grid.cli.commands.transfer import describe_faults, observer_of, print_as_json, require_meant
 from grid.cli.terminal.exit_codes import ExitCode
 from grid.cli.terminal.failures import describe, tell_problem
 from grid.cli.terminal.invocation import examples, invocation, progress_options
@@ -99,6 +99,7 @@ def watch(ctx: click.Context, /, *, folder: str, once: bool, status: bool, as_js
     PATTERN uses .gitignore syntax: a name matches at any depth; a path such as /letters/*.txt is relative to FOLDER.
     --exclude wins over --include.
     """
+    require_meant(ctx, [folder], target)
     given = _Options(folder=os.path.abspath(os.path.expanduser(folder)), **options)  # type: ignore[arg-type]
     if status:
         return _tell_status(given, as_json=as_json)
@@ -133,7 +134,8 @@ async def _run(ctx: click.Context, given: _Options, report: _Report, *, once: bo
     from grid.runtime import collect_garbage
     from grid.transfer.grid_end import GridEnd
     from grid.transfer.journal import Journal, journal_path
-    from grid.transfer.opening import limit, open_target
+    from grid.transfer.local_end import LocalEnd
+    from grid.transfer.opening import limit, open_target, require_apart
     from grid.transfer.outcome import Plan
     from grid.transfer.watching import FolderWatch, Settling, Watched
 
@@ -143,22 +145,24 @@ async def _run(ctx: click.Context, given: _Options, report: _Report, *, once: bo
     opener = EndOpener(ctx, unique=given.unique, packs=False)
     target = open_target(given.target, opener.open)
     collect_garbage()
+    is_grid = isinstance(target, GridEnd)
+    plan = Plan(
+        mode="stream",
+        transfers=given.transfers,
+        verify=given.verify and not is_grid,
+        keeps_times=is_grid,
+        selection=given.selection,
+    )
     try:
+        require_apart([LocalEnd(given.folder)], target, plan)
         journal = Journal(journal_path([given.folder], given.target))
         try:
-            is_grid = isinstance(target, GridEnd)
             settling = Settling(given.settle)
             watched = Watched(
                 folder=given.folder,
                 target=target,
                 journal=journal,
-                plan=Plan(
-                    mode="stream",
-                    transfers=given.transfers,
-                    verify=given.verify and not is_grid,
-                    keeps_times=is_grid,
-                    selection=given.selection,
-                ),
+                plan=plan,
                 settling=settling,
                 check=target.check if given.verify and isinstance(target, GridEnd) else None,
                 slow=limit(given.bwlimit),
