@@ -18,7 +18,7 @@ from tests.transfer.measured_command import Measured, measured
 from tests.transfer.scripted_s3 import BUCKET, NumberedNames, ScriptedS3, long_page, scripted_s3
 
 FEW = 2000
-MANY = [50_000, pytest.param(10**6, marks=[pytest.mark.deep, pytest.mark.timeout(3600)])]
+MANY = [30_000, pytest.param(10**6, marks=[pytest.mark.deep, pytest.mark.timeout(3600)])]
 COUNTS = pytest.mark.parametrize("count", MANY)
 BYTES_A_FILE = 40
 """What each file beyond a few may cost: less than its name does in Python."""

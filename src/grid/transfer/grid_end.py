@@ -32,7 +32,7 @@ from grid.directory.metadata import seconds_in
 from grid.directory.names import normalize_name
 from grid.directory.node import edit_in_doubt
 from grid.directory.pack import Child
-from grid.errors import ChildOfWrongTypeError, FormatError, GridError, MayHoldError, NoSuchChildError
+from grid.errors import ChildOfWrongTypeError, GridError, MayHoldError, NoSuchChildError
 from grid.extents.pack_reader import LONGEST_RUN
 from grid.extents.pack_writer import MOST_SIZE, PackContents, is_packed
 from grid.immutable.get import ImmutableFile
@@ -89,33 +89,28 @@ class GridEnd:
 
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:
         """Yield every file below the directory; only one directory's entries are in memory.
-
         Files in packs come in the order in which they lie there, so that each pack is read once, from front to back.
         """
         store = await self._session.store()
         start = await self._session.run(self._find(store))
         if not isinstance(start.target, DirectoryCap):
-            name = self._path[-1] if self._path else "file"
-            yield self._found(name, start)
+            yield self._found(self._path[-1] if self._path else "file", start)
             return
         waiting: list[tuple[str, DirectoryCap]] = [("", start.target)]
         seen = {start.target.storage_index}
         while waiting:
             below, cap = waiting.pop()
-            try:
-                children = await self._session.run(store.directory(cap).list())
-            except GridError as error:
+            children = await self._session.run(_list(store, cap))
+            if isinstance(children, GridError):
                 if not below:
-                    raise
-                yield LeftOut(below, str(error), is_gap=True)
+                    raise children
+                yield LeftOut(below, str(children), is_gap=True)
                 continue
             for name, child in sorted(children.items(), key=_place):
                 full = f"{below}/{name}" if below else name
                 if isinstance(child.target, DirectoryCap):
                     index = child.target.storage_index
-                    if index is None:  # Its contents are in its capability, so it cannot contain itself.
-                        waiting.append((full, child.target))
-                    elif index not in seen:
+                    if index is None or index not in seen:  # None: in its own capability, so it cannot contain itself.
                         seen.add(index)
                         waiting.append((full, child.target))
                 else:
@@ -172,9 +167,7 @@ class GridEnd:
 
     def place_of(self, name: str) -> str:
         """The name in the normal form of directories."""
-        with suppress(FormatError):
-            return name if name.isascii() else "/".join(map(normalize_name, name.split("/")))
-        return name
+        return name if name.isascii() or self.refuse(name) else "/".join(map(normalize_name, name.split("/")))
 
     def memory_of(self, size: int) -> int:
         """A file for a pack: its copy there. Any other: shares that are on their way."""
@@ -360,6 +353,13 @@ class GridEnd:
         tag = hashlib.sha256(cap.to_string().encode()).hexdigest()[:32] if immutable else ""
         self._remember(name, cap)
         return _entry(name, child, cap.size if isinstance(cap, ImmutableFileCap) else None, tag)
+
+
+async def _list(store: FileStore, cap: DirectoryCap) -> Mapping[str, Child] | GridError:
+    try:
+        return await store.directory(cap).list()
+    except GridError as error:
+        return error
 
 
 def _place(named: tuple[str, Child]) -> tuple[bytes, int]:

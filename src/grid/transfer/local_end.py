@@ -12,6 +12,7 @@ import itertools
 import os
 import stat
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager
 
 from grid.errors import GridError
 from grid.ports import Buffer
@@ -214,6 +215,14 @@ def _remove(path: str, root: str) -> None:
         folder = os.path.dirname(folder)
 
 
+def _opened(path: str) -> AbstractContextManager[Iterator[os.DirEntry[str]]] | str:
+    """The entries of a directory, or why it cannot be read."""
+    try:
+        return os.scandir(path)
+    except OSError as error:
+        return error.strerror or "it cannot be read"
+
+
 def _walk(
     root: str, is_settled: Callable[[str, os.stat_result], bool], spared: Set[str] | None
 ) -> Iterator[Entry | LeftOut]:
@@ -224,16 +233,14 @@ def _walk(
     waiting = Stack([""])
     while waiting:
         below = waiting.pop()
-        try:
-            scan = os.scandir(os.path.join(root, below))
-        except OSError as error:
-            why = error.strerror or "it cannot be read"
+        scan = _opened(os.path.join(root, below))
+        if isinstance(scan, str):
             if not below:
-                raise NotThereError(f"{root}: {why}") from None
-            yield LeftOut(below, why, is_gap=True)
+                raise NotThereError(f"{root}: {scan}")
+            yield LeftOut(below, scan, is_gap=True)
             continue
-        with scan:
-            for found in _in_order(scan):
+        with scan as entries:
+            for found in _in_order(entries):
                 name = f"{below}/{found.name}" if below else found.name
                 if found.name.startswith(PARTIAL):
                     if spared is not None and found.name.removeprefix(PARTIAL) not in spared:

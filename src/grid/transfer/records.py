@@ -1,4 +1,8 @@
-"""What the two databases of a transfer share: how they hold names and numbers, and the errors if they cannot. Pure."""
+"""What the two databases of a transfer share: how they hold names and numbers, and the errors if they cannot. Pure.
+
+A name is stored as bytes, because names of files need not be texts; a text or a number that SQLite could not keep is
+changed to one that it can.
+"""
 
 from __future__ import annotations
 

@@ -96,7 +96,9 @@ def test_target_that_lies_in_its_source_is_taken_if_it_is_excluded(command: Memo
 
 
 def test_url_of_an_unknown_kind_is_named_as_such(command: MemoryCommand) -> None:
-    assert "ftp:// is no kind of source or target; there are s3," in command.fail(USAGE, "transfer", "ftp://x/y", "target")
+    assert "ftp:// is no kind of source or target; there are s3," in command.fail(
+        USAGE, "transfer", "ftp://x/y", "target"
+    )
 
 
 def test_files_that_fail_are_named_with_reasons_and_the_others_arrive(command: MemoryCommand) -> None:

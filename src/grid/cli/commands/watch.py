@@ -99,8 +99,8 @@ def watch(ctx: click.Context, /, *, folder: str, once: bool, status: bool, as_js
     PATTERN uses .gitignore syntax: a name matches at any depth; a path such as /letters/*.txt is relative to FOLDER.
     --exclude wins over --include.
     """
-    require_meant(ctx, [folder], target)
     given = _Options(folder=os.path.abspath(os.path.expanduser(folder)), **options)  # type: ignore[arg-type]
+    require_meant(ctx, [folder], given.target)
     if status:
         return _tell_status(given, as_json=as_json)
     from grid.cli.terminal.progress import TransferDisplay
