@@ -128,8 +128,5 @@ async def test_check_stopped_from_its_page_keeps_what_it_found(tmp_path: Path, m
 async def test_check_of_a_lost_directory_from_a_page_says_why_it_ended(tmp_path: Path) -> None:
     async with planted(tmp_path) as (web, tree):
         lose(web, tree[""], 3)
-        reply = await web.post_form(f"/uri/{tree['']}/", {"t": "start-deep-check", "ask": "true"})
-        address = "/operations/" + reply.headers["location"].partition("/operations/")[2]
-        while "found so far" in (state := await web.get(address, **PAGE)).text:
-            pass
+        state = await web.get(await start(web, f"/uri/{tree['']}/"), **PAGE)
         assert state.status == 410 and "Ended early: " in require_harmless(state.text).text
