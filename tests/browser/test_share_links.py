@@ -20,6 +20,16 @@ PICTURE = bytes.fromhex(
 )
 
 
+def open_dialog(visitor: Visitor, served: Served, directory: str) -> Any:
+    """The dialog Share of a directory, in the browser of its owner."""
+    page = visitor.page
+    visitor.go(f"/#own={hand_over(served.folder, time.time())}")
+    page.locator("#own #aliases").wait_for()
+    visitor.go(directory)
+    page.get_by_role("link", name="Share", exact=True).click()
+    return page.locator("dialog")
+
+
 def check(visitor: Visitor, name: str, width: int = 320) -> None:
     """No fault of accessibility, and nothing cut off or, on a narrow phone, too small for fingers."""
     visitor.page.set_viewport_size({"width": width, "height": 900})
@@ -35,11 +45,7 @@ def test_link_that_ends_is_made_opened_and_taken_back(visitor: Visitor, served: 
     directory = visitor.make_directory({"a.txt": b"the contents of a text", "b.png": PICTURE, "c.png": PICTURE})
     visitor.ask("PUT", f"{directory}sub?t=mkdir")
     page = visitor.page
-    visitor.go(f"/#own={hand_over(served.folder, time.time())}")
-    page.locator("#own #aliases").wait_for()
-    visitor.go(directory)
-    page.get_by_role("link", name="Share", exact=True).click()
-    dialog = page.locator("dialog")
+    dialog = open_dialog(visitor, served, directory)
     dialog.get_by_label("Ends after").select_option("1 day")
     dialog.get_by_role("button", name="Make a link").click()
     made = dialog.get_by_role("textbox", name="Link that ends")
@@ -90,11 +96,7 @@ def test_link_with_a_password_and_one_download_is_made_in_the_dialog(
 ) -> None:
     directory = visitor.make_directory({"a.txt": b"the contents of a text"})
     page = visitor.page
-    visitor.go(f"/#own={hand_over(served.folder, time.time())}")
-    page.locator("#own #aliases").wait_for()
-    visitor.go(directory)
-    page.get_by_role("link", name="Share", exact=True).click()
-    dialog = page.locator("dialog")
+    dialog = open_dialog(visitor, served, directory)
     dialog.get_by_text("More options").click()
     assert page.evaluate("document.activeElement !== document.body")
     for width in (320, 768, 1280):

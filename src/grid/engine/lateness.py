@@ -58,6 +58,11 @@ DOUBTFUL_S = 0.9
 """How long work that can do without a server waits for it if the server was silent lately."""
 
 
+def are_distant(quickest_s: float) -> bool:
+    """Whether servers are so far away that lines are the limit. quickest_s: their quickest answer; inf if none is known."""
+    return DISTANT_S <= quickest_s < float("inf")
+
+
 @define(kw_only=True)
 class Answers:
     """What the answers from all servers of one file show, those of the server that is judged included.
@@ -88,7 +93,7 @@ class Answers:
     @property
     def is_distant(self) -> bool:
         """Whether even the nearest server that has answered is far away."""
-        return DISTANT_S <= self.quickest_s < float("inf")
+        return are_distant(self.quickest_s)
 
 
 @define(kw_only=True, eq=False)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from grid.engine.lateness import DISTANT_S, Answers
+from grid.engine.lateness import Answers, are_distant
 from grid.engine.server_memory import ServerMemory
 from grid.immutable.read.held_share import Peer
 from grid.immutable.share.requests import READ_KINDS
@@ -47,8 +47,8 @@ class PeerQueue:
     @property
     def is_distant(self) -> bool:
         """Whether even the nearest server is far away, as far as is known: then lines limit a read, and not processors."""
-        known = [peer.latency.latency_s for peer in self._peers if peer.latency.latency_known]
-        return bool(known) and min(known) >= DISTANT_S
+        known = (peer.latency.latency_s for peer in self._peers if peer.latency.latency_known)
+        return are_distant(min(known, default=float("inf")))
 
     @property
     def failed_count(self) -> int:

@@ -15,7 +15,7 @@ from functools import partial
 
 from attrs import frozen
 
-from grid.engine.lateness import DISTANT_S
+from grid.engine.lateness import are_distant
 from grid.engine.plan import PlanBase
 from grid.engine.requests import ReadSource, Request, ServerRequest
 from grid.engine.write_batches import WriteBatch, WriteBatches
@@ -74,7 +74,7 @@ class PutPlan(PlanBase):
         self._geometry = geometry = encoder.geometry
         self._holders = ShareHolders(selection.existing, selection.placed, k=geometry.k, happy=happy)
         self._happy = happy
-        self._is_distant = DISTANT_S <= selection.answer_s < float("inf")
+        self._is_distant = are_distant(selection.answer_s)
         self._servers = {sid: ServerWrites(server_id=sid, shares=shares) for sid, shares in selection.placed.items()}
         count = max(1, WRITE_BYTES // (geometry.n * geometry.block_size))
         cut = partial(_cut, geometry, count)

@@ -94,7 +94,7 @@ class Bounds:
         if length is not None and length > limit:
             raise RefusedError(413)
         most = limit if length is None else length
-        if most * weight <= min(SMALL_BODY, SMALL_REQUEST):
+        if most <= SMALL_BODY and most * (weight - 1) <= SMALL_REQUEST:  # It always has room: there is nothing to hold.
             yield await _collect(exchange, most, _no_wait)
             return
         held = self._long_body(exchange, most) if most > MAX_SHARED_BODY else self._shared_body(exchange, most)
