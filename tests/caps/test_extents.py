@@ -118,3 +118,10 @@ def test_slices_of_one_pack_when_parsed_share_it_and_its_text_is_made_once(monke
     assert parsed == slices
     assert len({id(cap.pack) for cap in parsed if isinstance(cap, SliceCap)}) == 1
     assert encoded.count(pack.key) == encoded.count(pack.ueb_hash) == 1
+
+
+@pytest.mark.parametrize("wrong", [{"offset": -1}, {"length": -1}, {"key": bytes(15)}, {"key": bytes(17)}])
+def test_slice_with_impossible_numbers_or_key_is_refused(wrong: dict[str, Any]) -> None:
+    pack = ChkCap(key=bytes(16), ueb_hash=bytes(32), needed=3, total=10, size=1000)
+    with pytest.raises(ValueError, match="slice"):
+        SliceCap(**{"pack": pack, "offset": 0, "length": 1, "key": bytes(16), **wrong})

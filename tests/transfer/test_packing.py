@@ -14,7 +14,7 @@ from grid.errors import GridError, NoServersError
 from grid.extents.pack_writer import PackContents
 from grid.transfer.ends import PENDING, Body, Entry
 from grid.transfer.engine import Transfer
-from grid.transfer.grid_packing import Packing
+from grid.transfer.grid_packing import LEAST_ON_THREAD, Packing
 from grid.transfer.journal import DONE, Journal
 from grid.transfer.local_end import LocalEnd
 from grid.transfer.outcome import Plan
@@ -63,7 +63,12 @@ def test_files_of_a_pack_are_stored_when_it_is_full_and_the_others_at_the_end() 
     asyncio.run(case())
 
 
-def test_files_added_together_are_encrypted_in_one_call_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("size", "calls_of_a_group"), [(1024, 0), (LEAST_ON_THREAD // 32, 0), (LEAST_ON_THREAD // 32 + 1, 1)]
+)
+def test_files_added_together_are_encrypted_at_once_or_in_one_call_on_a_thread(
+    monkeypatch: pytest.MonkeyPatch, size: int, calls_of_a_group: int
+) -> None:
     calls: list[str] = []
     to_thread = asyncio.to_thread
 
@@ -77,14 +82,14 @@ def test_files_added_together_are_encrypted_in_one_call_on_a_thread(monkeypatch:
         servers = _Servers()
         files = packing(servers)
         for begin in range(0, 320, 32):
-            await files.add([(f"file-{number}", os.urandom(1024)) for number in range(begin, begin + 32)])
+            await files.add([(f"file-{number}", os.urandom(size)) for number in range(begin, begin + 32)])
         await files.finish()
         found = [files.take(f"file-{number}") for number in range(320)]
-        assert [each.offset for each in found if isinstance(each, SliceCap)] == [number * 1024 for number in range(320)]
-        assert [len(each) for each in servers.stored] == [320 * 1024]
+        assert [each.offset for each in found if isinstance(each, SliceCap)] == [number * size for number in range(320)]
+        assert [len(each) for each in servers.stored] == [320 * size]
 
     asyncio.run(case())
-    assert calls == ["add_all"] * 10
+    assert calls == ["add_all"] * 10 * calls_of_a_group
 
 
 def test_pack_that_cannot_be_stored_is_an_error_of_its_files_alone() -> None:

@@ -28,6 +28,11 @@ LONGEST_S = 60.0
 
 RETRY_AFTER_S = 1.0
 
+LEAST_ON_THREAD = 128 * 2**10
+"""Bytes of files up to which they are encrypted on the event loop: half a millisecond. A thread would take the interpreter's
+lock from it, and give it back, for every file.
+"""
+
 
 async def put_pack(store: Store, contents: PackContents) -> ChkCap | LitCap:
     """Store a pack, with one more attempt if servers failed, since another may have appeared.
@@ -57,17 +62,23 @@ class Packing:
         self._adding = asyncio.Lock()
 
     async def add(self, files: Sequence[tuple[str, Buffer]]) -> None:
-        """Add files to the pack, which is stored later, while the next one fills. One call on a thread encrypts them all."""
+        """Add files to the pack, which is stored later, while the next one fills."""
         async with self._adding:
             if not self._extents:
                 self._began_at = time.monotonic()
-            extents = await asyncio.to_thread(self._contents.add_all, [data for _, data in files])
+            extents = await self._encrypt([data for _, data in files])
             for (name, _), extent in zip(files, extents, strict=True):
                 self._found.pop(name, None)
                 self._extents[name] = extent
             is_old = time.monotonic() - self._began_at > LONGEST_S
             if self._contents.is_full or len(self._extents) >= MOST_FILES or is_old:
                 await self._begin()
+
+    async def _encrypt(self, contents: Sequence[Buffer]) -> list[Extent]:
+        """Add the contents to the pack: a few at once, and more of them in one call on a thread."""
+        if sum(map(len, contents)) <= LEAST_ON_THREAD:
+            return self._contents.add_all(contents)
+        return await asyncio.to_thread(self._contents.add_all, contents)
 
     def is_stored(self, name: str) -> bool:
         """Whether the file's result is known."""

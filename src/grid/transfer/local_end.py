@@ -1,7 +1,7 @@
 """Local files as an end of a transfer.
 
 A file appears under its name complete, with its time and mode, or not at all. Symbolic links, devices and sockets are
-left out. Disk work runs on threads, never on the event loop.
+left out. What may wait for a disk runs on threads, never on the event loop.
 """
 
 from __future__ import annotations
@@ -29,7 +29,17 @@ from grid.transfer.ends import (
     as_end_errors,
     refuse_name,
 )
-from grid.transfer.local_files import MODES, PARTIAL, SMALL_SIZE, begin, open_file, read_all, write_all, write_whole
+from grid.transfer.local_files import (
+    MODES,
+    PARTIAL,
+    SMALL_SIZE,
+    begin,
+    open_file,
+    read_all,
+    read_cached,
+    write_all,
+    write_whole,
+)
 from grid.transfer.partial_files import can_resume, fill, held_parts
 from grid.transfer.spool import Stack
 
@@ -40,6 +50,9 @@ SORTED_AT_ONCE = 1000
 """Entries of a directory that are listed in the order of their names: small files then lie in a pack almost in the order
 in which a directory of the grid lists them.
 """
+
+MOST_UNCACHED = 8
+"""Groups of which not even the first file was cached, after which the cache is not tried any more."""
 
 UNSETTLED = "it was written a moment ago"
 
@@ -55,6 +68,7 @@ class LocalEnd:
         self._is_settled = is_settled or _always
         self._is_target = is_target
         self._spared: Set[str] = frozenset()
+        self._uncached = 0
         self.label = path
 
     @property
@@ -94,8 +108,14 @@ class LocalEnd:
         return False
 
     async def read_together(self, entries: Sequence[Entry]) -> Sequence[Buffer | None]:
-        """Read small files in one call on a thread."""
-        return await asyncio.to_thread(read_all, self._path, entries)
+        """Read small files: what is cached at once, and the rest in one call on a thread."""
+        found = read_cached(self._path, entries) if self._uncached < MOST_UNCACHED else []
+        self._uncached = 0 if found else self._uncached + 1
+        return (
+            found
+            if len(found) == len(entries)
+            else found + await asyncio.to_thread(read_all, self._path, entries[len(found) :])
+        )
 
     async def close(self) -> None:
         """Do nothing: nothing is held open."""
