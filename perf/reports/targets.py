@@ -135,9 +135,9 @@ def judge(target: Target, records: Sequence[Record]) -> Outcome:
     """The records' results for a row: for each transport the record with most samples, or for a limit the worst."""
     found: dict[str, list[Finding]] = {}
     for record in records:
-        for system in record.header.systems:
+        for system in filter(_is_judged, record.header.systems):
             label = parse_label(system)
-            if label.is_grid and label.is_default and "#" not in system:
+            if label.is_grid and label.is_default:
                 finding = _finding(target, record, system)
                 if finding is not None:
                     found.setdefault(label.base, []).append(evolve(finding, system=label.base))
@@ -146,6 +146,11 @@ def judge(target: Target, records: Sequence[Record]) -> Outcome:
     else:
         chosen = [max(several, key=_middle) for several in found.values()]
     return Outcome(target=target, findings=sorted(chosen, key=_middle, reverse=target.metric != "cpu"))
+
+
+def _is_judged(system: str) -> bool:
+    """Whether a system is measured by the library alone: not by a client of its own, and not a second time."""
+    return "/" not in system and "#" not in system
 
 
 def _middle(finding: Finding) -> float:
@@ -167,7 +172,7 @@ def _finding(target: Target, record: Record, system: str) -> Finding | None:
         return _named(record, system, "itself", ratio, mine)
     rivals = {
         rival: times
-        for rival in record.header.systems
+        for rival in filter(_is_judged, record.header.systems)
         if _rivals(target.against, rival) and (times := _by_run(record, rival, target.basis or target.wanted, value))
     }
     if not rivals or not mine:

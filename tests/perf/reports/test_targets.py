@@ -53,6 +53,20 @@ def test_row_against_the_best_takes_the_faster_rival_and_the_better_transport() 
     ]
 
 
+def test_rows_ignore_what_commands_and_gateways_took() -> None:
+    samples = [
+        *gets("grid@http", 1.0, 1.0),
+        *gets("grid@http/transfer-pack", 0.1, 0.1),
+        *gets("tahoe@foolscap", 6.0, 6.0),
+        *gets("tahoe@foolscap/cli", 5.0, 5.0),
+        *gets("rclone@versitygw+crypt", 1.0, 1.0),
+    ]
+    outcome = judge(GET_ROW, [record(*samples)])
+    assert [(found.system, found.against, found.estimate.median) for found in outcome.findings] == [
+        ("grid@http", "tahoe@foolscap", 6.0)
+    ]
+
+
 def test_row_without_measurements_is_not_met() -> None:
     for nothing in ([], [record(*gets("tahoe", 1.0))], [record(*gets("grid", 1.0))]):
         outcome = judge(GET_ROW, nothing)
