@@ -38,7 +38,9 @@ SERVED = "served"
 
 
 def moving(settings: Workload, work: Path, table: Table) -> None:
-    """Sets of many files: from a local folder, again, single files, and back. Sets of a few: from S3 and back to it."""
+    """Sets of many files: from a local folder, again, single files, and back. Sets of a few, by those that can: from S3 and
+    back to it.
+    """
     for run, peer in each_subject(settings, work, table):
         for name in settings.sets:
             for _ in table.once(run, peer.label, {"files": name}):
@@ -46,7 +48,8 @@ def moving(settings: Workload, work: Path, table: Table) -> None:
                 make_files(work / "sources", [size] * count, f"{settings.seed}/{peer.label}/{run}/{name}")
                 try:
                     if count < SINGLE_READS:
-                        _between_stores(work, table, (run, peer), [size] * count, name)
+                        if isinstance(peer, Rclone) or _is_transfer(peer):
+                            _between_stores(work, table, (run, peer), [size] * count, name)
                     elif isinstance(peer, GridPeer):
                         _tiny_files(work, table, (run, peer), [size] * count, name)
                 finally:

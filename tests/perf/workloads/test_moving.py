@@ -45,6 +45,11 @@ def test_tiny_files_are_stored_again_read_one_by_one_and_counted_on_the_disks(
     assert packed.stored_bytes < (single.stored_bytes or 0)
 
 
+def test_client_that_knows_no_s3_is_not_asked_to_move_a_folder_from_there(tmp_path: Path) -> None:
+    record = run(f'{HEAD}systems = ["grid@http/cli"]\nsets = ["1k_2"]\n', tmp_path)
+    assert record.samples == ()
+
+
 @pytest.mark.peers
 def test_folder_goes_from_s3_to_a_grid_and_back_as_it_goes_by_rclone_to_an_encrypted_bucket(tmp_path: Path) -> None:
     systems = '["grid@http/transfer", "rclone@versitygw+crypt"]'
