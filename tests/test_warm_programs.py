@@ -14,8 +14,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from foolscap import crypto
 
+from grid.node.local_grid import LocalGrid
+from grid.node.running import find_running
 from perf.processes.node_directory import NodeSettings, make_node
 from perf.processes.node_process import child_environment, free_ports, wait_until
+from tests.cli.command import grid
 from tests.support.warm_nodes import warm_nodes
 from tests.support.warm_programs import ROOT, warm_program
 from tests.support.warm_server import find_one_key
@@ -92,6 +95,26 @@ def test_warm_node_is_a_child_of_its_own_with_an_end_of_its_own(tmp_path: Path) 
         node.start()
         assert node.wait() not in (0, -signal.SIGKILL)
     assert node.log.count("running") == 1
+
+
+def test_nodes_that_a_warm_program_starts_are_warm_and_end_as_they_are_told(tmp_path: Path) -> None:
+    local = LocalGrid(tmp_path / "grid")
+    up = grid("up", "--nodes", "1", "--dir", local.path, "--detach")
+    try:
+        assert up.code == 0, up.err
+        nodes = [
+            psutil.Process(found.pid) for path in (local.introducer, *local.storages) if (found := find_running(path))
+        ]
+        assert len(nodes) == 2
+        server = {node.ppid() for node in nodes}
+        assert len(server) == 1 and "tests.support.warm_server" in psutil.Process(server.pop()).cmdline()
+        nodes[0].kill()
+        _, left = psutil.wait_procs(nodes[:1], timeout=60)
+        assert left == []
+    finally:
+        down = grid("down", "--dir", local.path)
+    assert down.code == 0, down.err
+    assert psutil.wait_procs(nodes, timeout=60)[1] == []
 
 
 def test_warm_node_when_its_parent_is_killed_ends(tmp_path: Path) -> None:

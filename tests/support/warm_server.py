@@ -1,7 +1,8 @@
 """The server of warm programs: warm_server.py SOCKET PROGRAM, until its stdin closes; PROGRAM is `grid`, or another script.
 
 It imports what the programs will, has no thread and a reactor that has never run, and forks for each run. It never runs a
-program itself. A node that somebody wants as a child of their own is forked twice, so that it becomes that.
+program itself. A node that somebody wants as a child of their own is forked twice, so that it becomes that. The nodes that `grid up`
+starts are warm programs, too.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import threading
 import time
 from contextlib import suppress
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Any, NoReturn
 
 from attrs import define
@@ -34,27 +36,29 @@ ADOPTION_S = 20.0
 C_LIBRARY = ctypes.CDLL(None)
 
 
-def import_all(program: str) -> None:
-    """Import what commands use; for a script, its own imports."""
+def import_all(program: str, warm: str) -> None:
+    """Import what commands use; for a script, its own imports. warm: the path of the `grid` that starts warm."""
     if program != "grid":
         runpy.run_path(program, run_name="warm")
         if "foolscap.crypto" in sys.modules:
             find_one_key()
     else:
-        import_grid()
+        import_grid(warm)
     assert threading.active_count() == 1, "threads do not survive a fork"
 
 
-def import_grid() -> None:
+def import_grid(warm: str) -> None:
     """Import what Grid's commands and nodes use."""
     import grid.cli
     import grid.directory
     import grid.node
+    import grid.node.local_grid
 
     for package in (grid.cli, grid.node, grid.directory):
         for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
+    grid.node.local_grid.GRID_COMMAND = (warm,)
 
 
 def find_one_key() -> None:
@@ -233,7 +237,7 @@ def wait_for_parent(parent: int) -> None:
 def main(path: str, program: str) -> None:
     """Serve, or in a child run. Interrupts end programs as from a terminal, also where they were ignored at the start."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    import_all(program)
+    import_all(program, str(Path(path).with_name("grid.cli")))
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen(64)

@@ -30,6 +30,9 @@ DEFAULT_NODES = 10
 START_S = 90.0
 RESERVED_SPACE = "100M"
 
+GRID_COMMAND: Sequence[str] = (sys.executable, "-m", "grid.cli")
+"""Runs `grid`, as each node's process does."""
+
 _POLL_S = 0.02
 _LOG_TAIL = 4096
 
@@ -201,7 +204,7 @@ def _start(directory: Path, arguments: Sequence[str], *, detach: bool) -> Starte
     log_file(directory).parent.mkdir(exist_ok=True)
     with log_file(directory).open("ab") as log:
         child = subprocess.Popen(
-            [sys.executable, "-m", "grid.cli", *arguments],
+            [*GRID_COMMAND, *arguments],
             stdin=subprocess.DEVNULL if detach else subprocess.PIPE,
             stdout=log,
             stderr=subprocess.STDOUT,
