@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,34 +12,7 @@ import pytest
 from perf.processes.clients import GridClient
 from perf.processes.node_process import child_environment
 from perf.processes.process_grid import ClientSettings, ProcessGrid
-
-MOVER = """
-import os, sys
-from grid.wire.foolscap.client.server import FoolscapServer
-from grid.wire.http.client.server import HttpServer
-
-left = [int(sys.argv.pop(1))]
-
-def step():
-    if not left[0]:
-        os.kill(os.getpid(), 9)
-    left[0] -= 1
-
-def watched(write):
-    async def body(*arguments, **named):
-        step()
-        try:
-            return await write(*arguments, **named)
-        finally:
-            step()
-    return body
-
-for kind in (FoolscapServer, HttpServer):
-    kind.test_and_write = watched(kind.test_and_write)
-
-from grid.cli.main import main
-sys.exit(main())
-"""
+from tests.support.warm_programs import warm_program
 
 MOST_STEPS = 8
 """Files to move, one for each run."""
@@ -58,7 +30,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GridClient]:
 
 def run(client: GridClient, *arguments: str, step: int = 1_000_000) -> subprocess.CompletedProcess[str]:
     """A command, killed before or after a write: at step 0 before the first, at step 1 after it."""
-    command = [sys.executable, "-c", MOVER, str(step), "-d", str(client.directory), *arguments]
+    command = [warm_program("tests.cli.killed_mover"), str(step), "-d", str(client.directory), *arguments]
     return subprocess.run(command, capture_output=True, env=child_environment(), check=False, timeout=120, text=True)
 
 

@@ -1,6 +1,7 @@
 """The library on a real grid of processes: for scripts, for asyncio beside the reactor and on it, and for Twisted.
 
-Each program runs in a process of its own, for a process has one reactor; the tests look at how it ends as well.
+Each program runs in a process of its own, for a process has one reactor. Those of `fresh` start as users' do, and the tests look at how
+they end; the others start warm.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pytest
 
 from grid.node.local_grid import LocalGrid
 from tests.cli.command import grid
+from tests.support.warm_programs import warm_program
 
 NODE_COUNT = 5
 DEADLINE_S = 240
@@ -77,21 +79,32 @@ def local_grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalGrid]:
 @pytest.fixture(params=STYLES)
 def run(request: pytest.FixtureRequest, local_grid: LocalGrid, tmp_path: Path) -> Run:
     """Runs a program, written with `await`, in one of the styles; returns its output. Its errors fail the test."""
-    style: str = request.param
+    return in_style(request.param, local_grid, tmp_path, is_fresh=request.param == "asyncio on the reactor")
+
+
+@pytest.fixture(params=STYLES)
+def fresh(request: pytest.FixtureRequest, local_grid: LocalGrid, tmp_path: Path) -> Run:
+    """The same, and every program starts as users' do."""
+    return in_style(request.param, local_grid, tmp_path, is_fresh=True)
+
+
+def in_style(style: str, local_grid: LocalGrid, tmp_path: Path, *, is_fresh: bool) -> Run:
+    """is_fresh: a program that installs a reactor must be, for a warm one has a reactor."""
 
     def run(body: str) -> list[str]:
         program = "async def main(files):\n" + textwrap.indent(textwrap.dedent(body), "    ")
         if style == "blocking":
             program = program.replace("async def", "def").replace("async with", "with").replace("await ", "")
-        return finish(program + STYLES[style].format(directory=str(local_grid.client)), tmp_path)
+        return finish(program + STYLES[style].format(directory=str(local_grid.client)), tmp_path, is_fresh=is_fresh)
 
     return run
 
 
-def finish(program: str, folder: Path) -> list[str]:
+def finish(program: str, folder: Path, *, is_fresh: bool = True) -> list[str]:
     """The lines that the program prints; it ends by itself, without a word on stderr."""
+    start = [sys.executable, "-c"] if is_fresh else [warm_program("tests.library.program")]
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [*start, program],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -102,9 +115,9 @@ def finish(program: str, folder: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_files_when_put_are_read_whole_in_ranges_and_to_disk(run: Run, tmp_path: Path) -> None:
+def test_files_when_put_are_read_whole_in_ranges_and_to_disk(fresh: Run, tmp_path: Path) -> None:
     (tmp_path / "source").write_bytes(bytes(range(256)) * 8000)
-    lines = run(
+    lines = fresh(
         """
         import io, os
         from pathlib import Path

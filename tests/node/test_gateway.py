@@ -8,7 +8,6 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.parse
@@ -25,6 +24,7 @@ from grid.gateway.shared.spool import SpoolFolder
 from grid.node.gateway import introduction
 from perf.processes.node_process import free_ports
 from tests.cli.command import grid
+from tests.support.warm_programs import warm_program
 
 
 def without_warning(err: str) -> str:
@@ -44,7 +44,7 @@ def _client_directory(tmp_path: Path, more: str = "", storage: str = "[storage]\
 
 
 def _run(directory: Path, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "grid.cli", "-d", str(directory), *arguments]
+    command = [warm_program("grid.cli"), "-d", str(directory), *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -191,7 +191,7 @@ def test_stop_when_a_transfer_runs_waits_for_it_and_says_so(tmp_path: Path) -> N
     directory = _client_directory(tmp_path, "web.drain_timeout = 300\n")
     with _uploading(directory) as (process, connection):
         with subprocess.Popen(
-            [sys.executable, "-m", "grid.cli", "stop", str(directory)], stderr=subprocess.PIPE, stdout=subprocess.PIPE
+            [warm_program("grid.cli"), "stop", str(directory)], stderr=subprocess.PIPE, stdout=subprocess.PIPE
         ) as stopping:
             assert stopping.stderr is not None and stopping.stdout is not None
             assert b"is finishing its requests; waiting up to 325 s" in stopping.stderr.readline()

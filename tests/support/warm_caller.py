@@ -40,6 +40,7 @@ def main(server: str, module: str) -> None:
     """Have the module run, and end as it does."""
     status = call(server, module)
     if status < 0:
-        signal.signal(-status, signal.SIG_DFL)
+        if -status != signal.SIGKILL:  # Which nobody handles.
+            signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     os._exit(status)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import click
@@ -16,6 +15,7 @@ from grid.cli.arguments.completion import complete_local_or_remote, complete_rem
 from grid.cli.main import cli, main
 from grid.cli.terminal.invocation import Invocation
 from tests.support.memory_command import MemoryCommand
+from tests.support.warm_programs import warm_program
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_bash_is_offered_what_completes_the_line(
     (here / "wood.txt").touch()
     (here / "two words.txt").touch()
     grid = tmp_path / "grid"
-    grid.write_text(f'#!/bin/sh\nexec {sys.executable} -m grid.cli "$@"\n')
+    grid.write_text(f'#!/bin/sh\nexec {warm_program("grid.cli")} "$@"\n')
     grid.chmod(0o755)
     script = (
         "source <(grid completion bash)\nCOMP_LINE=$1 COMP_POINT=${#1}\n_grid_completion grid 2>/dev/null\n"

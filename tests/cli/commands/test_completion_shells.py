@@ -6,13 +6,13 @@ import os
 import pty
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.support.memory_command import MemoryCommand
+from tests.support.warm_programs import warm_program
 
 # The tests stage installs both shells; a developer's machine may have neither.
 needs_zsh = pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
@@ -39,7 +39,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     (folder / "wood.txt").touch()
     (folder / "two words.txt").touch()
     grid = tmp_path / "grid"
-    grid.write_text(f'#!/bin/sh\nexec {sys.executable} -m grid.cli "$@"\n')
+    grid.write_text(f'#!/bin/sh\nexec {warm_program("grid.cli")} "$@"\n')
     grid.chmod(0o755)
     (tmp_path / ".zshrc").write_text(ZSHRC)
     monkeypatch.chdir(folder)

@@ -8,7 +8,6 @@ import pty
 import select
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from grid.node.local_grid import LocalGrid
 from perf.processes.node_process import free_ports, wait_until
 from tests.cli.command import environment, grid
 from tests.cli.tree_grid import TreeClient, make_tree_client
+from tests.support.warm_programs import warm_program
 
 PATIENCE_S = 120.0
 
@@ -61,7 +61,7 @@ class Terminal:
 def on_terminal(*arguments: str | Path) -> Terminal:
     """Start `grid` on a terminal."""
     master, slave = pty.openpty()
-    command = [sys.executable, "-m", "grid.cli", *map(str, arguments)]
+    command = [warm_program("grid.cli"), *map(str, arguments)]
     process = subprocess.Popen(
         command, stdin=slave, stdout=slave, stderr=slave, env=environment(TERM="dumb"), start_new_session=True
     )
@@ -78,7 +78,7 @@ def client(local_grid: LocalGrid, tmp_path_factory: pytest.TempPathFactory) -> T
 def gateway(client: TreeClient) -> Iterator[str]:
     """The URL of a gateway of the client."""
     (port,) = free_ports(1)
-    command = [sys.executable, "-m", "grid.cli", "gateway", str(client.directory), "--listen", str(port)]
+    command = [warm_program("grid.cli"), "gateway", str(client.directory), "--listen", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
     url = client.directory / "node.url"
     try:
