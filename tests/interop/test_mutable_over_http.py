@@ -12,6 +12,7 @@ from grid.engine.grid import Encoding
 from grid.errors import BadWriteEnablerError
 from grid.mutable import publish
 from grid.mutable.share.geometry import FormatName
+from grid.mutable.write import stream_plan
 from grid.node.client import Client
 from grid.node.directory import open_directory
 from grid.ports import ShareNumber
@@ -99,7 +100,8 @@ async def test_large_file_when_written_in_pieces_over_http_is_sound_for_tahoe(
 ) -> None:
     """More shares than a message has, and several pieces each, which a server of ours gives room to grow into."""
     monkeypatch.setattr(publish, "WHOLE_BYTES", 500_000)
-    size = 12_000_000
+    monkeypatch.setattr(stream_plan, "WRITE_BYTES", 4 * 2**20)
+    size = 3_000_000
     cap = (await ours.create(sample_bytes(size), "mdmf")).to_string()
     assert theirs.read(cap) == sample_bytes(size)
     theirs.require_healthy(cap, HTTP_SHARES)
