@@ -24,6 +24,7 @@ from twisted.internet.task import deferLater
 from twisted.logger import ILogObserver, LogEvent, globalLogPublisher
 
 from tests.support.costs import TestCosts
+from tests.support.deadline import Deadline
 from tests.support.depth import Depth, load_profile
 from tests.support.distribution import ByGrid, long_first
 from tests.support.key_pool import pooled_keys
@@ -33,6 +34,9 @@ TESTS = Path(__file__).parent
 OF_A_MODULE = re.compile(r"^pytestmark = \[?pytest\.mark\.(\w+)", re.MULTILINE)
 
 C_LIBRARY = ctypes.CDLL(None)
+
+TEST_S = 600.0
+"""Seconds after which a test, of any kind, ends its process."""
 
 ASYNC_TEST_S = 300.0
 """Far more than any test takes on a slow machine; it only turns a hang into a failure."""
@@ -46,6 +50,8 @@ load_profile()
 def pytest_configure(config: pytest.Config) -> None:
     """Tell the rows of a test apart that repeat others; with GRID_TEST_COSTS=FOLDER, write down there what each test costs."""
     config.pluginmanager.register(Depth())
+    if not config.option.usepdb:
+        config.pluginmanager.register(Deadline(TEST_S))
     if folder := os.environ.get("GRID_TEST_COSTS"):
         config.pluginmanager.register(TestCosts(Path(folder)))
 
