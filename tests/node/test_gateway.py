@@ -107,6 +107,27 @@ def test_gateway_when_it_cannot_listen_says_why_and_ends(tmp_path: Path, place: 
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize(
+    ("section", "problem"),
+    [
+        ("[s3]\nport = 1.2.3:nonsense\n", "section [s3], key port"),
+        (
+            "[sftpd]\nenabled = true\nhost_pubkey_file = a.pub\nhost_privkey_file = a\naccounts.file = b\n",
+            "ssh-keygen",
+        ),
+    ],
+    ids=["s3", "sftp"],
+)
+def test_gateway_when_another_interface_cannot_listen_says_nowhere_that_it_runs(
+    tmp_path: Path, section: str, problem: str
+) -> None:
+    directory = _client_directory(tmp_path, storage=f"[storage]\nenabled = false\n{section}")
+    process = _run(directory, "gateway", "--listen", "0")
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 1 and problem in err
+    assert not (directory / "node.url").exists()
+
+
 def test_gateway_when_it_listens_on_a_socket_in_the_file_system_answers_there(tmp_path: Path) -> None:
     directory = _client_directory(tmp_path)
     process = _run(directory, "gateway", "--listen", f"unix:{tmp_path}/s")

@@ -10,6 +10,7 @@ import os
 from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -172,11 +173,16 @@ class LiveClient:
 
 @frozen(kw_only=True)
 class Listening:
-    """A listening gateway and its URL; None for a Unix socket."""
+    """A listening gateway and its URL; None for a Unix socket.
+
+    tell_programs: writes `node.url` and the files beside it, which say that the node can be used: to be called once all of
+    the node's interfaces listen.
+    """
 
     gateway: Gateway
     factory: GatewayFactory
     url: str | None
+    tell_programs: Callable[[], None]
 
 
 @asynccontextmanager
@@ -217,15 +223,12 @@ async def running_gateway(
     url = url_of(description, port.getHost())
     try:
         write_atomically(directory.private / "api_auth_token", gateway.settings.api_token)
-        rights = READ_ONLY if gateway.settings.is_read_only else READ_WRITE
-        _tell(directory.path / VISITORS, rights)
-        _tell(directory.path / PUBLIC_URL, None if url is None else url_for_others(url, hosts))
-        _tell(directory.path / "node.url", url)
         view.start()
         gateway.statistics.start()
         for line in introduction(url, description, gateway.settings):
             say(line)
-        yield Listening(gateway=gateway, factory=factory, url=url)
+        tell = partial(_tell_programs, directory.path, url, gateway.settings)
+        yield Listening(gateway=gateway, factory=factory, url=url, tell_programs=tell)
     finally:
         await port.stopListening()
         gateway.end_streams()
@@ -264,6 +267,13 @@ def make_store(client: Client) -> FileStore:
     settings = client.directory.settings.client
     mutable_format: FormatName = "mdmf" if settings.mutable_format == "MDMF" else "sdmf"
     return FileStore(grid=client.grid(LiveServers(client)), mutable_format=mutable_format)
+
+
+def _tell_programs(directory: Path, url: str | None, settings: GatewaySettings) -> None:
+    """Write the address last: programs that find it expect the rest."""
+    _tell(directory / VISITORS, READ_ONLY if settings.is_read_only else READ_WRITE)
+    _tell(directory / PUBLIC_URL, None if url is None else url_for_others(url, settings.hosts))
+    _tell(directory / "node.url", url)
 
 
 def _tell(file: Path, text: str | None) -> None:

@@ -201,6 +201,7 @@ async def _serve_web(
         await closing.enter_async_context(
             running_sftp_door(client.directory, listening.gateway, connection_limit, reactor, say)
         )
+    listening.tell_programs()
 
 
 def _node_id(tub: Any) -> bytes:  # noqa: ANN401

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -18,6 +19,8 @@ import pytest
 from grid.cli.main import main
 from grid.node.local_grid import LocalGrid
 from grid.node.running import find_running
+from perf.processes.node_process import free_ports
+from perf.processes.open_doors import make_key
 from tests.cli.command import environment, grid
 
 DATA = bytes(range(256)) * 100
@@ -70,6 +73,31 @@ def test_grid_with_a_gateway_stops_as_a_whole_and_its_storage_node_saves_where_i
     saved = {path.name for path in (node / "storage").glob("*.state.json")}
     assert saved == {"bucket_counter.state.json", "lease_checker.state.json"}
     assert "Traceback" not in (node / "logs" / "node.log").read_text()
+
+
+def test_grid_with_a_gateway_is_up_once_its_s3_and_sftp_interfaces_listen(tmp_path: Path) -> None:
+    local = LocalGrid(tmp_path / "g")
+    s3, sftp = free_ports(2)
+    try:
+        assert grid("up", "--nodes", "1", "--dir", local.path, "--detach").code == 0
+        private = local.client / "private"
+        account = make_key(tmp_path / "alice")
+        (private / "accounts").write_text(f"alice {account} {grid('-d', local.client, 'mkdir').line}\n")
+        (private / "accounts").chmod(0o600)
+        with (local.client / "tahoe.cfg").open("a") as file:
+            file.write(
+                f"[s3]\nport = {s3}\n[sftpd]\nenabled = true\nport = {sftp}\nhost_pubkey_file = private/key.pub\n"
+                "host_privkey_file = private/key\naccounts.file = private/accounts\n"
+            )
+        refused = grid("up", "--dir", local.path, "--detach", "--gateway")
+        assert refused.code == 1 and "ssh-keygen" in refused.err, "there is no host key yet"
+        assert find_running(local.client) is None
+        make_key(private / "key")
+        assert grid("up", "--dir", local.path, "--detach", "--gateway").code == 0
+        for port in (s3, sftp):
+            socket.create_connection(("127.0.0.1", port)).close()
+    finally:
+        grid("down", "--dir", local.path)
 
 
 def test_grid_in_the_foreground_ends_with_ctrl_c_and_keeps_its_data(tmp_path: Path) -> None:
