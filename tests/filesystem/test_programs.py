@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from grid.node.local_grid import LocalGrid
+from grid.node.running import find_running
 from perf.processes.node_process import free_ports, wait_until
 from tests.cli.command import environment, grid
 from tests.filesystem.programs import ROOT, run_program, run_suite, running_grid
@@ -194,6 +197,35 @@ def test_transaction_when_it_ends_shows_all_of_its_files_or_none(run: Callable[[
     )
     both = "['data/together/a', 'data/together/b']"
     assert lines == ["False", both, both, "False", "this process was forked from one"]
+
+
+def test_program_when_it_ends_has_no_thread_left_that_keeps_it_even_if_the_introducer_is_suspended(
+    run: Callable[[str], list[str]], local_grid: LocalGrid
+) -> None:
+    introducer = find_running(local_grid.introducer)
+    assert introducer is not None
+    try:
+        lines = run(
+            f"""
+            import atexit, os, signal, threading
+            from grid.library import reactor_thread
+            reactor_thread.STOP_S = 60.0  # However busy the machine is, the reactor ends first.
+
+            @atexit.register
+            def last():
+                threads = threading.enumerate()
+                print([each.name for each in threads if not each.daemon or "fsspec" not in each.name])
+
+            fs = fsspec.filesystem("grid", **options)
+            fs.pipe("data/last", b"x" * 100_000)
+            print(len(fs.cat("data/last")))
+            fs.rm("data/last")
+            os.kill({introducer.pid}, signal.SIGSTOP)
+            """
+        )
+    finally:
+        os.kill(introducer.pid, signal.SIGCONT)
+    assert lines == ["100000", "['MainThread']"]
 
 
 ASYNCIO = """

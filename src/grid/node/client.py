@@ -194,7 +194,7 @@ class Client:
         if self._tub is not None:
             from grid.wire.foolscap.tub import stop_tub
 
-            await stop_tub(self._tub)
+            await stop_tub(self._tub, self.runtime.clock)
 
     def _returned(self, server_id: ServerId) -> None:
         self.memory.heard(server_id, self.runtime.clock.now())

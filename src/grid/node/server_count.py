@@ -43,4 +43,4 @@ async def count_servers(settings: NodeSettings, introducer: Furl, clock: Clock) 
         return len(addresses) if client.status.state is ConnectionState.CONNECTED else None
     finally:
         client.close()
-        await stop_tub(tub)
+        await stop_tub(tub, clock)

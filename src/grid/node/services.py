@@ -55,14 +55,20 @@ async def run_node(directory: NodeDirectory, runtime: Runtime, reactor: Any, say
     plan = plan_descriptors(descriptor_limit(), descriptors_in_use(), most)
     connection_limit = ConnectionLimit(plan.connections)
     if directory.kind is NodeKind.INTRODUCER:
-        await _run_introducer(directory, connection_limit, reactor, say)
+        await _run_introducer(directory, runtime, connection_limit, reactor, say)
     elif stores:
         await _run_storage(directory, runtime, connection_limit, plan.files, reactor, say)
     else:
         await _run_client(directory, runtime, connection_limit, reactor, say)
 
 
-async def _run_introducer(directory: NodeDirectory, connection_limit: ConnectionLimit, reactor: Any, say: Say) -> None:  # noqa: ANN401
+async def _run_introducer(
+    directory: NodeDirectory,
+    runtime: Runtime,
+    connection_limit: ConnectionLimit,
+    reactor: Any,  # noqa: ANN401
+    say: Say,
+) -> None:
     tub = node_tub(directory)
     try:
         await listen_as_configured(
@@ -72,7 +78,7 @@ async def _run_introducer(directory: NodeDirectory, connection_limit: Connection
         say("introducer running")
         await _forever()
     finally:
-        await stop_tub(tub)
+        await stop_tub(tub, runtime.clock)
 
 
 async def _run_client(
@@ -111,7 +117,7 @@ async def _run_storage(
 
     async with AsyncExitStack() as closing:
         tub = node_tub(directory)
-        closing.push_async_callback(stop_tub, tub)
+        closing.push_async_callback(stop_tub, tub, runtime.clock)
         key = signing_key(directory)
         seed_text, identity = identify_node(directory, key.verifying_key, _node_id(tub))
         io = ThreadCpuPool(reactor, _DISK_THREADS)
@@ -123,7 +129,7 @@ async def _run_storage(
         housekeeping = Housekeeping(service, settings.expire, runtime.clock)
         closing.push_async_callback(housekeeping.stop)
         # Stopped first, so nothing new arrives while uploads in progress are aborted.
-        closing.push_async_callback(stop_tub, tub)
+        closing.push_async_callback(stop_tub, tub, runtime.clock)
         memory = ServerMemory(runtime.clock, return_freed_memory)
         share_memory(tub, memory)
         http = SharedHttp(directory, service, memory, connection_limit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,14 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from foolscap.api import Referenceable
 from foolscap.crypto import createCertificate
+from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import TCP4ServerEndpoint
 
 from grid.errors import ConfigError
+from grid.ports import Timer
+from grid.runtime import ReactorClock
 from grid.wire.foolscap.tub import (
+    CLOSE_S,
     listen,
     node_certificate,
     register,
@@ -23,6 +28,7 @@ from grid.wire.foolscap.tub import (
     throwaway_certificate,
     write_private,
 )
+from tests.wire.foolscap.loopback import offering
 
 
 def test_node_certificate_when_missing_then_is_made_as_1_20_has_it_and_kept(tmp_path: Path) -> None:
@@ -114,3 +120,30 @@ def test_write_private_when_the_directory_is_missing_then_leaves_nothing(tmp_pat
     with pytest.raises(OSError, match="missing"):
         write_private(tmp_path / "missing" / "file", b"x")
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_stop_when_a_peer_does_not_confirm_the_end_then_cuts_its_connection() -> None:
+    from twisted.internet import reactor
+
+    calls: list[tuple[float, Callable[[], None]]] = []
+    clock = ReactorClock(reactor)
+
+    class Noting(ReactorClock):
+        def call_later(self, delay_s: float, function: Callable[[], None]) -> Timer:
+            calls.append((delay_s, function))
+            return clock.call_later(0.0, lambda: None)
+
+    client = start_tub()
+    async with offering(Referenceable()) as offered:
+        await client.getReference(offered.furl.to_string())
+        (ours,), (peer,) = client.brokers.values(), offered.tub.brokers.values()
+        peer.transport.stopReading()  # As if its process were suspended: it never sees the end.
+        stopping = Deferred.fromCoroutine(stop_tub(client, Noting(reactor)))
+        await clock.sleep(0.0)
+        assert not stopping.called and ours.transport.connected
+        ((delay_s, cut),) = calls
+        assert delay_s == CLOSE_S
+        cut()
+        await stopping
+        assert not ours.transport.connected
+        peer.transport.startReading()

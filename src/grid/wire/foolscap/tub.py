@@ -27,6 +27,7 @@ from zope.interface import implementer
 
 from grid.errors import ConfigError, FormatError
 from grid.limits import CONNECT_DEADLINE_S, MAX_FURL_LENGTH
+from grid.ports import Clock
 from grid.wire.budget.server_memory import ServerMemory
 from grid.wire.foolscap.broker import BoundedBroker
 from grid.wire.foolscap.negotiation import LimitedNegotiation
@@ -34,6 +35,9 @@ from grid.wire.locators import Furl, parse_furl
 
 COMMON_NAME = "newpb_thingy"
 MAX_CERTIFICATE_FILE = 64 * 1024
+
+CLOSE_S = 1.0
+"""Seconds that a peer has to confirm the end of a connection, of which nothing is sent any more."""
 
 
 def node_certificate(path: Path) -> bytes:
@@ -103,10 +107,25 @@ def share_memory(tub: Any, memory: ServerMemory) -> None:
     tub.server_memory = memory
 
 
-async def stop_tub(tub: Any) -> None:
-    """Close all connections and ports of the Tub. Returns when they are closed."""
+async def stop_tub(tub: Any, clock: Clock | None = None) -> None:
+    """Close all connections and ports of the Tub. Returns when they are closed.
+
+    clock: connections whose peers do not confirm the end of TLS within CLOSE_S, such as those of a suspended process, are
+    cut. Without a clock, this waits until they do.
+    """
     if tub.running:
-        await tub.stopService()
+        brokers = list(tub.brokers.values())
+
+        def cut() -> None:
+            for broker in brokers:
+                broker.transport.abortConnection()
+
+        timer = None if clock is None else clock.call_later(CLOSE_S, cut)
+        try:
+            await tub.stopService()
+        finally:
+            if timer is not None:
+                timer.cancel()
     await fireEventually()
 
 
