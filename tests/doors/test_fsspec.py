@@ -66,7 +66,7 @@ def test_frames_when_written_by_pandas_and_by_dask_are_read_by_each_other(run: C
 def test_frames_when_read_on_a_cluster_come_through_a_client_in_each_worker(run: Callable[[str], list[str]]) -> None:
     lines = run(
         """
-        import os, dask.dataframe, pandas
+        import logging, os, dask.dataframe, pandas
         from distributed import Client, LocalCluster
 
         def look():
@@ -76,7 +76,9 @@ def test_frames_when_read_on_a_cluster_come_through_a_client_in_each_worker(run:
         frame = pandas.DataFrame({"number": range(1000)})
         for part in range(4):
             frame.to_parquet(f"grid://data/cluster/{part}.parquet", storage_options=options)
-        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        # A warning says that a machine is too busy to take two interpreters apart within 4 s.
+        quiet = {"dashboard_address": None, "silence_logs": logging.ERROR}
+        with LocalCluster(n_workers=2, threads_per_worker=1, **quiet) as cluster, Client(cluster) as client:
             seen = list(client.run(look).values())
             print(len({process for process, _ in seen} - {os.getpid()}), {len(names) for _, names in seen})
             frames = dask.dataframe.read_parquet("grid://data/cluster", storage_options=options)
