@@ -73,6 +73,29 @@ def test_healthy_objects_on_too_few_servers_are_counted() -> None:
     assert "On too few servers" not in render_tree_check(evolve(view, counts={}))
 
 
+@pytest.mark.parametrize("verify", [False, True])
+def test_check_that_finds_something_unhealthy_offers_the_repair(verify: bool) -> None:
+    counts = {"count-objects-unhealthy-post-repair": 2}
+    view = evolve(RUNNING, state="finished", done=5, verify=verify, counts=counts)
+    document = require_harmless(render_tree_check(view))
+    (form,) = document.all("form")
+    sent = {each["name"]: each["value"] for each in document.all("input")}
+    assert form["action"] == HOME
+    assert sent == {"t": "start-deep-check", "ask": "true", "repair": "true"} | ({"verify": "true"} if verify else {})
+    crowded = evolve(view, counts={"count-objects-crowded-post-repair": 1})
+    some_lost = evolve(view, counts={**counts, "count-objects-unrecoverable-post-repair": 1})
+    assert [">Repair<" in render_tree_check(each) for each in (crowded, some_lost)] == [True, True]
+
+
+def test_repair_is_not_offered_where_it_cannot_help() -> None:
+    counts = {"count-objects-unhealthy-post-repair": 2}
+    lost = evolve(RUNNING, state="finished", counts={**counts, "count-objects-unrecoverable-post-repair": 2})
+    assert "Bring the missing servers back, then check again." in render_tree_check(lost)
+    repaired = evolve(RUNNING, state="finished", repair=True, counts=counts)
+    healthy = evolve(RUNNING, state="finished")
+    assert [">Repair<" in render_tree_check(each) for each in (lost, repaired, healthy, RUNNING)] == [False] * 4
+
+
 def test_reader_is_told_what_a_repair_cannot_reach() -> None:
     assert "The check continues even if you leave this page." in tree_card(HOME, is_writable=True)
     assert "need the write capability" in tree_card(HOME, is_writable=False)

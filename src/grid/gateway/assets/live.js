@@ -64,7 +64,7 @@ function follow(part) {
 // Announces the outcome, and removes what only made sense while the operation ran.
 function finish(part, poll) {
   clearInterval(poll);
-  announce(part.querySelector(".notice")?.textContent ?? "Finished");
+  announce(part.querySelector(".notice p")?.textContent ?? "Finished");
   for (const each of document.querySelectorAll("[data-while-running]")) {
     if (each.contains(document.activeElement)) document.getElementById("main").focus();
     each.remove();

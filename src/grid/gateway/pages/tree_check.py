@@ -23,6 +23,8 @@ MAX_SHOWN = 500
 LONGEST_PATH = 1000
 """Characters shown of a path."""
 
+_LOST = " Bring the missing servers back, then check again."
+
 State = Literal["running", "finished", "stopped", "failed"]
 Json = Mapping[str, object]
 
@@ -141,7 +143,8 @@ def _verdict(view: TreeCheck) -> Markup:
         which = "1 of them is" if crowded == 1 else f"{crowded} of them are"
         hint = "" if view.repair else " A repair spreads the shares over other servers that have room."
         healthy = tag("strong", f"Everything is healthy: {counted(view.done, 'object')}.")
-        return notice("warn", tag("p", healthy, f" But {which} spread over too few servers.", repairs, hint))
+        words = tag("p", healthy, f" But {which} spread over too few servers.", repairs, hint)
+        return notice("warn", words, _repair_form(view))
     if not ill:
         return notice(
             "good", tag("p", tag("strong", f"Everything is healthy: {counted(view.done, 'object')}."), repairs)
@@ -149,9 +152,21 @@ def _verdict(view: TreeCheck) -> Markup:
     of = f"{ill} of {counted(view.done, 'object')} {'is' if ill == 1 else 'are'} not healthy"
     if lost:
         which = "" if lost == ill else f"{lost} of these "
-        return notice("bad", tag("p", tag("strong", f"{of}, and {which}cannot be read now."), repairs))
+        words = tag("p", tag("strong", f"{of}, and {which}cannot be read now."), repairs, _LOST)
+        return notice("bad", words, None if lost == ill else _repair_form(view))
     hint = "" if view.repair else " A repair recreates the missing shares."
-    return notice("warn", tag("p", tag("strong", f"{of}, but all can be read."), repairs, hint))
+    words = tag("p", tag("strong", f"{of}, but all can be read."), repairs, hint)
+    return notice("warn", words, _repair_form(view))
+
+
+def _repair_form(view: TreeCheck) -> Markup | None:
+    """The next step after a check: the same with a repair. After a repair there is none."""
+    if view.repair:
+        return None
+    verify = {"verify": "true"} if view.verify else {}
+    return post_form(
+        view.home, button("Repair", "", "shield"), t="start-deep-check", ask="true", repair="true", **verify
+    )
 
 
 def _numbers(view: TreeCheck) -> Markup:
