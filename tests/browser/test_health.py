@@ -89,6 +89,49 @@ def test_an_upload_is_shown_live_from_start_to_end(visitor: Visitor, served: Ser
     assert "Done" in row.inner_text()
 
 
+def test_open_page_of_servers_shows_which_ones_go_and_come_back(visitor: Visitor, served: Served) -> None:
+    page = visitor.page
+    page.clock.install()
+    visitor.go("/servers")
+    names, notice = page.locator("#servers tbody bdi"), page.locator("#servers .notice")
+    assert names.all_inner_texts() == ["Ada", "Barbara", "Edsger", "Grace", "Leslie"]
+    page.locator("#all-servers").focus()
+
+    served.kill(3)
+    refresh(visitor)
+    assert notice.inner_text() == "1 server cannot be reached right now."
+    assert names.first.inner_text() == "Grace", "what needs attention comes first"
+    assert page.evaluate("document.activeElement.id") == "all-servers"
+    assert page.locator("#announce").inner_text() == "1 server cannot be reached right now."
+
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('#servers .state.bad'))")
+    served.heal()
+    refresh(visitor)
+    assert names.first.inner_text() == "Grace", "what somebody is about to copy stays"
+    page.evaluate("getSelection().removeAllRanges()")
+    refresh(visitor)
+    assert notice.count() == 0
+    assert page.locator("#announce").inner_text().startswith("5 of 5 servers connected.")
+
+    page.route("**/servers", lambda route: route.abort())
+    refresh(visitor)
+    assert notice.inner_text() == "The gateway does not answer. Below is what it said last."
+    refresh(visitor)
+    assert notice.count() == 1
+    page.unroute_all()
+    refresh(visitor)
+    assert notice.count() == 0
+    visitor.complaints.clear()  # The browser says that requests failed, as they did.
+
+
+def refresh(visitor: Visitor) -> None:
+    """Let time pass until the page has asked once more."""
+    page = visitor.page
+    count = page.evaluate("Number(document.querySelector('#servers').dataset.followed ?? 0)")
+    page.clock.run_for(5000)
+    page.wait_for_function(f"() => Number(document.querySelector('#servers').dataset.followed) === {count + 1}")
+
+
 def test_a_lost_file_says_why_and_what_to_do(visitor: Visitor, served: Served) -> None:
     cap = visitor.store(random.Random(6).randbytes(50_000))
     checked = json.loads(visitor.ask("POST", f"{uri(cap)}?t=check&output=json"))["results"]["sharemap"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote
 
 import pytest
@@ -114,6 +115,17 @@ def test_server_that_cannot_be_reached_is_shown_with_what_to_look_at_and_no_old_
     html = render_servers([server("did not finish connecting within 15 s (tcp:192.0.2.1:1)", connected=False)], [])
     assert "Is the machine on, or does a firewall drop what you send?" in html and "4.0 ms" not in html
     assert "firewall" not in render_servers([server("a")], []) and "4.0 ms" in render_servers([server("a")], [])
+
+
+def test_servers_that_need_attention_come_first() -> None:
+    rows = [
+        server("a"),
+        server("z", connected=False),
+        evolve(server("b"), available_space=0),
+        evolve(server("c", connected=False), is_connecting=True),
+        server("y", connected=False),
+    ]
+    assert re.findall("<bdi>(.)</bdi>", render_servers(rows, [])) == ["y", "z", "b", "c", "a"]
 
 
 def test_server_without_room_is_amber_and_a_sentence_says_what_that_prevents() -> None:

@@ -1,11 +1,11 @@
 // Live parts of a page, fetched again after each announcement of the gateway.
-import { announce, fetchPage } from "./dom.js";
+import { announce, element, fetchPage } from "./dom.js";
 
 const QUIET_MS = 250;
 const POLL_MS = 2000;
 
 export function followLive(root) {
-  for (const part of root.querySelectorAll("[data-live], [data-poll]")) follow(part);
+  for (const part of root.querySelectorAll("[data-live], [data-poll], [data-every]")) follow(part);
 }
 
 function follow(part) {
@@ -22,13 +22,16 @@ function follow(part) {
     try {
       const page = await fetchPage(location.href);
       const found = page.getElementById(part.id);
-      if (found && !part.contains(document.activeElement?.closest("input, button"))) {
+      if (found && !part.contains(document.activeElement?.closest("input, button")) && !isSelectedIn(part)) {
+        const before = verdict(part);
         keepFocus(part, () => part.replaceChildren(...found.childNodes));
+        if (part.dataset.every && verdict(part) !== before) announce(verdict(part) || part.querySelector(".lead")?.textContent);
       }
-      part.dataset.followed = String(Number(part.dataset.followed ?? 0) + 1);
     } catch {
       // The next announcement retries.
+      if (part.dataset.every) sayLost(part);
     }
+    part.dataset.followed = String(Number(part.dataset.followed ?? 0) + 1);
     setTimeout(() => {
       waiting = false;
       if (again) {
@@ -38,6 +41,10 @@ function follow(part) {
     }, QUIET_MS);
   }
 
+  if (part.dataset.every) {
+    setInterval(() => document.hidden || refresh(), Number(part.dataset.every) * 1000);
+    return;
+  }
   if (!part.dataset.live) {
     poll = setInterval(async () => {
       await refresh();
@@ -71,9 +78,27 @@ function finish(part, poll) {
   }
 }
 
+// What a person has selected, to copy it, stays as it is.
+function isSelectedIn(part) {
+  const selection = getSelection();
+  return !selection.isCollapsed && part.contains(selection.anchorNode);
+}
+
+function verdict(part) {
+  return part.querySelector(".notice p")?.textContent ?? "";
+}
+
+function sayLost(part) {
+  if (part.querySelector("[data-lost]")) return;
+  const words = "The gateway does not answer. Below is what it said last.";
+  part.prepend(element("div", { class: "notice bad", role: "alert", "data-lost": "" }, element("p", {}, words)));
+}
+
 function keepFocus(part, change) {
   const focused = document.activeElement;
   const address = part.contains(focused) ? focused.getAttribute("href") : null;
+  const id = part.contains(focused) ? focused.id : "";
   change();
+  if (id) document.getElementById(id)?.focus();
   if (address) [...part.querySelectorAll("a[href]")].find((link) => link.getAttribute("href") === address)?.focus();
 }

@@ -12,6 +12,12 @@ from grid.placement.space import as_files, lack_as_verb, space_of_disks, usable_
 from grid.plural import counted
 from grid.wire.status import next_question
 
+_REFRESH_S = 5
+"""How often an open page asks how the servers are."""
+
+_URGENCY = {"bad": 0, "warn": 1, "good": 2}
+"""The order of the servers, by the color of their states."""
+
 
 def connected_text(servers: Sequence[ServerView]) -> str:
     """Say how many of the servers are connected."""
@@ -22,13 +28,13 @@ def connected_text(servers: Sequence[ServerView]) -> str:
 def render_servers(
     servers: Sequence[ServerView], introducers: Sequence[str], needed: int = 1, total: int = 1, happy: int = 1
 ) -> str:
-    """Render all known servers, connected ones first. needed, total: shares of a new file. happy: servers it needs."""
+    """Render all known servers, those that need attention first. needed, total: shares of a new file. happy: servers it needs."""
     if not servers:
         table = nothing_here(
             "No server is known yet", "Servers appear here once an introducer announces them.", "server"
         )
     else:
-        ordered = sorted(servers, key=lambda server: (not server.is_connected, server.nickname, server.server_id))
+        ordered = sorted(servers, key=lambda server: (_URGENCY[_state(server)[0]], server.nickname, server.server_id))
         heads = ("Server", "State", "Round trip", "Free space", "Last heard", "Software")
         head = tag("thead", tag("tr", [tag("th", name, scope="col") for name in heads]))
         table = tag(
@@ -41,6 +47,7 @@ def render_servers(
                 class_="cards",
             ),
             class_="scroll",
+            id="all-servers",
             tabindex="0",
             role="region",
             aria_label="Storage servers",
@@ -49,10 +56,15 @@ def render_servers(
     return document(
         "Servers",
         tag("h1", "Servers"),
-        _lead(servers, needed, total, happy),
-        _warnings(servers, happy),
-        table,
-        listed,
+        tag(
+            "div",
+            _lead(servers, needed, total, happy),
+            _warnings(servers, happy),
+            table,
+            listed,
+            id="servers",
+            data_every=_REFRESH_S,
+        ),
         here="/servers",
     )
 
