@@ -56,6 +56,7 @@ def test_snapshots_when_listed_show_time_source_and_size(command: MemoryCommand,
     heading, *lines = command.succeed("snapshots", "work:b").splitlines()
     assert heading.split() == ["SNAPSHOT", "FILES", "SIZE", "HOST", "TAGS", "DIRECTORY"]
     assert lines[0].split()[:6] == [first, "2", "300", "B", "attic", "monthly"] and len(lines) == 2
+    assert [line.endswith("(latest)") for line in lines] == [False, True], "only one is the latest"
     assert names(command, "--tag", "keep") == [first] and names(command, "--host", "cellar") == []
 
 
@@ -305,6 +306,17 @@ def test_include_that_a_later_snapshot_lacks_names_the_nearest_earlier_one_that_
     assert "nearest" not in command.fail(
         4, "restore", "--snapshot", first, "--include", "/letters/2.txt", "work:b", "out"
     )
+
+
+def test_path_of_a_file_with_an_option_for_snapshots_leads_to_the_backup(command: MemoryCommand) -> None:
+    name = back_up(command)
+    for path in ("work:b/letters/1.txt", "work:b/letters"):
+        said = command.fail(4, "restore", "--snapshot", name, path, "out")
+        below = path.removeprefix("work:b")
+        assert f"the backup is work:b: `grid restore --snapshot {name} --include '{below}' 'work:b' DIR`" in said
+    assert "the backup is" not in command.fail(4, "restore", "--snapshot", name, "work:c/letters/1.txt", "out")
+    said = command.fail(4, "restore", "--snapshot", name, "work:b/Archives/none/1.txt", "out")
+    assert "the backup is" not in said, "a path in the backup's own directories is none in a snapshot"
 
 
 def test_snapshot_without_changes_takes_nothing_and_is_listed(command: MemoryCommand) -> None:

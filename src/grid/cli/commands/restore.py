@@ -168,12 +168,21 @@ async def _with_earlier(
 
 async def _snapshot_in(tree: Tree, endpoint: RemoteEndpoint, name: str) -> tuple[Catalog, RemoteEndpoint]:
     """All snapshots, and the one of this name; NoSuchChildError."""
-    from grid.cli.snapshots.catalog import read_catalog
+    from grid.cli.snapshots.catalog import backup_above, read_catalog
+    from grid.cli.terminal.quoting import quote
     from grid.cli.transfer.endpoints import RemoteEndpoint
     from grid.directory.snapshots import ARCHIVES
+    from grid.errors import NoSuchChildError
 
     backup = endpoint.below(())
-    catalog = await read_catalog(tree, backup)
+    try:
+        catalog = await read_catalog(tree, backup)
+    except NoSuchChildError as problem:
+        if (holder := await backup_above(tree, backup)) is None:
+            raise
+        below = quote("/" + "/".join(backup.names[len(holder.names) :]))
+        line = f"grid restore --snapshot {plain(name)} --include {below} {quote(holder.shown)} DIR"
+        raise NoSuchChildError(f"{problem}; the backup is {holder.shown}: `{line}`", name=problem.name) from None
     chosen = catalog.choose(name)
     return catalog, RemoteEndpoint(chosen.cap, (), backup.with_name(ARCHIVES).with_name(chosen.name).shown)
 

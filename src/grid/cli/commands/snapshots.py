@@ -309,10 +309,12 @@ def _listing(found: Sequence[Snapshot], catalog: Catalog) -> list[str]:
 
     if not found:
         return []
+    # Without changes, several are the same directory: people mean the newest of them.
+    newest = next((each for each in reversed(catalog.snapshots) if each.cap == catalog.latest), None)
     rows = []
     for snapshot in found:
         note = snapshot.note
-        marks = ["latest"] * (snapshot.cap == catalog.latest) + ["incomplete"] * (not note.is_complete)
+        marks = ["latest"] * (snapshot is newest) + ["incomplete"] * (not note.is_complete)
         rows.append(
             (
                 snapshot.name,

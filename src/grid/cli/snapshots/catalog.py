@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from grid.caps import DirectoryCap
 from grid.cli.arguments.remote import RemotePath
@@ -131,6 +131,18 @@ async def read_catalog(tree: Tree, path: RemotePath) -> Catalog:
         snapshots=snapshots_of(entries),
         latest=None if latest is None else latest.target,
     )
+
+
+async def backup_above(tree: Tree, path: RemotePath) -> RemotePath | None:
+    """The nearest directory above a missing path that holds a backup; None if none does."""
+    while path.names:
+        name, path = path.names[-1], path.parent
+        if name in (ARCHIVES, LATEST):
+            return None
+        with suppress(NoSuchChildError, ChildOfWrongTypeError):
+            if {ARCHIVES, LATEST} <= set(await (await tree.find_directory(path)).list()):
+                return evolve(path, shown=path.shown.rstrip("/"))
+    return None
 
 
 async def remove_snapshots(store: Store, catalog: Catalog, snapshots: Sequence[Snapshot], undo: Undo) -> None:
