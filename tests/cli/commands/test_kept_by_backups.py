@@ -67,6 +67,30 @@ def test_links_when_backed_up_are_restored_as_links_and_never_followed(command: 
     assert os.readlink("back/to-file") == "elsewhere"
 
 
+def test_shares_of_storage_nodes_when_below_the_directory_are_left_out_and_named(command: MemoryCommand) -> None:
+    for node in ("tree/grid/storage0", "tree/grid/storage1", "tree/plain"):
+        Path(node, "storage", "shares", "aa").mkdir(parents=True)
+        Path(node, "storage", "shares", "aa", "0").write_bytes(b"share" * 100)
+        Path(node, "private").mkdir()
+        Path(node, "private", "node.privkey").write_bytes(b"key")
+    for node in ("tree/grid/storage0", "tree/grid/storage1"):
+        Path(node, "tahoe.cfg").write_text("[node]\n")
+    Path("tree/storage").write_bytes(b"a file of that name")
+    ended = command.run("backup", "tree", "work:b")
+    assert ended.code == 0, "the snapshot is complete without them"
+    where = os.path.abspath("tree/grid/storage0")
+    assert f"left out the shares in '{where}/storage' and of 1 other node: they are on a grid already\n" in ended.err
+    command.succeed("restore", "work:b/Latest", "back")
+    kept = {str(each.relative_to("back")) for each in Path("back").rglob("*") if each.is_file()}
+    assert kept == {
+        "file", "sub/file", "storage", "plain/private/node.privkey", "plain/storage/shares/aa/0",
+        *(f"grid/storage{number}/{name}" for number in range(2) for name in ("tahoe.cfg", "private/node.privkey")),
+    }  # fmt: skip
+    assert "left out" not in command.run("backup", "--quiet", "tree", "work:b").err
+    command.succeed("backup", "tree/grid/storage0/storage", "work:shares")
+    assert command.succeed("ls", "work:shares/Latest/shares/aa") == "0", "a directory that is named is stored"
+
+
 def test_attributes_when_backed_up_are_restored(command: MemoryCommand) -> None:
     for path in ("tree/file", "tree/sub"):
         os.setxattr(path, "user.grid.test", b"\x00\xffvalue")

@@ -41,8 +41,9 @@ class Backups:
         uploader = self.uploader(store, self.database, display.tally, display.update, follow_links=False)
         self.warnings.clear()
         snapshotter = Snapshotter(
-            store, uploader, self.database, display, jobs=3, warn=self.warnings.append, say=lambda line: None
-        )
+            store, uploader, self.database, display, jobs=3, warn=self.warnings.append, say=lambda line: None,
+            remark=lambda line: None,
+        )  # fmt: skip
         endpoint = RemoteEndpoint(target or self.target.cap, (), "w:")
         work = back_up(store, snapshotter, str(self.source), endpoint, RULES, lambda *counts: None)
         self.grid.runtime.run(work, limit_s=1e12)

@@ -17,6 +17,7 @@ from grid.cli.snapshots.options import exclude_options, note_options
 from grid.cli.terminal.exit_codes import ExitCode
 from grid.cli.terminal.invocation import examples, invocation, pack_option, progress_options
 from grid.cli.transfer.throttle import Throttle, bwlimit_option
+from grid.node.redaction import one_line
 from grid.plural import counted
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def backup(
 
     Only files that changed since the last backup are read and uploaded. Symbolic links are kept as links; owners, modes,
     times and extended attributes are recorded. Files that cannot be read are left out with a warning, and the exit
-    code is 2. `grid restore` restores a snapshot. `grid snapshots` lists them all, and says if the last backup
+    code is 2. The shares of storage nodes below DIR are left out: they are on a grid already. `grid restore` restores a snapshot. `grid snapshots` lists them all, and says if the last backup
     failed.
 
     PATTERN uses .gitignore syntax: a name matches at any depth; a path such as /letters/*.txt is relative to DIR. A
@@ -117,7 +118,7 @@ def backup(
                 throttle=Throttle(store.runtime.clock, bwlimit),
             )  # fmt: skip
             snapshotter = Snapshotter(
-                store, uploader, session.database, display, jobs=jobs, warn=display.warn, say=report.say,
+                store, uploader, session.database, display, jobs=jobs, warn=display.warn, say=report.say, remark=report.remark,
             )  # fmt: skip
             report.begin(snapshotter, uploader)
             path = str(expand_home(source))
@@ -148,6 +149,13 @@ class _Report:
         self._snapshotter: Snapshotter | None = None
         self._uploader: Uploader | None = None
         self.say: Callable[[str], None] = print if verbose and not as_json else _say_nothing
+
+    def remark(self, line: str) -> None:
+        """Print what is good to know once, which is no warning."""
+        if self._as_json:
+            self._display.warn(line)
+        elif not self._is_quiet:
+            self._display.say(one_line(line))
 
     def begin(self, snapshotter: Snapshotter, uploader: Uploader) -> None:
         """Set the objects that hold the counts."""

@@ -175,14 +175,18 @@ async def _snapshot_in(tree: Tree, endpoint: RemoteEndpoint, name: str) -> tuple
     from grid.errors import NoSuchChildError
 
     backup = endpoint.below(())
+    catalog, missing = None, None
     try:
         catalog = await read_catalog(tree, backup)
     except NoSuchChildError as problem:
+        missing = problem
+    if catalog is None:
+        assert missing is not None
         if (holder := await backup_above(tree, backup)) is None:
-            raise
+            raise missing
         below = quote("/" + "/".join(backup.names[len(holder.names) :]))
         line = f"grid restore --snapshot {plain(name)} --include {below} {quote(holder.shown)} DIR"
-        raise NoSuchChildError(f"{problem}; the backup is {holder.shown}: `{line}`", name=problem.name) from None
+        raise NoSuchChildError(f"{missing}; the backup is {holder.shown}: `{line}`", name=missing.name)
     chosen = catalog.choose(name)
     return catalog, RemoteEndpoint(chosen.cap, (), backup.with_name(ARCHIVES).with_name(chosen.name).shown)
 

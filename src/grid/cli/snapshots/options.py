@@ -51,6 +51,7 @@ def exclude_options(command: F) -> F:
             markers=_checked_markers(markers),
             one_file_system=one_file_system,
             leaves_out_special=exclude_special,
+            leaves_out_shares=True,
             has_ignore_files=True,
         )
         return command(*arguments, rules=rules, **options)

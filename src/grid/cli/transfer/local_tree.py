@@ -18,6 +18,8 @@ from grid.transfer.selection import MAX_IGNORE_FILE, Patterns, Selection, parse_
 IGNORE_FILE = ".gridignore"
 """A file of patterns that a backup leaves out, for its directory and those below."""
 
+_STORAGE, _CONFIGURATION = "storage", "tahoe.cfg"
+
 
 class Trouble(Enum):
     """Why an entry was left out."""
@@ -43,11 +45,12 @@ class LeftOut:
 
 @define
 class Scan:
-    """A scanned directory tree. excluded: number of entries left out by patterns."""
+    """A scanned directory tree. excluded: number of entries left out by patterns. nodes: directories whose shares were."""
 
     root: Branch
     left_out: list[LeftOut] = field(factory=list)
     excluded: int = 0
+    nodes: list[str] = field(factory=list)
 
 
 @frozen(kw_only=True)
@@ -57,7 +60,7 @@ class ScanRules:
     follow_links: treat links as their targets, except those to a directory above; otherwise links are files of their
     own. markers: names of files; a directory that holds one is reduced to that file. one_file_system: skip the contents
     of directories on other file systems. has_ignore_files: apply the patterns in .gridignore. leaves_out_special: skip
-    sockets and named pipes. own: names that are skipped in one directory each, which is given without links: what this
+    sockets and named pipes. leaves_out_shares: skip the shares of storage nodes, which are on a grid already. own: names that are skipped in one directory each, which is given without links: what this
     program itself writes during the scan.
     """
 
@@ -67,6 +70,7 @@ class ScanRules:
     one_file_system: bool = False
     has_ignore_files: bool = False
     leaves_out_special: bool = False
+    leaves_out_shares: bool = False
     own: Mapping[str, str] = field(factory=dict)
 
 
@@ -163,6 +167,9 @@ def _skips(scan: Scan, here: _Waiting, entry: os.DirEntry[str], rules: ScanRules
     if entry.name in rules.own and os.path.realpath(here.path) == rules.own[entry.name]:
         scan.excluded += 1
         return True
+    if rules.leaves_out_shares and entry.name == _STORAGE and _is_of_storage_node(here.path):
+        scan.nodes.append(here.path)
+        return True
     if rules.selection.exclude is None and not here.ignores:
         return False
     path, is_directory = f"{here.below}{entry.name}", _is_directory(entry, rules.follow_links)
@@ -176,6 +183,11 @@ def _skips(scan: Scan, here: _Waiting, entry: os.DirEntry[str], rules: ScanRules
             break
     scan.excluded += is_excluded
     return is_excluded
+
+
+def _is_of_storage_node(path: str) -> bool:
+    """Whether a directory is that of a storage node, of Grid or of Tahoe-LAFS, which keeps shares below it."""
+    return os.path.isfile(os.path.join(path, _CONFIGURATION)) and os.path.isdir(os.path.join(path, _STORAGE, "shares"))
 
 
 def _add(scan: Scan, here: _Waiting, entry: os.DirEntry[str], rules: ScanRules) -> _Waiting | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from attrs import asdict, define, evolve, frozen
 
@@ -94,7 +94,10 @@ class SnapshotCounts:
 
 
 class Snapshotter:
-    """Makes one snapshot. warn: receives a line for everything left out. say: receives one for everything done."""
+    """Makes one snapshot. warn: receives a line for everything left out. say: receives one for everything done.
+
+    remark: receives one for what is left out on purpose, although no option asks for it.
+    """
 
     def __init__(
         self,
@@ -106,6 +109,7 @@ class Snapshotter:
         jobs: int,
         warn: Callable[[str], None],
         say: Callable[[str], None],
+        remark: Callable[[str], None],
     ) -> None:
         self._store = store
         self._uploader = uploader
@@ -114,6 +118,7 @@ class Snapshotter:
         self._jobs = jobs
         self._warn = warn
         self._say = say
+        self._remark = remark
         self._made: dict[int, dict[str, Child]] = {}
         self._root: DirectoryCap | None = None
         self._problem: GridError | None = None
@@ -126,6 +131,12 @@ class Snapshotter:
         text = _WARNINGS.get(left_out.trouble, f"cannot backup {left_out.trouble.value} '{{}}'")
         detail = f": {left_out.detail}" if left_out.trouble is Trouble.IGNORE_FILE else ""
         self._skip(text.format(printable(left_out.path)) + detail, is_directory=left_out.is_directory)
+
+    def leave_out_shares(self, nodes: Sequence[str]) -> None:
+        """Report storage nodes whose shares are not in the tree; the snapshot is complete without them."""
+        if nodes:
+            more = f" and of {counted(len(nodes) - 1, 'other node')}" if len(nodes) > 1 else ""
+            self._remark(f"left out the shares in '{printable(nodes[0])}/storage'{more}: they are on a grid already")
 
     async def run(self, tree: Branch) -> DirectoryCap:
         """Store the snapshot and return its capability.
@@ -302,6 +313,7 @@ async def back_up(
     begin(scan.root.count()[0], size)
     for left_out in scan.left_out:
         snapshotter.leave_out(left_out)
+    snapshotter.leave_out_shares(scan.nodes)
     snapshot = await snapshotter.run(scan.root)
     archives = await into.make_directories([ARCHIVES])
     counts = snapshotter.counts
