@@ -47,6 +47,38 @@ def test_files_are_previewed_in_a_pane_one_after_the_other(visitor: Visitor) -> 
     page.wait_for_function("() => document.activeElement.textContent === '4.bin'")
 
 
+def test_finger_that_moves_over_the_pane_leads_to_the_neighbor_and_one_that_scrolls_does_not(visitor: Visitor) -> None:
+    files = {f"{number}.txt": b"a text with a few words " * 300 for number in range(3)}
+    visitor.go(visitor.make_directory(files))
+    page = visitor.page
+    page.set_viewport_size({"width": 320, "height": 640})
+    session = page.context.new_cdp_session(page)
+    session.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
+
+    def move(*places: tuple[int, int], fingers: int = 1) -> None:
+        for kind, at in (("touchStart", places[0]), *(("touchMove", place) for place in places), ("touchEnd", None)):
+            points = [{"x": at[0] + 40 * n, "y": at[1], "id": n} for n in range(fingers)] if at else []
+            session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    page.locator("#listing").get_by_role("link", name="0.txt", exact=True).click()
+    where = page.locator("dialog.pane .neighbors li").nth(1)
+    where.get_by_text("1 of 3").wait_for()
+    box = page.locator("dialog.pane h1").bounding_box()
+    assert box
+    x, y = 60, int(box["y"] + box["height"] / 2)
+    move((x + 200, y), (x + 100, y), (x, y + 5))
+    where.get_by_text("2 of 3").wait_for()
+    for ways in ([(x + 200, y), (x + 170, y)], [(x + 80, y + 60), (x, y)]):
+        move(*ways)
+    move((x + 100, y), (x, y), fingers=2)
+    move((x, y), (x + 100, y), (x + 200, y))
+    where.get_by_text("1 of 3").wait_for()
+    move((x, y), (x + 200, y))
+    move((x + 200, y), (x, y))
+    where.get_by_text("2 of 3").wait_for()
+    session.detach()
+
+
 def test_file_is_shared_from_the_pane_by_a_link_a_capability_and_a_code(visitor: Visitor) -> None:
     visitor.go(visitor.make_directory({"1.txt": b"the first text of two, which is not that short", "2.txt": b"b"}))
     page = visitor.page

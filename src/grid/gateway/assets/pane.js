@@ -7,6 +7,7 @@ import { focusEntry } from "./listing.js";
 import { showPreviews } from "./preview.js";
 
 const LONGEST_WAY_MS = 500;
+const SWIPE = 50; // Pixels of a finger's way that is meant.
 
 let current = null;
 let left = Promise.resolve(); // Until the browser has left the entry of a pane that was closed.
@@ -76,7 +77,26 @@ async function open(from, address) {
     event.preventDefault();
     show(pane, step.href, rel);
   });
+  watchSwipes(dialog, (rel) => {
+    const step = dialog.querySelector(`.neighbors a[rel=${rel}]`);
+    if (step) show(pane, step.href, rel);
+  });
   await show(pane, address, "");
+}
+
+// A finger that moves to the left asks for the next file, and to the right for the previous one, as in albums of photographs.
+function watchSwipes(dialog, go) {
+  let began = null;
+  dialog.addEventListener("touchstart", (event) => {
+    const isFree = event.touches.length === 1 && (visualViewport?.scale ?? 1) < 1.01 && !event.target.closest("audio, video, input, pre, .scroll");
+    began = isFree ? event.touches[0] : null;
+  }, { passive: true });
+  dialog.addEventListener("touchend", (event) => {
+    const ended = event.changedTouches[0];
+    const right = began && getSelection().isCollapsed ? ended.clientX - began.clientX : 0;
+    if (Math.abs(right) > SWIPE && Math.abs(right) > 2 * Math.abs(ended.clientY - began.clientY)) go(right < 0 ? "next" : "prev");
+    began = null;
+  }, { passive: true });
 }
 
 // rel: the link that was followed, which keeps the focus.
