@@ -94,6 +94,9 @@ def require_node_directory(path: Path) -> None:
     """Raise ConfigError, which explains what to do, unless the path is a node directory; its configuration may be
     invalid.
     """
+    if not path.exists():
+        words = "name another, with -d or GRID_NODE_DIR if it is a client's, or make it with `grid create`"
+        raise ConfigError(f"{path} does not exist: {words}")
     if not path.is_dir():
         raise ConfigError(f"{path} is not a directory; `grid create` makes node directories")
     if _find_kind(path) is None and not any((path / name).exists() for name in CONFIG_NAMES):

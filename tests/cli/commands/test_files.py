@@ -189,7 +189,7 @@ def test_servers_without_room_are_reported_as_no_space(local_grid: LocalGrid) ->
         put = grid("-d", local_grid.client, "put", "--no-convergence", "-", stdin=DATA)
         assert (put.code, put.out, put.err.count("\n")) == (12, b"", 1)
         assert all(f"{node.name} is full" in put.err for node in local_grid.storages[1:])
-        assert "lower storage.reserved_space of that node, or ask for fewer with `--happy N`" in put.err
+        assert "lower storage.reserved_space of that node, or ask for fewer with `--happy 1`" in put.err
         status = grid("-d", local_grid.client, "status")
         assert status.code == 12 and "1 have room, and" in status.line
     finally:

@@ -145,6 +145,27 @@ def test_server_without_room_is_amber_and_a_sentence_says_what_that_prevents() -
     assert text.count("Read-only") == 2 and text.count("Full") == 1
 
 
+def test_too_few_connected_servers_are_the_reason_why_nothing_can_be_stored() -> None:
+    rows = [server("a"), server("b"), server("c", connected=False)]
+    text = require_harmless(render_servers(rows, [], 2, 3, 3)).text
+    assert "Nothing new can be stored: each file needs 3 servers, and 2 are connected." in text
+    assert "free on their disks" in text and "no room" not in text
+    assert "Nothing new" not in render_servers(rows, [], 2, 3, 2)
+
+
+def test_long_id_of_a_server_is_shown_by_its_beginning() -> None:
+    long = evolve(server("a"), server_id=f"v0-{'26grevps' * 6}", status="Connected to tcp:h:1 via http")
+    document = require_harmless(render_servers([long], []))
+    assert "v0-26grevps" in document.text and long.server_id not in document.text
+    assert [each.get("title") for each in document.all("code")] == [long.server_id]
+    assert document.text.count("Connected") == 1 and "tcp:h:1 via http" in document.text
+
+
+def test_home_of_a_node_without_a_nickname_has_a_name_all_the_same() -> None:
+    for nickname in ("", "<unspecified>"):
+        assert "<h1>Your grid</h1>" in render_welcome([server("a")], [], happy=1, nickname=nickname)
+
+
 def test_server_that_was_just_announced_is_connecting_and_not_lost() -> None:
     html = render_servers(
         [evolve(server("new", connected=False), is_connecting=True, status="connecting (tcp:h:1)")], []

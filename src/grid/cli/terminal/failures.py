@@ -75,11 +75,13 @@ _RESTART = ": start them again"
 
 _ROOM = "free space there or lower storage.reserved_space of that node"
 
+_CHANGE = "change that there"
+
 _REFUSED = "; servers answered but refused: ask their operators"
 
 _FEWER = ", or choose smaller numbers: `grid config set client.shares.happy N`, and likewise client.shares.needed and client.shares.total"
 
-_FEWER_BY_OPTION = ", or ask for fewer with `--happy N`"
+_FEWER_BY_OPTION = ", or ask for fewer with `--happy {}`"
 
 MAX_REASONS = 8
 
@@ -263,7 +265,7 @@ def _describe_unhappy(error: NotHappyError, has_happy_option: bool) -> str:
     code = exit_code(error)
     if error.full:
         names = one_line(", ".join(error.full))
-        hint = f"; {names}: {_ROOM}" if " is full" in names or " has no space" in names else f"; {names}"
+        hint = f"; {names}: {_ROOM if ' is full' in names or ' has no space' in names else _CHANGE}"
     elif code is ExitCode.NO_SPACE:
         return text
     else:
@@ -272,4 +274,4 @@ def _describe_unhappy(error: NotHappyError, has_happy_option: bool) -> str:
         return f"{text}{hint}, or {error.fewer}"
     if text.startswith("no server "):
         return text + hint  # A smaller number would not help.
-    return text + hint + (_FEWER_BY_OPTION if has_happy_option else _FEWER)
+    return text + hint + (_FEWER_BY_OPTION.format(error.reached or "N") if has_happy_option else _FEWER)

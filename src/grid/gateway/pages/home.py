@@ -14,6 +14,9 @@ from grid.gateway.shared.home import Alias, RecentUpload
 from grid.gateway.shared.node_view import ServerView
 from grid.plural import counted
 
+UNNAMED = "<unspecified>"
+"""What 1.20 calls a node without a nickname."""
+
 
 def render_welcome(
     servers: Sequence[ServerView],
@@ -37,7 +40,7 @@ def render_welcome(
     network = [tag("h3", "Introducers"), tag("ul", listed)] if listed else None
     return document(
         "Grid",
-        tag("h1", nickname or "Your grid"),
+        tag("h1", "Your grid" if nickname in ("", UNNAMED) else nickname),
         _health(servers, happy, needed, total),
         warning,
         tag("div", class_="drop", id="drop", data_drop_home=True, hidden=True),

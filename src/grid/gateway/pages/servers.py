@@ -15,6 +15,9 @@ from grid.wire.status import next_question
 _REFRESH_S = 5
 """How often an open page asks how the servers are."""
 
+SHORT_ID = 11
+"""Characters of a server's id that tell it from all others."""
+
 _URGENCY = {"bad": 0, "warn": 1, "good": 2}
 """The order of the servers, by the color of their states."""
 
@@ -79,7 +82,10 @@ def _warnings(servers: Sequence[ServerView], happy: int) -> list[Markup]:
         said.append(f"{' and '.join(parts)}: they take no new files.")
     elif parts:
         said.append(f"{parts[0]}, and {'takes' if lacks.total() == 1 else 'take'} no new files.")
-    if connected >= happy > with_room:
+    if connected < happy:
+        there = f"{connected} {'is' if connected == 1 else 'are'} connected"
+        said.append(f"Nothing new can be stored: each file needs {counted(happy, 'server')}, and {there}.")
+    elif happy > with_room:
         said.append(
             f"Nothing new can be stored: each file needs room on {counted(happy, 'server')}, and {with_room} have it."
         )
@@ -103,12 +109,14 @@ def space_text(servers: Sequence[ServerView], needed: int, total: int, happy: in
     if not space:
         return ""
     there = [each for each in servers if each.is_connected]
+    if len(there) < happy:
+        return f"{size_text(space)} free on their disks"
     usable = usable_space([(each.host, each.available_space) for each in there], happy)
     files = f"room for about {size_text(as_files(usable.size, needed, total))} of files with {needed}-of-{total}"
     limit = ""
     if usable.limit is not None:
         full = there[usable.limit]
-        limit = f". Each file needs {counted(happy, 'server')}, and {full.nickname or full.server_id[:11]} will be full first"
+        limit = f". Each file needs {counted(happy, 'server')}, and {full.nickname or full.server_id[:SHORT_ID]} will be full first"
     elif not usable.size:
         files, limit = "no room for new files", f". Each file needs room on {counted(happy, 'server')}"
     return f"{size_text(space)} free on their disks: {files}{limit}"
@@ -123,10 +131,13 @@ def _state(server: ServerView) -> tuple[str, str]:
 
 def _row(server: ServerView) -> Markup:
     state, word = _state(server)
-    detail = tag("small", server.status) if server.status and server.status != word else None
+    said = server.status.removeprefix("Connected to ") if server.is_connected else server.status
+    detail = tag("small", said) if said and said != word else None
     question = "" if server.is_connected or server.is_connecting else next_question(server.status)
     hint = tag("small", f"{question[:1].upper()}{question[1:]}") if question else None
-    name = join(tag("bdi", server.nickname or "unnamed"), tag("small", tag("code", server.server_id)))
+    # The beginning is what `grid status` shows and logs begin with; the whole would take three lines.
+    short = tag("code", server.server_id[:SHORT_ID], title=server.server_id)
+    name = join(tag("bdi", server.nickname or "unnamed"), tag("small", short))
     return tag(
         "tr",
         tag("th", name, scope="row"),
