@@ -190,7 +190,7 @@ def show_finished_check(scene: Scene) -> None:
     scene.served.kill(1)
     scene.served.kill(4)
     scene.send(path, "Check of everything below", t="start-deep-check", ask="true")
-    scene.tab.wait_for("document.querySelector('#unhealthy')")
+    scene.tab.wait_for("document.querySelector('#unhealthy') && !document.querySelector('.busy')")
 
 
 @shown("tree_operation.render_tree_operation")

@@ -54,6 +54,13 @@ def test_plots_stay_inside_their_frames_and_say_their_highest_and_last_values(sp
     assert len(re.findall(r'aria-current="true"', html)) == 1
 
 
+def test_large_numbers_have_all_their_digits_and_no_exponent() -> None:
+    samples = [Sample(at=float(at), operations=20 * at, connected=1234) for at in range(0, 3601, 30)]
+    html = draw_plots(samples, "hour")
+    assert "peak 1,200/min" in html and "peak 1,234, now 1,234" in html
+    assert not re.search(r"[0-9]e[+-]?[0-9]", html)
+
+
 def test_page_of_statistics_has_plots_once_there_are_samples() -> None:
     assert "Over time" not in render_statistics({}, {})
     assert "Over time" in render_statistics({}, {}, samples=growing(60, 1), span="day")

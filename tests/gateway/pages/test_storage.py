@@ -63,5 +63,10 @@ def test_page_when_leases_are_checked_shows_the_progress() -> None:
     assert "<dt>Corrupt shares found</dt><dd>2</dd>" in page
 
 
+def test_page_when_a_crawler_is_about_to_begin_says_so() -> None:
+    page = rendered({}, {}, lease_checker_progress={**IDLE, "remaining-wait-time": 0.0})
+    assert "<dt>Checking leases</dt><dd>Begins now</dd>" in page
+
+
 def test_page_when_there_is_no_server_says_so() -> None:
     assert "No storage server runs in this node." in render_no_storage()

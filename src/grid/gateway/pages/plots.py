@@ -34,20 +34,25 @@ def _size_rate(value: float) -> str:
     return f"{size_text(round(value))}/s"
 
 
+def _shown(value: float) -> str:
+    """A number in three digits, and a large one in all of them: never with an exponent."""
+    return f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"
+
+
 _PLOTS = (
     _Plot(title="Stored", value=lambda sample: sample.stored, text=_size_rate, least=1000),
     _Plot(title="Read", value=lambda sample: sample.read, text=_size_rate, least=1000),
     _Plot(
         title="Files and changes",
         value=lambda sample: sample.operations * 60,
-        text=lambda value: f"{value:.3g}/min",
+        text=lambda value: f"{_shown(value)}/min",
         least=1,
     ),
     _Plot(title="CPU", value=lambda sample: sample.processor_s, text=lambda value: f"{value:.0%}", least=0.1),
     _Plot(
         title="Connected servers",
         value=lambda sample: sample.connected,
-        text=lambda value: f"{value:.2g}",
+        text=_shown,
         is_rate=False,
         least=1,
     ),

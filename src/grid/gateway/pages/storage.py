@@ -88,7 +88,8 @@ def render_storage(
 
 def _progress(progress: Mapping[str, Any]) -> str:
     if not progress["cycle-in-progress"]:
-        return f"Next in {duration_text(progress['remaining-wait-time'])}"
+        wait_s = progress["remaining-wait-time"]
+        return f"Next in {duration_text(wait_s)}" if wait_s >= 1 else "Begins now"
     left = progress["estimated-cycle-complete-time-left"]
     rest = "" if left is None else f", {duration_text(left)} left"
     return f"{progress['cycle-complete-percentage']:.0f}% done{rest}"
