@@ -264,7 +264,9 @@ def test_read_when_shares_are_lost_then_works_as_long_as_k_are_left(
     if readable:
         assert grid.read(cap) == contents
     else:
-        with pytest.raises(NotEnoughSharesError, match="2 shares of the newest version were found, and it needs 3"):
+        with pytest.raises(
+            NotEnoughSharesError, match="only 2 shares of the directory or mutable file were found, and 3 are needed"
+        ):
             grid.read(cap)
 
 

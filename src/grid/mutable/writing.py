@@ -134,7 +134,8 @@ def require_best(found: VersionMap) -> Prefix:
     newest = versions[0]
     have = len({share.number for share in found.shares_of(newest)})
     raise NotEnoughSharesError(
-        f"{counted(have, 'share')} of the newest version {'was' if have == 1 else 'were'} found, and it needs {newest.k}",
+        f"only {counted(have, 'share')} of the directory or mutable file {'was' if have == 1 else 'were'} found, and"
+        f" {newest.k} are needed",
         found=have,
         needed=newest.k,
     )
