@@ -18,6 +18,7 @@ help:
 	@echo "make clean   remove all that these have set up"
 
 install: .venv/installed
+	@echo "Installed. In each new shell: . .venv/bin/activate"
 
 demo: .venv/installed
 	.venv/bin/python scripts/demo.py
