@@ -85,6 +85,16 @@ def test_dry_run_to_this_machine_and_inside_the_grid_changes_nothing(command: Me
     assert command.names() == ["tree"]
 
 
+def test_copy_on_a_terminal_counts_what_it_did(command: MemoryCommand) -> None:
+    assert command.succeed("cp", "-r", "tree", "work:") == "Success: files copied", "programs get 1.20's words"
+    command.on_terminal = True
+    count = len([each for each in Path("tree").rglob("*") if each.is_file()])
+    assert command.run("cp", "-r", "tree", "work:").out.strip() == f"{count} files copied"
+    assert command.run("cp", "-r", "work:tree", "work:again").out.strip() == f"0 files copied, {count} linked"
+    assert command.run("cp", "-r", "work:tree", "back").out.strip() == f"{count} files copied"
+    assert command.run("cp", "-r", "work:tree", "back").out.strip() == f"0 files copied, {count} already there"
+
+
 def test_dry_run_asks_nothing(command: MemoryCommand) -> None:
     command.on_terminal = True
     assert "contradict" in command.run("cp", "-i", "--dry-run", "tree/a.txt", "work:a").err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from typing import TYPE_CHECKING, cast
 
@@ -100,7 +101,7 @@ def cp(
     FROM. A directory that matches stands for everything below it. --exclude wins over --include.
     """
     from grid.cli.terminal.progress import TransferDisplay
-    from grid.cli.transfer.copying import Copier, CopyOptions
+    from grid.cli.transfer.copying import FILES_COPIED, Copier, CopyOptions
     from grid.cli.transfer.session import open_endpoints, transfer_session, wants_packs, with_random_keys
     from grid.transfer.jobs import choose_jobs
 
@@ -140,7 +141,7 @@ def cp(
         for step in steps:
             click.echo(f"would {step['do']} {plain(step['path'])}")
         if dry_run or not display.tally.failed:
-            click.echo(done)
+            click.echo(_sentence(display) if done == FILES_COPIED and sys.stdout.isatty() else done)
         copier.undo.tell()
     return conclude(display, as_json=as_json)
 
@@ -169,6 +170,13 @@ def conclude(display: TransferDisplay, *, as_json: bool) -> ExitCode:
         as_json=as_json,
     )
     return ExitCode.OTHER
+
+
+def _sentence(display: TransferDisplay) -> str:
+    """The result for people; programs get 1.20's words."""
+    tally = display.tally
+    more = [f"{count} {word}" for count, word in ((tally.linked, "linked"), (tally.skipped, "already there")) if count]
+    return ", ".join([f"{counted(tally.copied, 'file')} copied", *more])
 
 
 def describe_result(command: str, display: TransferDisplay) -> dict[str, object]:

@@ -60,6 +60,10 @@ if TYPE_CHECKING:
     from grid.transfer.rates import Schedule
 
 
+FILES_COPIED = "Success: files copied"
+"""1.20's words for a copy into a directory."""
+
+
 @frozen(kw_only=True)
 class CopyOptions:
     """The options of a copy. jobs: files copied in parallel. packs: whether small files go into packs.
@@ -167,7 +171,7 @@ class Copier:
             await self._local.copy_into(target.path, tree)
         else:
             await self._remote.copy_into(await self._make_target(target, there), tree, target.below)
-        return "Success: files copied"
+        return FILES_COPIED
 
     def _select(
         self, sources: Sequence[Endpoint], facts: list[SourceFacts], origins: list[RemoteOrigin | None]
