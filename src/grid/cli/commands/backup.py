@@ -83,8 +83,8 @@ def backup(
 
     Only files that changed since the last backup are read and uploaded. Symbolic links are kept as links; owners, modes,
     times and extended attributes are recorded. Files that cannot be read are left out with a warning, and the exit
-    code is 2. The shares of storage nodes below DIR are left out: they are on a grid already. `grid restore` restores a snapshot. `grid snapshots` lists them all, and says if the last backup
-    failed.
+    code is 2. The shares of storage nodes below DIR are left out: they are on a grid already. `grid restore` restores a
+    snapshot. `grid snapshots` lists them all, and says if the last backup failed.
 
     PATTERN uses .gitignore syntax: a name matches at any depth; a path such as /letters/*.txt is relative to DIR. A
     .gridignore file has patterns for its own directory and those below it.
