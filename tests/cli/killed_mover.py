@@ -39,6 +39,6 @@ def watched(write: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any
 
 
 for kind in (FoolscapServer, HttpServer):
-    kind.test_and_write = watched(kind.test_and_write)  # type: ignore[attr-defined, method-assign]
+    kind.test_and_write = watched(kind.test_and_write)  # type: ignore[assignment, method-assign]
 
 sys.exit(main())
