@@ -33,7 +33,7 @@ def launch_browser() -> Iterator[Any]:
     program = os.environ.get("GRID_CHROMIUM") or shutil.which("chromium-headless-shell") or shutil.which("chromium")
     assert program, "no chromium here: scripts/make_debian.py chromium-headless-shell installs it"
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
         yield browser
         browser.close()
 
