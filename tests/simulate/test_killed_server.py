@@ -17,6 +17,7 @@ from grid.caps import ChkCap
 from grid.engine.grid import Encoding
 from grid.errors import NotHappyError
 from grid.immutable.put import PutResult
+from grid.immutable.write import put_plan
 from grid.placement.order import permute
 from grid.ports import StorageServer
 from grid.runtime import RealRuntime, make_runtime
@@ -28,8 +29,14 @@ from tests.support.mortal_server import Moment, MortalServer, When
 
 SERVERS = 5
 NEEDED = 2
-SIZE = 9_000_001
+SCALE = 4
+"""Puts cut batches this many times smaller than the product's, and the files are."""
+
+SIZE = 9_000_001 // SCALE
 """Large enough for a write to each server beside its first; twice that takes another."""
+
+READ_SIZE = 18_000_002
+"""What is read from each server in more than one call."""
 
 SMALL_SIZE = 1000
 
@@ -71,6 +78,12 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessGrid]:
 def runtime() -> RealRuntime:
     """Of the reactor that runs the tests; a new one for each, which remembers nothing of servers killed before."""
     return make_runtime(reactor)
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("WRITE_BYTES", "LIVE_BYTES", "WRITE_WINDOW"):
+        monkeypatch.setattr(put_plan, name, getattr(put_plan, name) // SCALE)
 
 
 @define
@@ -161,7 +174,7 @@ async def test_put_when_two_servers_are_killed_at_any_step_loses_nothing_acknowl
 @pytest.mark.parametrize("moment", GET_STEPS, ids=str)
 async def test_get_when_a_server_is_killed_is_served_by_the_others(scene: Scene, moment: Moment) -> None:
     """All but one of the servers die at that step of theirs, as far as enough shares are left."""
-    data = os.urandom(2 * SIZE)
+    data = os.urandom(READ_SIZE)
     cap = (await scene.client.put(data)).cap
     assert isinstance(cap, ChkCap)
     nodes = dict(zip(scene.client.servers, scene.nodes, strict=True))
