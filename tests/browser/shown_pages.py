@@ -199,6 +199,7 @@ def show_operation_of_a_program(scene: Scene) -> None:
     handle = os.urandom(8).hex()
     scene.send(path, "List of everything below", t="start-manifest", ophandle=handle, output="html")
     scene.tab.wait_for("document.querySelectorAll('#operation .card li').length === 6")
+    scene.tab.wait_for("![...document.querySelectorAll('button')].some((each) => each.textContent === 'Stop')")
 
 
 @shown("replacing.render_conflict")

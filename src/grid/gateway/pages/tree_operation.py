@@ -26,7 +26,8 @@ def render_tree_operation(kind: str, found: Mapping[str, object], *, finished: b
         state = notice("good", tag("p", "Finished."))
     else:
         state = tag("p", "Running. This page updates as it runs.", class_="busy", role="status")
-    cancel = tag("form", hidden(t="cancel"), tag("button", "Stop"), method="post", enctype="multipart/form-data")
+    cancel = tag("form", hidden(t="cancel"), tag("button", "Stop"), method="post", data_while_running=True,
+                 enctype="multipart/form-data")  # fmt: skip
     parts = [state, _numbers(found), _unhealthy(found), _manifest(found)]
     live = tag("div", parts, id="operation", data_poll=not finished and error is None)
     return document(title, tag("h1", title), live, cancel if not finished and error is None else None, here="/status")
