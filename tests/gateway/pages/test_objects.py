@@ -265,3 +265,8 @@ def test_neighbors_of_a_file_are_files_in_the_order_of_the_list_that_a_path_can_
     assert find_neighbors(children, "a", "size", False) == Neighbors(before="file 9", after=None, number=3, count=3)
     for name in ("dir", "odd", ".", "gone"):
         assert find_neighbors(children, name, "name", False) is None
+
+
+def test_refusal_of_a_name_is_a_sentence_and_other_errors_keep_the_words_that_programs_know() -> None:
+    assert '<p class="lead">Not this name; take another.</p>' in render_error(421, "not this name; take another")
+    assert '<p class="lead">no such thing</p>' in render_error(404, "no such thing")

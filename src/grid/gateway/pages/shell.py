@@ -140,6 +140,8 @@ def render_error(status: int, message: str) -> str:
     home = tag("p", tag("a", "Home", class_="button", href="/"))
     # By another name, whatever the page leads to would be refused for the same reason.
     is_alone = status == HTTPStatus.MISDIRECTED_REQUEST
+    if is_alone:  # No program looks for it, so it may be a sentence.
+        message = f"{message[:1].upper()}{message[1:].removesuffix('.')}."
     return document(
         f"{status} - Error",
         tag(
