@@ -5,8 +5,10 @@ The environment variable GRID_S3_TESTS names a checkout of the suite.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pytest
 from perf.processes.node_process import tether
 from tests.doors.grid import checkout, program
 from tests.doors.s3_suite import PAGE, Target, all_tests, listed_tests, run_suite
+from tests.doors.versity import running_versitygw
 from tests.s3.rig import MAIN, OTHER, SECRET
 
 pytestmark = [pytest.mark.doors, pytest.mark.timeout(7200)]
@@ -71,3 +74,15 @@ def test_no_test_passes_for_whose_failure_the_page_gives_a_reason(
     passed = sorted(name for name, passed in outcomes.items() if passed)
     assert not passed, f"{len(passed)} pass, so their reasons are wrong: {' '.join(passed)}"
     assert outcomes
+
+
+def test_versitygw_passes_as_many_of_the_listed_tests_as_the_page_says(
+    suite: Path, listed: dict[str, set[str]], tmp_path: Path
+) -> None:
+    said = re.findall(r"^\| ([^|]+) \| (\d+) \| [^|]+ \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    sections = {name: section for section, names in listed.items() for name in names}
+    wanted = [each for each in all_tests(suite) if each.partition("::")[2] in sections]
+    with running_versitygw(tmp_path) as target:
+        outcomes = run_suite(program("s3tests"), suite, target, tmp_path, wanted)
+    passed = sorted(name for name, passed in outcomes.items() if passed)
+    assert Counter(sections[name] for name in passed) == {section: int(count) for section, count in said}, passed
