@@ -78,6 +78,7 @@ async def test_attributes_are_those_of_the_header(tmp_path: Path) -> None:
             assert code(got) == refusal
         got = await rig.ask("GET", f"{path('a')}?attributes", headers={"x-amz-object-attributes": "ETag, ObjectSize"})
         assert (texts(got.body, "ObjectSize"), texts(got.body, "StorageClass")) == (["5"], [])
+        assert code(await rig.ask("GET", "/nobody/a?attributes")) == "NoSuchBucket", "the better reason"
 
 
 async def test_a_bucket_that_does_not_exist_is_a_better_reason_than_an_operation_that_does_not(tmp_path: Path) -> None:

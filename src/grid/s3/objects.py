@@ -317,6 +317,7 @@ async def get_attributes(call: Call) -> AnyAnswer:
     """The attributes listed in x-amz-object-attributes."""
     wanted = call.listed("x-amz-object-attributes")
     if not wanted:
+        await call.bucket()
         raise S3Fault(
             "InvalidRequest",
             "The x-amz-object-attributes header specifying the attributes to be retrieved is either missing or empty",
