@@ -57,6 +57,11 @@ def examples(text: str) -> Iterator[Example]:
         yield Example(command, tuple(expected))
 
 
+def in_place_of(text: str, changes: Mapping[str, str]) -> str:
+    """The text with other ports, names and folders. What was put in stays, even if it looks like what is to be replaced."""
+    return re.sub("|".join(map(re.escape, changes)), lambda found: changes[found[0]], text)
+
+
 def run(found: list[Example], home: Path, environment: Mapping[str, str]) -> list[tuple[str, int]]:
     """What each prints, errors included, and its exit code."""
     script = ["exec 2>&1", "trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT"]

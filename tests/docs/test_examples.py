@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.console import Example, examples, run
+from tests.docs.console import Example, examples, in_place_of, run
 from tests.support.warm_programs import warm_program
 
 pytestmark = pytest.mark.documents
@@ -76,10 +76,8 @@ def free_ports(count: int) -> list[str]:
 
 def on_this_machine(text: str, home: Path) -> str:
     """The page with ports that are free, names that lead here, and folders that are ours."""
-    here = dict(zip(PORTS, free_ports(len(PORTS)), strict=True)) | dict.fromkeys(HOSTS, "127.0.0.1")
-    for said, meant in (here | {"/var/lib/grid": str(home / "var")}).items():
-        text = text.replace(said, meant)
-    return text
+    ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
+    return in_place_of(text, ports | dict.fromkeys(HOSTS, "127.0.0.1") | {"/var/lib/grid": str(home / "var")})
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -114,3 +112,7 @@ def test_program_when_it_is_an_example_is_run_with_the_output_behind_it() -> Non
     program, silent, command = examples(page)
     assert program == Example("python - <<'PROGRAM'\nprint(1)\nPROGRAM", ("1",))
     assert silent.expected == () and command == Example("x", ())
+
+
+def test_port_that_contains_a_port_of_a_page_is_put_in_as_it_is() -> None:
+    assert in_place_of("at 3456 and 3457", {"3456": "34579", "3457": "40001"}) == "at 34579 and 40001"

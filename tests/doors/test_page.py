@@ -14,6 +14,7 @@ import pytest
 from grid.node.local_grid import log_file
 from perf.processes.node_process import child_environment, free_ports
 from tests.cli.command import grid
+from tests.docs.console import in_place_of
 from tests.doors.grid import program
 from tests.doors.sftp_grid import require_mounts, required
 
@@ -86,8 +87,7 @@ def test_page_when_typed_stores_with_every_tool_and_reads_after_seven_of_ten_nod
     require_mounts()
     home, page = tmp_path / "home", PAGE.read_text()
     home.mkdir()
-    for said, meant in zip(PORTS, free_ports(len(PORTS)), strict=True):
-        page = page.replace(said, str(meant))
+    page = in_place_of(page, dict(zip(PORTS, map(str, free_ports(len(PORTS))), strict=True)))
     known = environment(home, tools(tmp_path / "bin"))
     try:
         with (tmp_path / "output").open("wb") as output:
