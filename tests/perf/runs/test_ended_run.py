@@ -123,7 +123,10 @@ def test_run_in_namespaces_that_is_stopped_leaves_nothing_and_resume_does_the_re
     assert len(children) >= 5
     _, alive = psutil.wait_procs(children, timeout=60)
     assert alive == []
-    assert bool(_namespaces(run.pid)) == (signal_number == signal.SIGKILL)
+    if (
+        signal_number == signal.SIGINT
+    ):  # What a killed run leaves is removed by the next one, also by that of another test.
+        assert _namespaces(run.pid) == []
     begun = len(read_record(output).samples)
     assert 1 <= begun < 8
 
