@@ -48,7 +48,7 @@ class SliceCap(_CapBase):
     key: bytes = field(repr=False)
 
     def __attrs_post_init__(self) -> None:
-        # By hand: a directory lists ten thousands of slices, and four validators take longer than all else here.
+        # By hand: a directory may list tens of thousands of slices, and four validators take longer than all else here.
         if self.offset < 0 or self.length < 0 or len(self.key) != KEY_SIZE:
             raise ValueError("the numbers or the key of a slice are impossible")
 

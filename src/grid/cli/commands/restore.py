@@ -175,18 +175,14 @@ async def _snapshot_in(tree: Tree, endpoint: RemoteEndpoint, name: str) -> tuple
     from grid.errors import NoSuchChildError
 
     backup = endpoint.below(())
-    catalog, missing = None, None
     try:
         catalog = await read_catalog(tree, backup)
-    except NoSuchChildError as problem:
-        missing = problem
-    if catalog is None:
-        assert missing is not None
+    except NoSuchChildError as missing:
         if (holder := await backup_above(tree, backup)) is None:
-            raise missing
+            raise
         below = quote("/" + "/".join(backup.names[len(holder.names) :]))
         line = f"grid restore --snapshot {plain(name)} --include {below} {quote(holder.shown)} DIR"
-        raise NoSuchChildError(f"{missing}; the backup is {holder.shown}: `{line}`", name=missing.name)
+        raise NoSuchChildError(f"{missing}; the backup is {holder.shown}: `{line}`", name=missing.name) from None
     chosen = catalog.choose(name)
     return catalog, RemoteEndpoint(chosen.cap, (), backup.with_name(ARCHIVES).with_name(chosen.name).shown)
 
