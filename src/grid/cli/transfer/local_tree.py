@@ -60,8 +60,8 @@ class ScanRules:
     follow_links: treat links as their targets, except those to a directory above; otherwise links are files of their
     own. markers: names of files; a directory that holds one is reduced to that file. one_file_system: skip the contents
     of directories on other file systems. has_ignore_files: apply the patterns in .gridignore. leaves_out_special: skip
-    sockets and named pipes. leaves_out_shares: skip the shares of storage nodes, which are on a grid already. own: names that are skipped in one directory each, which is given without links: what this
-    program itself writes during the scan.
+    sockets and named pipes. leaves_out_shares: skip the shares of storage nodes, which are on a grid already. own: names
+    that are skipped in one directory each, which is given without links: what this program itself writes during the scan.
     """
 
     follow_links: bool
