@@ -18,12 +18,14 @@ from grid.plural import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from grid.cli.arguments.remote import RemotePath
     from grid.cli.arguments.tree import Tree
     from grid.cli.connection import Connection
     from grid.cli.snapshots.catalog import Catalog
     from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.transfer.copy_plan import NoSuchSourceError
     from grid.cli.transfer.endpoints import RemoteEndpoint
+    from grid.errors import NoSuchChildError
     from grid.transfer.selection import Selection
 
 
@@ -168,8 +170,7 @@ async def _with_earlier(
 
 async def _snapshot_in(tree: Tree, endpoint: RemoteEndpoint, name: str) -> tuple[Catalog, RemoteEndpoint]:
     """All snapshots, and the one of this name; NoSuchChildError."""
-    from grid.cli.snapshots.catalog import backup_above, read_catalog
-    from grid.cli.terminal.quoting import quote
+    from grid.cli.snapshots.catalog import read_catalog
     from grid.cli.transfer.endpoints import RemoteEndpoint
     from grid.directory.snapshots import ARCHIVES
     from grid.errors import NoSuchChildError
@@ -177,14 +178,25 @@ async def _snapshot_in(tree: Tree, endpoint: RemoteEndpoint, name: str) -> tuple
     backup = endpoint.below(())
     try:
         catalog = await read_catalog(tree, backup)
-    except NoSuchChildError as missing:
-        if (holder := await backup_above(tree, backup)) is None:
-            raise
-        below = quote("/" + "/".join(backup.names[len(holder.names) :]))
-        line = f"grid restore --snapshot {plain(name)} --include {below} {quote(holder.shown)} DIR"
-        raise NoSuchChildError(f"{missing}; the backup is {holder.shown}: `{line}`", name=missing.name) from None
-    chosen = catalog.choose(name)
-    return catalog, RemoteEndpoint(chosen.cap, (), backup.with_name(ARCHIVES).with_name(chosen.name).shown)
+    except NoSuchChildError as problem:
+        missing = problem
+    else:
+        chosen = catalog.choose(name)
+        return catalog, RemoteEndpoint(chosen.cap, (), backup.with_name(ARCHIVES).with_name(chosen.name).shown)
+    raise await _with_holder(missing, tree, backup, name)
+
+
+async def _with_holder(missing: NoSuchChildError, tree: Tree, backup: RemotePath, name: str) -> NoSuchChildError:
+    """The error, with the command that restores this path if a directory above it holds the snapshots."""
+    from grid.cli.snapshots.catalog import backup_above
+    from grid.cli.terminal.quoting import quote
+    from grid.errors import NoSuchChildError
+
+    if (holder := await backup_above(tree, backup)) is None:
+        return missing
+    below = quote("/" + "/".join(backup.names[len(holder.names) :]))
+    line = f"grid restore --snapshot {plain(name)} --include {below} {quote(holder.shown)} DIR"
+    return NoSuchChildError(f"{missing}; the backup is {holder.shown}: `{line}`", name=missing.name)
 
 
 async def _require_one_tree(tree: Tree, endpoint: RemoteEndpoint) -> None:
