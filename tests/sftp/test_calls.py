@@ -49,9 +49,13 @@ class SlowTree:
 
 @define
 class SlowFile:
-    """An open file that answers nothing until the test says so. asked: the requests in their order."""
+    """An open file that answers nothing until the test says so. asked: the requests in their order. ready: by offset."""
 
     asked: list[Deferred[Any]] = field(factory=list)
+    ready: dict[int, bytes] = field(factory=dict)
+
+    def read_now(self, offset: int, length: int) -> bytes | None:
+        return self.ready.get(offset)
 
     async def read(self, offset: int, length: int) -> Any:
         return await self._answer()
@@ -135,6 +139,20 @@ def test_reads_and_writes_of_a_file_when_they_end_in_any_order_are_answered_in_o
     assert scene.outcomes == [b"0", SftpFault, b"2"]
     slow.asked[3].callback(None)
     assert scene.outcomes[3:] == [None, b"4"]
+
+
+def test_read_when_its_bytes_were_fetched_ahead_is_answered_at_once_but_never_before_an_earlier_one() -> None:
+    scene, slow = Scene(), SlowFile(ready={0: b"0", 2: b"2"})
+    file = FileCalls(scene.calls, cast(Any, slow))
+    scene.note(file.readChunk(0, 1))
+    assert scene.outcomes == [b"0"] and slow.asked == [] and scene.statuses == [200]
+    scene.note(file.readChunk(1, 1))
+    scene.note(file.readChunk(2, 1))
+    assert len(slow.asked) == 2
+    slow.asked[1].callback(b"2")
+    assert scene.outcomes == [b"0"]
+    slow.asked[0].callback(b"1")
+    assert scene.outcomes == [b"0", b"1", b"2"] and scene.door.load.requests == 0
 
 
 def test_reads_of_a_file_when_the_connection_is_lost_end_in_order() -> None:

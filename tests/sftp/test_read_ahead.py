@@ -122,3 +122,39 @@ def test_file_when_it_is_closed_gives_up_its_fetches() -> None:
     Deferred.fromCoroutine(ahead.read(0, 10)).addErrback(failed.append)
     ahead.close()
     assert cancelled and room.taken == 0 and len(failed) == 1
+
+
+def test_read_now_when_the_bytes_have_arrived_returns_them_and_fetches_on() -> None:
+    source, room = Source(), AheadRoom()
+    ahead = ReadAhead(source.fetch, len(CONTENTS), room)
+    assert ahead.read_now(0, 1000) is None and source.asked == []
+    assert now(ahead.read(0, 1000)) == CONTENTS[:1000]
+    read, waited = b"", 0
+    for offset in range(0, len(CONTENTS), 65_536):
+        data = ahead.read_now(offset, 65_536)
+        if data is None:
+            waited += 1
+            data = now(ahead.read(offset, 65_536))
+        read += data
+    assert read == CONTENTS and waited < len(source.asked) < 12
+    assert sum(length for _, length in source.asked) == len(CONTENTS)
+    assert ahead.read_now(len(CONTENTS) - 10, 1000) == CONTENTS[-10:]
+    assert ahead.read_now(len(CONTENTS), 1000) is None
+    ahead.close()
+    assert ahead.read_now(len(CONTENTS) - 10, 10) is None
+
+
+def test_read_now_when_a_fetch_is_under_way_or_failed_returns_what_arrived_or_nothing() -> None:
+    sinks: list[Sink] = []
+
+    async def fetch(sink: Sink, start: int, length: int) -> None:
+        sinks.append(sink)
+        await sink.write(CONTENTS[:1000])
+        await Deferred()
+
+    ahead = ReadAhead(fetch, 100_000, AheadRoom())
+    Deferred.fromCoroutine(ahead.read(0, 2000))
+    assert ahead.read_now(500, 500) == CONTENTS[500:1000]
+    assert ahead.read_now(500, 501) is None
+    sinks[0].fail(GridError("gone"))  # type: ignore[attr-defined]
+    assert ahead.read_now(500, 500) is None

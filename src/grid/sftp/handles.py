@@ -26,6 +26,9 @@ class OpenFile(Protocol):
     async def read(self, offset: int, length: int) -> Buffer:
         """Read bytes; none beyond the end."""
 
+    def read_now(self, offset: int, length: int) -> Buffer | None:
+        """Read bytes if that requires no waiting; None if it does."""
+
     async def write(self, offset: int, data: Buffer) -> None:
         """Write bytes."""
 
@@ -66,6 +69,10 @@ class ReadHandle:
     async def read(self, offset: int, length: int) -> Buffer:
         """Read bytes."""
         return await self._ahead.read(offset, length)
+
+    def read_now(self, offset: int, length: int) -> Buffer | None:
+        """Read bytes that were fetched ahead."""
+        return self._ahead.read_now(offset, length)
 
     async def write(self, offset: int, data: Buffer) -> None:
         """Refuse: the file is open for reading only."""
@@ -112,6 +119,10 @@ class DraftHandle:
         if not self.flags & READ:
             raise SftpFault(PERMISSION_DENIED, "the file is open for writing only")
         return await self.draft.read(offset, length)
+
+    def read_now(self, offset: int, length: int) -> Buffer | None:
+        """None: a read waits for earlier writes."""
+        return None
 
     async def write(self, offset: int, data: Buffer) -> None:
         """Write bytes, at the end if the file was opened for appending."""

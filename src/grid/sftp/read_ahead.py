@@ -107,6 +107,15 @@ class _Span:
         if len(self._data) < self.stop - self.start:
             self.fail(GridError("the file is shorter than it was; open it again"))
 
+    def has(self, start: int, stop: int) -> bool:
+        """Whether these bytes have arrived."""
+        return self.start <= start and stop <= self.start + len(self._data) and self._error is None
+
+    def take(self, start: int, stop: int) -> bytes:
+        """Bytes that have arrived."""
+        with memoryview(self._data) as view:
+            return bytes(view[start - self.start : stop - self.start])
+
     async def read(self, start: int, stop: int) -> bytes:
         """Wait for bytes within the span; raises the error that ended the fetch."""
         while len(self._data) < stop - self.start:
@@ -115,7 +124,7 @@ class _Span:
             waiter: Deferred[None] = Deferred()
             self._waiters.append((stop, waiter))
             await waiter
-        return bytes(memoryview(self._data)[start - self.start : stop - self.start])
+        return self.take(start, stop)
 
     @property
     def size(self) -> int:
@@ -154,6 +163,17 @@ class ReadAhead:
         self._spans: list[_Span] = []
         self._next_size = FIRST_SPAN
         self._is_closed = False
+
+    def read_now(self, offset: int, length: int) -> bytes | None:
+        """The same bytes as `read` if they have arrived; None if not, or if there are none."""
+        stop = min(offset + length, self._size)
+        span = next((each for each in self._spans if each.has(offset, stop)), None)
+        if span is None or offset >= stop or self._is_closed:
+            return None
+        data = span.take(offset, stop)
+        self._room.use(span)
+        self._go_ahead(span)
+        return data
 
     async def read(self, offset: int, length: int) -> bytes:
         """Read bytes; fewer at the end, none beyond it. Raises the errors of a read."""

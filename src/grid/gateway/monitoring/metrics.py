@@ -174,12 +174,25 @@ class _Door:
             registry=registry,
         )
 
+        # Looking up labels costs more than counting does, and a mounted directory may ask thousands of times a second.
+        self._counters: dict[tuple[str, str], tuple[Counter, Histogram, Counter, Counter]] = {}
+
     def count(self, served: Served) -> None:
         """Count a request."""
-        self._requests.labels(served.endpoint, served.outcome).inc()
-        self._seconds.labels(served.endpoint).observe(served.seconds)
-        self._received.labels(served.endpoint).inc(served.received)
-        self._sent.labels(served.endpoint).inc(served.sent)
+        kind = served.endpoint, served.outcome
+        found = self._counters.get(kind)
+        if found is None:
+            name = served.endpoint
+            found = self._counters[kind] = (
+                self._requests.labels(*kind), self._seconds.labels(name), self._received.labels(name), self._sent.labels(name)
+            )  # fmt: skip
+        requests, seconds, received, sent = found
+        requests.inc()
+        seconds.observe(served.seconds)
+        if served.received:
+            received.inc(served.received)
+        if served.sent:
+            sent.inc(served.sent)
 
 
 class _OpenFileReads(Collector):
