@@ -83,6 +83,11 @@ class SftpAtGrid(Sftp):
         return f"/{name}"
 
 
+COPY = 'cp "$1" "$2" && sync "$2"'
+COPY_FOLDER = 'cp -r "$1" "$2" && find "$2" -type f -exec sync {} +'
+"""sshfs answers a close before the server does, so a copy counts once the files are synced."""
+
+
 class _Mounted(Sftp):
     """Copies files to and from an sshfs mount, remounted before each read so that nothing comes from a cache."""
 
@@ -106,9 +111,12 @@ class _Mounted(Sftp):
         self._unmount()
         super().take_down()
 
+    def settle(self) -> None:
+        """Do nothing: a mount's session goes on, and its usage counts once the next read has ended it."""
+
     def put(self, source: Path, name: str) -> Cost:
-        """`cp` to the mount."""
-        return self._copy(source, self.mount / name)
+        """`cp` to the mount, and `sync`."""
+        return self._run_script(COPY, source, self.mount / name)
 
     def get(self, name: str, target: Path) -> Cost:
         """`cp` from the mount, uncached."""
@@ -117,14 +125,18 @@ class _Mounted(Sftp):
         return self._copy(self.mount / name, target)
 
     def put_folder(self, source: Path, name: str) -> Cost:
-        """`cp -r`."""
-        return self._copy("-r", source, self.mount / name)
+        """`cp -r`, and `sync`."""
+        return self._run_script(COPY_FOLDER, source, self.mount / name)
 
     def get_folder(self, name: str, target: Path) -> Cost:
         """`cp -r`."""
         self._unmount()
         self._mount()
         return self._copy("-r", self.mount / name, target)
+
+    def _run_script(self, script: str, *words: Path) -> Cost:
+        command = ["sh", "-c", script, "sh", *map(str, words)]
+        return run_peer(self.client_host.command(command), self.environment())
 
     def _copy(self, *words: str | Path) -> Cost:
         return run_peer(self.client_host.command(["cp", *map(str, words)]), self.environment())

@@ -99,7 +99,8 @@ def up_and_down(
 ) -> None:
     """Put the files and get them back on a schedule, and compare them."""
     run, peer = place
-    name = "-".join([str(run), *map(str, factors.values())])
+    # Every set has names of its own, so whatever a slow system still does with those of the last one changes nothing.
+    name = "-".join([str(run), f"{sum(sizes)}b", *map(str, factors.values())])
     sources, back = work / "sources", work / "back"
     paths = make_files(sources, sizes, f"{settings.seed}/{peer.label}/{name}")
     back.mkdir()

@@ -51,7 +51,9 @@ def test_a_file_comes_back_as_it_was_and_is_gone_once_deleted(
     peer, source = running(label), folder / "file2"
 
     assert peer.put(source, "one").seconds > 0
+    peer.settle()
     assert peer.get("one", tmp_path / "back").seconds > 0
+    peer.settle()
     peer.delete("one")
 
     assert digests([tmp_path / "back"]) == digests([source])
