@@ -69,6 +69,24 @@ def test_read_when_it_spans_two_segments_costs_one_message_to_each_of_k_servers(
     assert sum(server.read_bytes for server in grid.servers) < 2 * 2**20 + 20_000
 
 
+def test_read_when_it_follows_another_has_its_blocks_only_if_that_was_of_a_part_of_the_segment() -> None:
+    """A slow client may take long for a segment, and then its text alone is held."""
+    grid = ScriptedGrid()
+    data = noise(3_000_000)
+    file = grid.store(data)
+
+    def cost(first: int, second: int) -> int:
+        opened = grid.open(file.cap)
+        assert grid.read(opened, 0, first)[0] == data[:first]
+        before = sum(server.read_bytes for server in grid.servers)
+        assert grid.read(opened, 0, second)[0] == data[:second]
+        return sum(server.read_bytes for server in grid.servers) - before
+
+    assert cost(200_000, 400_000) == 0
+    assert cost(1_200_000, 400_000) == pytest.approx(2**20, rel=0.01)
+    assert cost(len(data), 10) == pytest.approx(2**20, rel=0.01)
+
+
 def test_read_when_one_server_holds_every_share_asks_for_blocks_only_of_those_it_needs() -> None:
     grid = ScriptedGrid(1)
     data = noise(5_000_000)

@@ -136,6 +136,11 @@ class TextRange:
         """Bytes in the range."""
         return self.end - self.offset
 
+    def has_all_of(self, batch: SegmentBatch, segment_size: int) -> bool:
+        """Whether the range contains the whole batch."""
+        start = batch.first * segment_size
+        return self.offset <= start and start + batch.text_bytes <= self.end
+
     def cut(self, batch: SegmentBatch, segment_size: int) -> memoryview:
         """The part of a ready batch that lies in the range."""
         start = batch.first * segment_size

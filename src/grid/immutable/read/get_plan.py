@@ -204,6 +204,20 @@ class GetPlan(PlanBase):
                     batch.blocks[number] = (share, raw)
         return True
 
+    def _forget_at_hand(self, batch: Batch) -> None:
+        """Free the blocks that came with the first answers, once all their text is to be delivered: a slow client may take long.
+
+        A read of a part leaves them, because a read of the next part often follows.
+        """
+        geometry = self._verifier.geometry
+        assert geometry is not None
+        offset = geometry.block_offset(batch.first)
+        if self._finder.may_hold(offset, batch.share_bytes) and self._range.has_all_of(batch, geometry.segment_size):
+            for shares in self._finder.usable().values():
+                for share in shares:
+                    if share.layout is not None:
+                        share.forget(share.layout.data_offset + offset, batch.share_bytes)
+
     def _decide_hedges(self, batch: Batch) -> set[ShareNumber]:
         """Share numbers whose blocks have come or are worth waiting for. Marks others as replaceable, as the budget allows."""
         head = batch is self._batches.head
@@ -326,6 +340,7 @@ class GetPlan(PlanBase):
             batch.text = result.text
             self._hedge.wasted_bytes += (len(batch.blocks) - self._k) * batch.share_bytes
             batch.blocks.clear()
+            self._forget_at_hand(batch)
             return
         batch.state = BatchState.FETCHING
         self._batches.unsettle()

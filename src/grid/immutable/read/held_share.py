@@ -71,6 +71,13 @@ class HeldShare:
         """Keep the bytes that a server sent for these ranges."""
         self.at_hand += [(offset, piece) for (offset, _), piece in zip(ranges, pieces, strict=False) if len(piece) > 0]
 
+    def forget(self, offset: int, length: int) -> None:
+        """Free the pieces that contain these bytes, of a share that needs no more proof."""
+        if self.state is ShareState.READY:
+            self.at_hand = [
+                (start, data) for start, data in self.at_hand if offset < start or start + len(data) < offset + length
+            ]
+
 
 def prove_share(share: HeldShare, verifier: FileVerifier) -> None:
     """Prove as much of a share as the bytes at hand allow. It becomes READY once the root of its block tree is proven.
