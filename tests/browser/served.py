@@ -44,12 +44,13 @@ class Served:
         self.down.add(number)
 
     def heal(self) -> None:
-        """All servers are back, and quick."""
+        """All servers are back, quick and trusted: what comes next does not depend on what was before."""
         for number in sorted(self.down):
             self.order(f"up {number}")
         self.down.clear()
         self.order("slow 0")
         self.order("release")
+        self.order("trust")
 
 
 @contextmanager

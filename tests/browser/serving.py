@@ -4,7 +4,8 @@
 
 prints the port that it listens on, and that of a read-only gateway over the same servers. On stdin it takes lines `down N`
 and `up N`, for the server with that number, and `slow MS`, for what every call of a server takes from then on, and `hold`
-and `release`, between which no call of a server is begun. `storage` makes the first server that of the gateway's own node,
+and `release`, between which no call of a server is begun. `trust` lets the gateway hear from servers that it doubts, as a client
+does from its probes; no client of these tests sends any. `storage` makes the first server that of the gateway's own node,
 and `no-storage` ends that. It answers each with `ok`, and `pages` also with the functions that rendered pages since it was
 last asked. It ends when its stdin does.
 """
@@ -115,9 +116,10 @@ class Orders(LineReceiver):
 
     delimiter = b"\n"
 
-    def __init__(self, servers: Sequence[Switched], gateway: Gateway, ended: Deferred[None]) -> None:
+    def __init__(self, servers: Sequence[Switched], gateway: Gateway, grid: Grid, ended: Deferred[None]) -> None:
         self._servers = servers
         self._gateway = gateway
+        self._grid = grid
         self._ended = ended
         self._rendered = note_pages()
 
@@ -132,6 +134,8 @@ class Orders(LineReceiver):
             for server in self._servers:
                 server.release()
                 server.held = [] if word == "hold" else None
+        elif word == "trust":
+            self._trust()
         elif word in ("storage", "no-storage"):
             service = self._servers[0].service
             keeper = Housekeeping(service, StorageSettings().expire, self._gateway.store.runtime.clock)
@@ -143,6 +147,14 @@ class Orders(LineReceiver):
         else:
             self._servers[int(number)].is_down = word == "down"
         print(f"ok {said}", flush=True)
+
+    def _trust(self) -> None:
+        """Let every server in doubt have answered whatever it was asked."""
+        memory, now = self._grid.memory, self._grid.runtime.clock.now()
+        for server_id in memory.in_doubt():
+            for kind in memory.silent_on(server_id):
+                memory.answered(server_id, kind, now)
+            memory.heard(server_id, now)
 
     def connectionLost(self, reason: object = None) -> None:
         """The tests are over."""
@@ -186,15 +198,14 @@ async def serve(reactor: Any, folder: Path) -> None:
         servers.append(Switched(service, reactor))
     there: Any = servers
     encoding = Encoding(k=2, n=5, happy=2, max_segment_size=2**17)
-    store = FileStore(
-        grid=Grid(
-            servers=there,
-            runtime=runtime,
-            leases=LeaseMaster(bytes(32)),
-            encoding=encoding,
-            convergence=b"convergence",
-        )
+    grid = Grid(
+        servers=there,
+        runtime=runtime,
+        leases=LeaseMaster(bytes(32)),
+        encoding=encoding,
+        convergence=b"convergence",
     )
+    store = FileStore(grid=grid)
     settings = GatewaySettings(
         spools=SpoolFolder(folder),
         static_directory=folder / "public_html",
@@ -214,7 +225,7 @@ async def serve(reactor: Any, folder: Path) -> None:
         factory = GatewayFactory(each, make_routes(each), reactor, ConnectionLimit())
         doors.append((factory, await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(factory)))
     ended: Deferred[None] = Deferred()
-    stdio.StandardIO(Orders(servers, gateway, ended))
+    stdio.StandardIO(Orders(servers, gateway, grid, ended))
     print(*(port.getHost().port for _, port in doors), flush=True)
     await ended
     for _, port in doors:

@@ -9,9 +9,22 @@ import threading
 import pytest
 
 from tests.browser.served import Served
-from tests.browser.visitor import Visitor, uri
+from tests.browser.visitor import GatewayClient, Visitor, uri
 
 pytestmark = pytest.mark.browser
+
+
+def test_servers_that_are_healed_hold_shares_of_the_next_file(served: Served) -> None:
+    client = GatewayClient(served.address)
+    try:
+        served.kill(0)
+        served.kill(3)
+        client.store(random.Random(9).randbytes(50_000))
+    finally:
+        served.heal()
+    cap = client.store(random.Random(10).randbytes(50_000))
+    checked = json.loads(client.ask("POST", f"{uri(cap)}?t=check&output=json"))["results"]
+    assert len({holder for holders in checked["sharemap"].values() for holder in holders}) == 5
 
 
 def test_a_file_whose_servers_were_killed_is_shown_as_unhealthy_and_repaired(visitor: Visitor, served: Served) -> None:
