@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import os
 import re
 import shutil
 import subprocess
@@ -20,7 +21,11 @@ from grid.node.config import parse_config
 
 DEPLOY = Path(__file__).resolve().parent.parent / "deploy"
 UNITS = sorted(DEPLOY.glob("*.service"))
+OWN_UNITS = sorted((DEPLOY / "user").iterdir())
 BACKUP = DEPLOY / "user" / "grid-backup.service"
+
+NO_SYSTEMD = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze here")
+"""It reads units without a running systemd."""
 
 HARDENING = {
     "NoNewPrivileges": "yes",
@@ -58,20 +63,42 @@ def test_unit_when_read_takes_away_what_a_node_does_not_need(unit: Path) -> None
     assert service["ReadWritePaths"] == directory
 
 
-@pytest.mark.parametrize("unit", [*UNITS, BACKUP], ids=lambda unit: unit.stem)
+@NO_SYSTEMD
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
 def test_unit_when_verified_is_taken_by_systemd(unit: Path, tmp_path: Path) -> None:
-    tool = shutil.which("systemd-analyze")
-    if tool is None:
-        assert "[Service]" in unit.read_text()
-        return
-    copy = tmp_path / unit.name
+    copy = tmp_path / unit.name.replace("@", "@microscope")
     program = _read(unit)["Service"]["ExecStart"].split()[0]
     copy.write_text(unit.read_text().replace(program, "/bin/true").replace("User=grid", "User=daemon"))
+    assert _verify(copy) == ""
+
+
+@NO_SYSTEMD
+@pytest.mark.parametrize("unit", OWN_UNITS, ids=lambda unit: unit.name)
+def test_unit_of_a_user_when_verified_is_taken_by_systemd(unit: Path, tmp_path: Path) -> None:
+    installed = tmp_path / ".config" / "systemd" / "user"
+    shutil.copytree(unit.parent, installed)
+    program = tmp_path / ".local" / "bin" / "grid"
+    program.parent.mkdir(parents=True)
+    program.symlink_to("/bin/true")
+    assert _verify(installed / unit.name, "--user", home=tmp_path) == ""
+
+
+@NO_SYSTEMD
+def test_unit_of_a_user_without_grid_is_not_taken_by_systemd(tmp_path: Path) -> None:
+    assert f"{tmp_path}/.local/bin/grid is not executable" in _verify(BACKUP, "--user", home=tmp_path)
+
+
+def _verify(unit: Path, *options: str, home: Path = Path("/")) -> str:
+    """What systemd complains about in a unit. home: of the user whose unit it is; it also holds what belongs to the session."""
     done = subprocess.run(
-        [tool, "verify", "--man=no", str(copy)], capture_output=True, text=True, check=False, timeout=60
+        ["systemd-analyze", *options, "verify", "--man=no", str(unit)],
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "XDG_RUNTIME_DIR": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
-    complaints = [line for line in done.stderr.splitlines() if unit.name in line]
-    assert not complaints
+    return done.stderr
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)

@@ -7,6 +7,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("test put aside", "tests/interop/conftest.py"): "the peer is a program that only make interop installs",
     ("test put aside", "tests/interop/programs/conftest.py"): "a program that cannot be installed is skipped by name",
     ("test put aside", "tests/browser/conftest.py"): "a browser of 250 MB, which only GRID_FIREFOX asks for",
+    ("test put aside", "tests/test_deploy.py"): "a machine without systemd's program that verifies units",
     ("test put aside", "tests/doors/grid.py"): "a client that is not installed is skipped by name",
     ("test put aside", "tests/doors/sftp_grid.py"): "the same, and a machine that cannot mount",
     ("test put aside", "tests/sftp/conftest.py"): "the same",
