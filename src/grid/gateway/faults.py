@@ -61,6 +61,11 @@ class HttpFault(GridError):
         self.headers = headers
         self.known_as = known_as
 
+    @property
+    def words(self) -> str:
+        """What a page says to people."""
+        return self.message
+
 
 class BadRequest(HttpFault):
     """400: the request is malformed, or asks for something that does not exist."""
@@ -84,6 +89,23 @@ class NotFound(HttpFault):
     """404: nothing exists at this address."""
 
     status = 404
+
+
+class NoSuchChild(NotFound):
+    """404: a directory has no entry of this name. Programs know the message; pages say it in plain words.
+
+    depth: how many names at the end of the address lead to nothing.
+    """
+
+    def __init__(self, name: str, depth: int = 1) -> None:
+        super().__init__(f"No such child: {name}", shape="page")
+        self.name = without_secrets(name)
+        self.depth = depth
+
+    @property
+    def words(self) -> str:
+        """See HttpFault."""
+        return f"There is nothing named “{self.name}” in this directory"
 
 
 class MethodNotAllowed(HttpFault):
@@ -187,7 +209,7 @@ def fault_of(error: GridError, *, shape: Shape = "plain") -> HttpFault:
             advice = "; repair it once more servers take shares" if isinstance(error, MayHoldError) else ""
             return ServiceUnavailable(f"{error}{advice}", shape=shape, kind=name)
         case NoSuchChildError():
-            return NotFound(f"No such child: {error.name}", shape="page")
+            return NoSuchChild(error.name)
         case ConflictError():
             return Conflict(str(error), shape=shape, known_as="UncoordinatedWriteError")
         case ExistingChildError() | ChildOfWrongTypeError() | MustForceRepairError():

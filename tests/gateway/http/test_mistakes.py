@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from pathlib import Path
 from urllib.parse import quote
 
@@ -46,13 +47,13 @@ async def test_form_when_refused_keeps_what_was_typed_and_has_a_way_back(
         await web.put(f"/uri/{directory}/a", b"a file")
         back = f"/uri/{quote(directory, safe='')}/"
 
-        found, page, html = await post(web, back, **fields, when_done=back)
+        found, page, text = await post(web, back, **fields, when_done=back)
 
         assert found == status
         assert typed_into(page).items() >= kept.items()
         assert back in [link["href"] for link in page.all("a")]
         assert "/servers" in [link["href"] for link in page.all("a")]
-        assert "Error" not in page.text and html.startswith("<!DOCTYPE html>")
+        assert "Error" not in page.text and text.startswith("<!DOCTYPE html>")
 
 
 async def test_capability_when_mistyped_on_the_first_page_is_kept_in_the_form(tmp_path: Path) -> None:
@@ -63,6 +64,42 @@ async def test_capability_when_mistyped_on_the_first_page_is_kept_in_the_form(tm
         assert typed_into(page) == {"uri": "URX:foo"}
         saved = await web.request("GET", "/uri?uri=URX%3Afoo&filename=a.pdf&save=true", headers=BROWSER)
         assert typed_into(require_harmless(saved.text)) == {"uri": "URX:foo", "filename": "a.pdf"}
+
+
+@pytest.mark.parametrize(
+    ("path", "named", "kept"),
+    [
+        ("gone.txt", "gone.txt", ""),
+        ("sub/gone.txt?t=info", "gone.txt", "sub/"),
+        ("sub/gone/deep/a.txt", "gone", "sub/"),
+        ("sub/?t=save&name=gone.txt", "gone.txt", "sub/"),
+        ("%3Cb%3E%22", '<b>"', ""),
+    ],
+)
+async def test_missing_name_is_said_in_plain_words_with_the_way_to_the_last_directory_that_is_there(
+    tmp_path: Path, path: str, named: str, kept: str
+) -> None:
+    async with gateway_of_trees(tmp_path) as web:
+        directory = (await web.request("POST", "/uri?t=mkdir")).text
+        await web.request("PUT", f"/uri/{directory}/sub?t=mkdir")
+        program = await web.get(f"/uri/{directory}/{path}")
+        person = await web.request("GET", f"/uri/{directory}/{path}", headers=BROWSER)
+        page = require_harmless(person.text)
+
+        assert program.status == person.status == 404
+        assert f"No such child: {html.escape(named, quote=False)}" in program.text.replace("&quot;", '"')
+        assert "No such child" not in page.text
+        assert f"There is nothing named “{named}” in this directory." in page.text
+        assert "Look for it in the directory, or check the address." in page.text
+        assert f"/uri/{quote(directory, safe='')}/{kept}" in [link["href"] for link in page.all("a")]
+
+
+async def test_missing_name_of_a_form_is_said_in_plain_words(tmp_path: Path) -> None:
+    async with gateway_of_trees(tmp_path) as web:
+        directory = (await web.request("POST", "/uri?t=mkdir")).text
+        status, page, _ = await post(web, f"/uri/{directory}/", t="rename", from_name="gone", to_name="b")
+        assert status == 404
+        assert "There is nothing named “gone” in this directory." in page.text
 
 
 async def test_file_that_is_lost_is_reported_in_a_page_without_class_names(tmp_path: Path) -> None:

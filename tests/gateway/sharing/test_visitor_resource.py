@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
 from attrs import define, evolve
@@ -59,6 +60,21 @@ async def test_directory_is_listed_and_its_files_are_viewed_and_downloaded(tmp_p
         assert "deep.txt?t=info" in links_of(inner) and "../" in links_of(inner)
         assert (await shared.get(f"{link}/sub/deep.txt")).body.endswith(b"sub/deep.txt")
         assert (await shared.get(f"{link}/note.md?t=preview")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "way"),
+    [("gone.txt", "./"), ("sub/gone.txt", "../"), ("sub/gone/", "../../"), ("a/b/c/?t=info", "../../../")],
+)
+async def test_name_that_is_not_shared_is_said_with_the_way_to_what_is(tmp_path: Path, path: str, way: str) -> None:
+    async with sharing(tmp_path) as shared:
+        link = await shared.link(shared.root)
+        missing = await shared.get(f"{link}/{path}")
+        assert missing.status == 404 and way in links_of(missing)
+        assert urljoin(f"{link}/{path}", way) == f"{link}/"
+        text = missing.body.decode()
+        assert "Nothing of that name is shared here." in text
+        assert "Look for it in what is shared, or ask the person who sent you the link." in text
 
 
 async def test_pages_are_sorted_and_searched_as_asked(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from grid.caps import DirectoryCap, KnownCap, SdmfWriteCap, UnknownCap, UnknownC
 from grid.directory.edits import Edit, RemoveChild, SetChild
 from grid.directory.pack import Child, Target
 from grid.errors import NotEnoughSharesError, NotWriteableError
-from grid.gateway.faults import BadRequest, Conflict, NotFound, NotImplementedHere
+from grid.gateway.faults import BadRequest, Conflict, NoSuchChild, NotImplementedHere
 from grid.gateway.files.downloads import unrecoverable
 from grid.gateway.files.uploads import (
     Arriving,
@@ -136,7 +136,7 @@ async def put_cap(exchange: Exchange, entry: PathEntry) -> Answer:
 async def post_file(exchange: Exchange, entry: PathEntry) -> Answer:
     """POST `t=upload` to an existing file: replace its contents, or link a new file in its place."""
     if entry.child is None:
-        raise NotFound(f"No such child: {entry.name}", shape="page")
+        raise NoSuchChild(entry.name)
     _require_replaceable(entry, True)
     file = await required_form_file(exchange)
     return await put_form_file(exchange, entry, file, exchange.arguments.flag("replace", True))
@@ -169,7 +169,7 @@ async def delete_child(exchange: Exchange, entry: PathEntry) -> Answer:
     if entry.parent is None:
         raise BadRequest("DELETE needs the path of a child: a bare capability cannot be removed")
     if entry.child is None:
-        raise NotFound(f"No such child: {entry.name}", shape="page")
+        raise NoSuchChild(entry.name)
     previous = await entry.parent.edit([RemoveChild(entry.name)])
     target = previous.get(entry.name, entry.child).target
     return cap_answer(target_text(target))

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from grid.caps import UnknownChild
 from grid.errors import FormatError, GridError
-from grid.gateway.faults import HttpFault
+from grid.gateway.faults import HttpFault, NoSuchChild
 from grid.gateway.http.answers import Answer, check_when_done, fault_answer, page
 from grid.gateway.http.exchange import Exchange, own_path, parse_child
 from grid.gateway.pages import forms
-from grid.gateway.pages.links import object_path
+from grid.gateway.pages.links import SHARED, object_path
 from grid.gateway.pages.markup import Markup
 from grid.gateway.pages.mistakes import Back, render_mistake
 
@@ -35,12 +35,12 @@ def refusal(exchange: Exchange | None, fault: HttpFault) -> Answer:
         return fault_answer(fault)
     html = render_mistake(
         fault.status,
-        fault.message,
+        fault.words,
         servers=exchange.gateway.client.servers(),
         retry=_form_again(exchange)
         if fault.status != 500 and not (exchange.is_visit and fault.status == 403)
         else None,
-        back=_back(exchange),
+        back=_back(exchange, fault.depth if isinstance(fault, NoSuchChild) else 1),
         is_visit=exchange.is_visit,
     )
     return page(html, fault.status, fault.headers)
@@ -87,8 +87,11 @@ def _directory_form(exchange: Exchange) -> Markup | None:
     return None
 
 
-def _back(exchange: Exchange) -> Back | None:
-    """A link back to the form, or to the directory above an object that cannot be shown."""
+def _back(exchange: Exchange, depth: int) -> Back | None:
+    """A link back to the form, or to the directory above an object that cannot be shown.
+
+    depth: how many names of the address lead to nothing.
+    """
     given = exchange.arguments.shown("when_done")
     if given:
         try:
@@ -96,12 +99,18 @@ def _back(exchange: Exchange) -> Back | None:
         except FormatError:
             return None
     first, *rest = exchange.segments
+    if first == SHARED and rest:
+        # Relative to the address, since no page has the link's token in it.
+        return Back(label="To what is shared", path="../" * (len(rest) - 2) or "./")
     if first not in _OBJECTS or not any(rest) or not _is_capability(rest[0]):
         return None
     if exchange.method == "POST":
         return Back(label="Back to the directory", path=own_path(exchange))
     names = [name for name in rest[1:] if name]
-    return Back(label="Up to the directory", path=object_path(rest[0], names[:-1], directory=True)) if names else None
+    if len(names) < depth:
+        return None
+    path = object_path(rest[0], names[: len(names) - depth], directory=True)
+    return Back(label="Up to the directory", path=path)
 
 
 def _is_capability(text: str) -> bool:

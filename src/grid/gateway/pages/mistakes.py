@@ -41,7 +41,7 @@ def render_mistake(
         tag("h1", title),
         notice("bad", tag("p", sentence(message))),
         card("Try again", retry) if retry is not None else None,
-        _hint(status, servers, is_visit=is_visit),
+        _hint(status, servers, has_back=back is not None, is_visit=is_visit),
         tag("div", back_link, home, class_="buttons"),
         is_visit=is_visit,
     )
@@ -55,10 +55,12 @@ def sentence(message: str) -> str:
     return f"{begins}{rest}" if message.endswith((".", "?", "!")) else f"{begins}{rest}."
 
 
-def _hint(status: int, servers: Sequence[ServerView], *, is_visit: bool) -> Markup | None:
+def _hint(status: int, servers: Sequence[ServerView], *, has_back: bool, is_visit: bool) -> Markup | None:
     if status in (410, 503):
         return servers_hint(servers, is_visit=is_visit)
     words = _HINTS.get(status)
+    if status == 404 and has_back:
+        words = f"{words} {_HINT_ASK if is_visit else _HINT_LOOK}"
     return tag("p", words) if words else None
 
 
@@ -82,6 +84,8 @@ def servers_hint(servers: Sequence[ServerView], *, is_visit: bool = False) -> Ma
 
 
 _HINT_AWAY = "Some servers cannot be reached; try again later."
+_HINT_LOOK = "Look for it in the directory, or check the address."
+_HINT_ASK = "Look for it in what is shared, or ask the person who sent you the link."
 _HINT_CAPABILITY = "If you pasted a capability, check that it is complete."
 
 

@@ -13,7 +13,7 @@ from grid.directory.names import normalize_name
 from grid.directory.node import Directory
 from grid.directory.store import Trail
 from grid.errors import GridError
-from grid.gateway.faults import BadRequest, NotFound
+from grid.gateway.faults import BadRequest, NoSuchChild
 from grid.gateway.files.file_changes import (
     PathEntry,
     new_file,
@@ -167,7 +167,7 @@ async def _save(exchange: Exchange, cap: DirectoryCap) -> Answer:
     name = normalize_name(exchange.arguments.text("name") or "")
     children = await list_children(exchange.gateway.store.directory(cap), shape="page")
     if name not in children:
-        raise NotFound(f"No such child: {name}", shape="page")
+        raise NoSuchChild(name, depth=0)
     target = children[name].target
     if isinstance(target, UnknownChild | DirectoryCap):
         raise BadRequest("t=save takes the name= of a file", shape="page")

@@ -19,7 +19,7 @@ from grid.directory.node import Directory
 from grid.directory.pack import Child
 from grid.directory.store import Trail
 from grid.errors import GridError, NotEnoughSharesError
-from grid.gateway.faults import BadRequest, Gone, HttpFault, NotFound, Shape, fault_of
+from grid.gateway.faults import BadRequest, Gone, HttpFault, NoSuchChild, Shape, fault_of
 from grid.gateway.http.exchange import parse_child
 from grid.gateway.shared.services import Services
 from grid.limits import MAX_PATH_DEPTH
@@ -143,13 +143,13 @@ class NewBranch:
 async def find_target_directory(gateway: Services, text: str) -> Trail:
     """Find the directory that `to_dir=` names: a capability, optionally followed by a path.
 
-    NotFound; BadRequest if it is not a directory.
+    NoSuchChild; BadRequest if it is not a directory.
     """
     path = parse_path(text.strip().removesuffix("/").split("/"))
     try:
         reached = await follow(gateway, path)
         if reached.missing:
-            raise NotFound(f"No such child: {reached.missing[0]}", shape="page")
+            raise NoSuchChild(reached.missing[0])
         open_directory(gateway, reached.child)
     except Obstacle:
         raise BadRequest("the destination is not a directory (to_dir=)") from None

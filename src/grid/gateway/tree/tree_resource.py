@@ -11,7 +11,7 @@ from functools import partial
 from grid.caps import DirectoryCap, UnknownChild
 from grid.directory.node import Directory
 from grid.errors import GridError
-from grid.gateway.faults import BadRequest, Conflict, NotFound, NotImplementedHere
+from grid.gateway.faults import BadRequest, Conflict, NoSuchChild, NotImplementedHere
 from grid.gateway.files.downloads import get_file, get_info
 from grid.gateway.files.early_upload import EarlyUpload, may_store_early
 from grid.gateway.files.file_changes import (
@@ -154,9 +154,9 @@ async def _post(operations: Operations, exchange: Exchange, path: TreePath, reac
 
 
 async def _at_nothing(exchange: Exchange, path: TreePath, reached: Reached) -> AnyAnswer:
-    """A path whose last names are missing: create what the request asks for, or answer NotFound."""
+    """A path whose last names are missing: create what the request asks for, or answer NoSuchChild."""
     method, t, missing = exchange.method, exchange.arguments.t, reached.missing
-    absent = NotFound(f"No such child: {missing[0]}", shape="page")
+    absent = NoSuchChild(missing[0], len(missing))
     directory = open_directory(exchange.gateway, reached.child)
     if method == "PUT" and t == "mkdir":
         return plain_cap(await make_at_path(exchange, directory, missing))
