@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import time
+from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from grid.node.own_files import hand_over
+from tests.browser.scene import Scene
 from tests.browser.served import Served
 from tests.browser.tabs import BEYOND, SMALL, axe_script
 from tests.browser.visitor import Visitor, faults
@@ -88,6 +92,39 @@ def test_link_that_ends_is_made_opened_and_taken_back(visitor: Visitor, served: 
         assert [text for text in other.complaints if "404" not in text] == [] and other.strangers == []
     finally:
         stranger.close()
+
+
+TIMES = "time, #listing td:nth-of-type(2)"
+
+
+@pytest.mark.parametrize("zone", ["Asia/Kolkata", "America/St_Johns"])
+def test_visitors_see_times_in_their_own_zone(served: Served, chromium: Any, zone: str) -> None:
+    client = Scene(None, served)  # type: ignore[arg-type]  # It opens no page.
+    path = client.directory()
+    link = served.address + client.link_to(path, "holiday")
+    plain = chromium.new_context(java_script_enabled=False)
+    here = chromium.new_context(timezone_id=zone)
+    try:
+        page, other = plain.new_page(), here.new_page()
+        page.goto(link)
+        other.goto(link)
+        listed = page.locator(TIMES).all_inner_texts()
+        assert len(listed) == 6 and all(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", each) for each in listed)
+        shown = [datetime.strptime(each, "%Y-%m-%d %H:%M UTC").replace(tzinfo=UTC) for each in listed]
+        local = [f"{each.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M}" for each in shown]
+        other.wait_for_function("() => document.querySelector('main time[title]')")
+        assert other.locator(TIMES).all_inner_texts() == local
+        assert [each.get_attribute("title") for each in other.locator(TIMES).all()] == listed
+        other.goto(f"{link}a.txt?t=info")
+        other.wait_for_function("() => document.querySelector('.facts time[title]')")
+        assert set(other.locator(TIMES).all_inner_texts()) <= set(local)
+        other.goto(f"{served.visits}{path}")
+        other.wait_for_function("() => document.querySelector('#listing td[title]')")
+        assert set(other.locator(TIMES).all_inner_texts()) <= set(local)
+    finally:
+        plain.close()
+        here.close()
+        (served.folder / "share-links.json").unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("visitor", ["light", "dark"], indirect=True)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.gateway.pages.links import can_be_walked, file_path, object_path, with_arguments
-from grid.gateway.pages.markup import Markup, duration_text, join, size_text, tag, time_text
+from grid.gateway.pages.markup import Markup, duration_text, join, size_text, tag, time_mark, time_text
 from tests.gateway.pages.hostile import HOSTILE, Document
 
 
@@ -65,6 +65,8 @@ def test_durations_have_the_unit_that_fits(seconds: float | None, text: str) -> 
 
 def test_times_that_no_calendar_has_are_not_shown() -> None:
     assert time_text(0) == "1970-01-01 00:00 UTC"
+    assert time_mark(1_764_289_362) == '<time datetime="2025-11-28T00:22Z">2025-11-28 00:22 UTC</time>'
+    assert [time_mark(moment) for moment in (None, 1e300)] == ["–"] * 2
     assert [time_text(moment) for moment in (None, 1e300, float("nan"), float("inf"))] == ["–"] * 4
 
 

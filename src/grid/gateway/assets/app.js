@@ -2,7 +2,7 @@
 import { watchCopies } from "./copy.js";
 import { watchEnding } from "./ending.js";
 import { watchDialogs } from "./dialog.js";
-import { watchHints } from "./dom.js";
+import { showTimes, watchHints } from "./dom.js";
 import { watchForms } from "./forms.js";
 import { watchFilter } from "./filter.js";
 import { watchReplacements } from "./replace.js";
@@ -16,6 +16,7 @@ import { makeHomeDrop } from "./homedrop.js";
 import { showOwn } from "./own.js";
 import { makeDropzone } from "./upload.js";
 
+showTimes(document);
 watchCopies(document);
 watchEnding(document);
 watchDialogs(document);

@@ -46,7 +46,30 @@ export function openDialog(from) {
   return dialog;
 }
 
-// Parses a page of this gateway as a document, or throws an Error whose message is a sentence.
+// Parses a page of this gateway as a document.
+export function parsePage(text) {
+  const page = new DOMParser().parseFromString(text, "text/html");
+  showTimes(page);
+  return page;
+}
+
+const UTC_TIME = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d) UTC$/;
+
+// Shows times in the browser's zone. The gateway does not know it, and writes them in UTC, which a pointer still shows.
+// Cells of lists need no element around the time: there are 500 of them.
+export function showTimes(root) {
+  for (const each of root.querySelectorAll("time, #listing td:nth-of-type(2)")) {
+    const found = UTC_TIME.exec(each.textContent);
+    if (!found) continue;
+    const moment = new Date(`${found[1]}T${found[2]}Z`);
+    const two = (number) => String(number).padStart(2, "0");
+    const day = [String(moment.getFullYear()).padStart(4, "0"), two(moment.getMonth() + 1), two(moment.getDate())].join("-");
+    each.title = found[0];
+    each.firstChild.data = `${day} ${two(moment.getHours())}:${two(moment.getMinutes())}`;
+  }
+}
+
+// Fetches a page of this gateway and parses it, or throws an Error whose message is a sentence.
 export async function fetchPage(address, options = {}) {
   let answer;
   try {
@@ -56,7 +79,7 @@ export async function fetchPage(address, options = {}) {
   }
   const text = await answer.text();
   const type = answer.headers.get("Content-Type") ?? "";
-  const page = new DOMParser().parseFromString(type.includes("html") ? text : "", "text/html");
+  const page = parsePage(type.includes("html") ? text : "");
   if (!answer.ok) {
     const said = type.includes("html") ? page.querySelector("main .notice p, main .lead, main p, p")?.textContent : text;
     throw new Error(sentence((said ?? "").trim().split("\n")[0] || `the gateway answered with HTTP status ${answer.status}`));

@@ -2,7 +2,7 @@
 //
 // Without scripts, the same forms work as usual. A successful form returns the directory's page, whose new list replaces the old
 // one; the focus moves to the form's entry, and the change is announced.
-import { announce, element, openDialog } from "./dom.js";
+import { announce, element, openDialog, parsePage } from "./dom.js";
 import { watchCopies } from "./copy.js";
 import { focusEntry, showListing } from "./listing.js";
 
@@ -23,7 +23,7 @@ async function send(form, submitter) {
   try {
     const headers = { Accept: "text/html" };
     const answer = await fetch(form.getAttribute("action"), { method: "POST", body: fields, headers, referrerPolicy: "no-referrer" });
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const page = parsePage(await answer.text());
     if (answer.ok && answer.redirected) await finish(form, fields, page, neighbor);
     else await show(form, submitter, page, answer, fields, neighbor);
   } catch {

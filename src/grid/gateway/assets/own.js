@@ -3,7 +3,7 @@
 // The address that `grid web` opens ends with a token, which works once: it is exchanged for a cookie and a key, and removed from
 // the address. On the page between, the page of this gateway to go on to follows it. The key stays in this browser, apart from what other ports of this machine store.
 import { watchCopies } from "./copy.js";
-import { announce } from "./dom.js";
+import { announce, parsePage } from "./dom.js";
 
 const KEY = "grid-home";
 
@@ -20,7 +20,7 @@ export async function showOwn() {
   if (!answer?.ok) return;
   // The page was made for a visitor, before this browser was known. The address has no token now, so this happens once.
   if (isNew && place.hasAttribute("data-visit")) return location.reload();
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const page = parsePage(await answer.text());
   const chosen = place.querySelector("#drop-into")?.value ?? "";
   place.replaceChildren(...document.adoptNode(page.getElementById("own")).childNodes);
   place.hidden = false;

@@ -155,3 +155,13 @@ def time_text(unix_time: float | None) -> str:
         return f"{datetime.fromtimestamp(unix_time, UTC).isoformat(' ', 'minutes')[:16]} UTC"
     except (ValueError, OverflowError, OSError):
         return "–"
+
+
+_TIME = tag("time", "{text}", datetime="{machine}")
+
+
+def time_mark(unix_time: float | None) -> Markup:
+    """The same, which scripts turn into the time of the reader's zone, as they do with the times in lists."""
+    text = time_text(unix_time)
+    date, has_date, rest = text.partition(" ")
+    return fill(_TIME, text=text, machine=f"{date}T{rest[:5]}Z") if has_date else Markup(text)

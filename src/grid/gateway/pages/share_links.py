@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grid.gateway.pages.file_cards import copy_field
-from grid.gateway.pages.markup import Markup, Value, icon, tag, time_text
+from grid.gateway.pages.markup import Markup, Value, icon, join, tag, time_mark
 from grid.gateway.pages.qr_codes import qr_code
 from grid.gateway.pages.shell import button, card, document, hidden, notice
 from grid.gateway.shared.passwords import LONGEST_PASSWORD, SHORTEST_PASSWORD
@@ -72,8 +72,8 @@ def render_links(
 
 
 def _made(address: str, link: ShareLink) -> Markup:
-    until = "works until you take it back" if link.expires is None else f"ends on {time_text(link.expires)}"
-    words = f"This link {until}. It is shown only now: copy it."
+    until = "works until you take it back" if link.expires is None else join("ends on ", time_mark(link.expires))
+    words = join("This link ", until, ". It is shown only now: copy it.")
     code = qr_code(address, "QR code of the link that ends")
     return tag("div", notice("good", tag("p", words)), code, copy_field("Link that ends", address))
 
@@ -111,14 +111,16 @@ def _row(link: ShareLink, now: float) -> Markup:
     )
 
 
-def _state(link: ShareLink, now: float) -> str:
+def _state(link: ShareLink, now: float) -> Markup:
+    state: str
     match link.state(now):
         case "expired":
             state = "Expired"
         case "used up":
             state = "All downloads used"
         case _:
-            state = "Never ends" if link.expires is None else f"Ends on {time_text(link.expires)}"
+            state = "Never ends" if link.expires is None else join("Ends on ", time_mark(link.expires))
     most = "" if link.most_downloads is None else f" of {link.most_downloads}"
     protected = ", with a password" if link.password is not None else ""
-    return f"{state}{protected}; made {time_text(link.created)}, opened {counted(link.uses, 'time')}, {link.downloads}{most} downloads"
+    used = f", opened {counted(link.uses, 'time')}, {link.downloads}{most} downloads"
+    return join(state, protected, "; made ", time_mark(link.created), used)

@@ -16,7 +16,7 @@ from grid.gateway.pages.entries import SORT_KEYS, SortKey, linked_at, order_argu
 from grid.gateway.pages.entry_rows import LONGEST_SHOWN, groups, has_pictures, pictures_switch
 from grid.gateway.pages.file_cards import kind_of, preview
 from grid.gateway.pages.links import can_be_walked
-from grid.gateway.pages.markup import Markup, icon, size_text, tag, time_text
+from grid.gateway.pages.markup import Markup, icon, size_text, tag, time_mark, time_text
 from grid.gateway.pages.mistakes import sentence
 from grid.gateway.pages.paging import PAGE_ROWS, Paged, caption_text, find_names, page_links
 from grid.gateway.pages.shell import button, card, document, facts, nothing_here, notice
@@ -99,7 +99,10 @@ def render_shared_file(
     """
     address = quote(visit.title, safe="")
     save = tag("a", icon("download"), "Download", class_="button primary", href=f"{address}?save=true", download=True)
-    known = [("Size", size_text(size)), *([("Changed", time_text(changed))] if changed is not None else [])]
+    known: list[tuple[str, object]] = [
+        ("Size", size_text(size)),
+        *([("Changed", time_mark(changed))] if changed is not None else []),
+    ]
     return _page(
         visit,
         None if is_alone else _crumbs(visit, is_directory=False),
@@ -160,13 +163,13 @@ def _page(visit: Visit, *main: object) -> str:
 
 def _ending(visit: Visit) -> Markup | None:
     """When the link ends, if it does."""
-    parts = []
+    parts: list[object] = []
     if visit.expires is not None:
-        parts.append(f"This link ends on {time_text(visit.expires)}.")
+        parts += ["This link ends on ", time_mark(visit.expires), ". "]
     if visit.downloads_left is not None:
         word = "download" if visit.downloads_left == 1 else "downloads"
         parts.append(f"It allows {visit.downloads_left} more {word}: to save a file, or all as a ZIP file, takes one.")
-    return tag("p", " ".join(parts), class_="hint") if parts else None
+    return tag("p", parts, class_="hint") if parts else None
 
 
 def _crumbs(visit: Visit, *, is_directory: bool) -> Markup:
