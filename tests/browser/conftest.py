@@ -71,6 +71,14 @@ def open_tab(request: pytest.FixtureRequest, name: str) -> Iterator[Tab]:
         context.close()
 
 
+def restore(served: Served) -> None:
+    """Take back what a test may have changed, so that no other depends on it."""
+    served.heal()
+    served.order("no-storage")
+    for name in ("share-links.json", "access.blacklist", "aliases"):
+        (served.folder / name).unlink(missing_ok=True)
+
+
 @pytest.fixture(params=["chromium", pytest.param("firefox", marks=NO_FIREFOX)])
 def scene(request: pytest.FixtureRequest, served: Served) -> Iterator[Scene]:
     """A tab of each browser before the gateway."""
@@ -78,10 +86,7 @@ def scene(request: pytest.FixtureRequest, served: Served) -> Iterator[Scene]:
         with open_tab(request, request.param) as tab:
             yield Scene(tab, served)
     finally:
-        served.heal()
-        served.order("no-storage")
-        for name in ("share-links.json", "access.blacklist", "aliases"):
-            (served.folder / name).unlink(missing_ok=True)
+        restore(served)
 
 
 @pytest.fixture(params=["light"])
@@ -104,4 +109,4 @@ def visitor(request: pytest.FixtureRequest, chromium: Any, served: Served) -> It
         assert found.strangers == []
     finally:
         context.close()
-        served.heal()
+        restore(served)

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from tests.browser.photographs import SMALL, draw, photograph
+from tests.browser.scene import PICTURE, Scene
+from tests.browser.served import Served
 from tests.browser.tabs import WIDTHS
 from tests.browser.visitor import Visitor, uri
 
@@ -93,6 +95,44 @@ def test_photographs_are_shown_by_what_cameras_put_into_their_beginnings(visitor
     page.reload()
     page.wait_for_function("() => document.querySelector('form.selection').hidden")
     assert asked == [] and page.locator("#listing.pictures").count() == 0
+
+
+def test_shared_photographs_are_shown_as_pictures_at_once_unless_rows_are_wanted(
+    visitor: Visitor, served: Served
+) -> None:
+    page = visitor.page
+    visitor.go("/")
+    small = draw(page, 32, 24, "image/png")
+    path = visitor.make_directory({"a.png": small, "b.png": small, "c.png": small, "notes.txt": b"no picture"})
+    mixed = visitor.make_directory({"a.png": small, "notes.txt": b"no picture"})
+    link, other = (Scene(None, served).link_to(each, "photos") for each in (path, mixed))  # type: ignore[arg-type]
+    pressed, pictures = page.locator("[data-pictures]:not([hidden])"), page.locator("#listing.pictures")
+    for shared in (link, served.visits + path):
+        page.goto(shared if shared.startswith("http") else served.address + shared)
+        wait_until_loaded(visitor, 3)
+        assert pressed.get_attribute("aria-pressed") == "true"
+    visitor.strangers = [each for each in visitor.strangers if not each.startswith(served.visits)]
+    for listed in (other, path):
+        visitor.go(listed)
+        assert pressed.get_attribute("aria-pressed") == "false" and pictures.count() == 0
+
+    visitor.go(link)
+    pressed.click()
+    assert pictures.count() == 0
+    visitor.go(link)
+    assert pressed.get_attribute("aria-pressed") == "false" and pictures.count() == 0, "rows were wanted"
+
+
+@pytest.mark.parametrize("connection", [{"saveData": True}, {"effectiveType": "3g"}])
+def test_shared_photographs_are_rows_where_little_should_be_transferred(
+    visitor: Visitor, served: Served, connection: dict[str, object]
+) -> None:
+    page = visitor.page
+    page.add_init_script(f"Object.defineProperty(navigator, 'connection', {{ value: {json.dumps(connection)} }})")
+    path = visitor.make_directory({"a.png": PICTURE})
+    visitor.go(Scene(None, served).link_to(path, "photos"))  # type: ignore[arg-type]
+    page.locator("[data-pictures][aria-pressed=false]:not([hidden])").click()
+    wait_until_loaded(visitor, 1)
 
 
 def test_only_pictures_on_the_screen_are_loaded_and_those_that_are_scrolled_to(visitor: Visitor) -> None:

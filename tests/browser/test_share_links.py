@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from grid.node.own_files import hand_over
+from tests.browser.conftest import restore
 from tests.browser.scene import Scene
 from tests.browser.served import Served
 from tests.browser.tabs import BEYOND, SMALL, axe_script
@@ -124,7 +125,7 @@ def test_visitors_see_times_in_their_own_zone(served: Served, chromium: Any, zon
     finally:
         plain.close()
         here.close()
-        (served.folder / "share-links.json").unlink(missing_ok=True)
+        restore(served)
 
 
 @pytest.mark.parametrize("visitor", ["light", "dark"], indirect=True)

@@ -71,6 +71,16 @@ def test_long_listing_is_cut_into_pages_that_keep_its_order() -> None:
     assert "0500" in harmless(render_shared_directory(whole), []).text
 
 
+@pytest.mark.parametrize(("others", "is_first"), [(0, True), (1, True), (2, False)])
+def test_most_entries_have_to_be_images_for_pictures_at_once(others: int, is_first: bool) -> None:
+    names = ["a.jpg", "b.png", *(f"{number}.txt" for number in range(others))]
+    html = render_shared_directory(
+        SharedDirectory(visit=Visit(top="top"), children={name: Child(target=FILE) for name in names})
+    )
+    assert ('data-pictures="first"' in html) == is_first
+    assert "data-pictures" in html
+
+
 def test_empty_directory_says_so() -> None:
     html = render_shared_directory(SharedDirectory(visit=Visit(top="top"), children={}))
     assert "This directory is empty" in html and "t=zip" not in html

@@ -1,4 +1,5 @@
-// Shows a list as pictures instead of rows, if somebody wants that; this browser remembers it.
+// Shows a list as pictures instead of rows, if somebody wants that; this browser remembers it. Visitors see a list of photographs as
+// pictures at once, unless they want rows, or their connection is slow or should transfer little.
 import { announce } from "./dom.js";
 
 const KEY = "grid-pictures";
@@ -13,7 +14,7 @@ export function watchPictures(list) {
     show(list, button, isWanted);
     announce(isWanted ? "Shown as pictures" : "Shown as a list");
   });
-  if (isRemembered()) show(list, button, true);
+  if (remembered() ?? (button.dataset.pictures === "first" && !isFrugal())) show(list, button, true);
 }
 
 function show(list, button, isWanted) {
@@ -23,18 +24,23 @@ function show(list, button, isWanted) {
   if (isWanted) import("./thumbnails.js").then(({ loadThumbnails }) => loadThumbnails(list)).catch(() => {}); // Icons stay.
 }
 
-function isRemembered() {
+function isFrugal() {
+  const { saveData, effectiveType } = navigator.connection ?? {};
+  return saveData || /2g|3g/.test(effectiveType ?? "");
+}
+
+// Whether pictures are wanted; undefined if nobody has said so.
+function remembered() {
   try {
-    return localStorage.getItem(KEY) !== null;
+    return { shown: true, hidden: false }[localStorage.getItem(KEY)];
   } catch {
-    return false;
+    return undefined;
   }
 }
 
 function remember(isWanted) {
   try {
-    if (isWanted) localStorage.setItem(KEY, "shown");
-    else localStorage.removeItem(KEY);
+    localStorage.setItem(KEY, isWanted ? "shown" : "hidden");
   } catch {
     // It holds for this page only.
   }

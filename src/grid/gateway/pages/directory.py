@@ -10,7 +10,7 @@ from grid.caps import DirectoryCap
 from grid.directory.pack import Child
 from grid.gateway.history.undo_journal import PastChange
 from grid.gateway.pages.entries import SORT_KEYS, SortKey, order_arguments, sorted_entries
-from grid.gateway.pages.entry_rows import entry_row, groups, has_pictures, pictures_switch, row_words
+from grid.gateway.pages.entry_rows import entry_row, groups, pictures_switch, row_words
 from grid.gateway.pages.file_cards import share_button, share_links
 from grid.gateway.pages.forms import delete_form, link_form, mkdir_form, move_form, rename_form, upload_form
 from grid.gateway.pages.links import object_path, with_arguments
@@ -235,7 +235,7 @@ def _listing(view: DirectoryView) -> Markup:
     heads = [_sorting_head(view, key) for key in SORT_KEYS]
     head = tag("thead", tag("tr", heads, tag("th", tag("span", "Actions", class_="unseen"), scope="col")))
     rows = _rows(view, ordered[paged.first : paged.end])
-    switch = pictures_switch() if has_pictures(rows) else None
+    switch = pictures_switch(rows, is_visit=view.shown.is_visit)
     caption = tag("caption", pick_all(), caption_text(paged, len(view.children)), switch, class_=switch and "switched")
     table = tag("table", caption, head, groups(rows), class_="listing")
     links = page_links(paged, lambda number: _address(view, page=number))

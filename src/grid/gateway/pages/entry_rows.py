@@ -52,20 +52,21 @@ def row_words() -> Markup:
     return tag("p", [tag("span", word, id=name) for name, word in _WORDS.items()], hidden=True)
 
 
-def has_pictures(rows: Sequence[Markup]) -> bool:
-    """Whether any of the rows is that of an image."""
-    return any(_IMAGE in row for row in rows)
+def pictures_switch(rows: Sequence[Markup], *, is_visit: bool) -> Markup | None:
+    """The button that shows the list as pictures, which needs scripts; None without images.
 
-
-def pictures_switch() -> Markup:
-    """The button that shows the list as pictures, which needs scripts."""
+    is_visit: for a visitor, who sees pictures at once if most of the entries are images.
+    """
+    count = sum(_IMAGE in row for row in rows)
+    if not count:
+        return None
     return tag(
         "button",
         icon("image"),
         "Pictures",
         type="button",
         class_="small quiet",
-        data_pictures=True,
+        data_pictures="first" if is_visit and 2 * count > len(rows) else True,
         aria_pressed="false",
         hidden=True,
     )

@@ -13,7 +13,7 @@ from attrs import field, frozen
 from grid.caps import DirectoryCap, ImmutableFileCap, UnknownChild
 from grid.directory.pack import Child
 from grid.gateway.pages.entries import SORT_KEYS, SortKey, linked_at, order_arguments, sorted_entries
-from grid.gateway.pages.entry_rows import LONGEST_SHOWN, groups, has_pictures, pictures_switch
+from grid.gateway.pages.entry_rows import LONGEST_SHOWN, groups, pictures_switch
 from grid.gateway.pages.file_cards import kind_of, preview
 from grid.gateway.pages.links import can_be_walked
 from grid.gateway.pages.markup import Markup, icon, size_text, tag, time_mark, time_text
@@ -208,7 +208,7 @@ def _listing(view: SharedDirectory) -> Markup:
     rows = [_row(name, child, order) for name, child in ordered[paged.first : paged.end]]
     heads = [_head(view, key) for key in SORT_KEYS]
     # Where downloads are counted, to show a picture would be one.
-    switch = pictures_switch() if view.visit.downloads_left is None and has_pictures(rows) else None
+    switch = pictures_switch(rows, is_visit=True) if view.visit.downloads_left is None else None
     table = tag(
         "table",
         tag("caption", tag("span", caption_text(paged, len(view.children))), switch, class_=switch and "switched"),
