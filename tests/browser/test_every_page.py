@@ -45,7 +45,9 @@ def test_page_or_dialog_is_sound_at_any_width(scene: Scene, case: Shown, request
         found[width] = troubles(tab, part, is_narrow=width == WIDTHS[0], asks_axe=asks_axe)
     if isinstance(tab, ChromiumTab):
         tab.page.emulate_media(color_scheme="dark")
-        keep(scene, f"{request.node.callspec.id}-{WIDTHS[-1]}-dark")
+        for width in (WIDTHS[0], WIDTHS[-1]):
+            tab.resize(width)
+            keep(scene, f"{request.node.callspec.id}-{width}-dark")
         # Colors are all that differs in the dark.
         found["dark"] = faint(tab)
     assert {key: each for key, each in found.items() if each} == {}
