@@ -138,6 +138,11 @@ def test_no_message_becomes_markup(text: str) -> None:
     require_harmless(render_mistake(409, text, servers=()))
 
 
+def test_commands_in_a_message_are_set_as_such() -> None:
+    page = render_mistake(403, "run `grid web` here, or ask for “a`b`”", servers=())
+    assert "<p>Run <code>grid web</code> here, or ask for “a`b`”.</p>" in page
+
+
 def test_state_of_the_servers_is_shown_as_it_is() -> None:
     def server(name: str, connected: bool) -> ServerView:
         return ServerView(server_id=name, nickname=name, is_connected=connected, status="")

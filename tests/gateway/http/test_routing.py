@@ -98,7 +98,7 @@ async def test_visitors_learn_nothing_of_the_node(tmp_path: Path, own: ClientFil
         assert json.loads((await rig.ask("GET", "/readyz", headers=owner)).body)["known"] == 0
         page = (await rig.ask("GET", "/servers", headers=BROWSER)).body.decode()
         assert "shows visitors files and directories only" in page and 'href="/status"' not in page
-        assert "run `grid web` on its machine" in page
+        assert "run <code>grid web</code> on its machine" in page
         assert "run `grid web` on its machine" in (await rig.ask("PUT", "/uri", b"x")).body.decode()
 
 

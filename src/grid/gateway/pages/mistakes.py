@@ -5,11 +5,12 @@ It never names an error's class, and never guesses about servers against what is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from attrs import frozen
 
-from grid.gateway.pages.markup import Markup, tag
+from grid.gateway.pages.markup import Markup, join, tag
 from grid.gateway.pages.shell import card, document, notice
 from grid.gateway.shared.node_view import ServerView
 from grid.plural import counted
@@ -39,7 +40,7 @@ def render_mistake(
     return document(
         title,
         tag("h1", title),
-        notice("bad", tag("p", sentence(message))),
+        notice("bad", tag("p", _with_commands(sentence(message)))),
         card("Try again", retry) if retry is not None else None,
         _hint(status, servers, has_back=back is not None, is_visit=is_visit),
         tag("div", back_link, home, class_="buttons"),
@@ -53,6 +54,11 @@ def sentence(message: str) -> str:
     # A message that begins with an argument's name keeps its case.
     begins = first.upper() if not message.partition(" ")[0].endswith("=") else first
     return f"{begins}{rest}" if message.endswith((".", "?", "!")) else f"{begins}{rest}."
+
+
+def _with_commands(message: str) -> list[Markup]:
+    """The message, with the commands in it set as such."""
+    return [join(part) if at % 2 == 0 else tag("code", part) for at, part in enumerate(_COMMAND.split(message))]
 
 
 def _hint(status: int, servers: Sequence[ServerView], *, has_back: bool, is_visit: bool) -> Markup | None:
@@ -82,6 +88,8 @@ def servers_hint(servers: Sequence[ServerView], *, is_visit: bool = False) -> Ma
         words = "No server is known yet. "
     return tag("p", words, link, ".")
 
+
+_COMMAND = re.compile("`(grid [^`]+)`")
 
 _HINT_AWAY = "Some servers cannot be reached; try again later."
 _HINT_LOOK = "Look for it in the directory, or check the address."
