@@ -19,6 +19,7 @@ import tests.browser.shown_dialogs
 import tests.browser.shown_directories
 import tests.browser.shown_pages  # noqa: F401 - they fill the list
 from tests.browser.scene import SHOWN, Scene, Shown
+from tests.browser.shown_directories import show_directory_by_a_long_path
 from tests.browser.tabs import WIDTHS, ChromiumTab, faint, troubles
 
 pytestmark = pytest.mark.browser
@@ -52,6 +53,14 @@ def test_page_or_dialog_is_sound_at_any_width(scene: Scene, case: Shown, request
         found["dark"] = faint(tab)
     assert {key: each for key, each in found.items() if each} == {}
     assert [each for each in tab.complaints if not each.startswith(REFUSED)] == []
+
+
+def test_path_in_a_narrow_window_begins_each_line_at_the_same_edge(scene: Scene) -> None:
+    scene.tab.resize(WIDTHS[0])
+    show_directory_by_a_long_path(scene)
+    names = "[...document.querySelectorAll('.crumbs bdi')].map((each) => Math.round(each.getBoundingClientRect().left))"
+    lefts = scene.tab.evaluate(names)
+    assert len(lefts) > 3 and len(set(lefts)) == 1
 
 
 def keep(scene: Scene, name: str) -> None:
