@@ -61,12 +61,16 @@ export function showTimes(root) {
   for (const each of root.querySelectorAll("time, #listing td:nth-of-type(2)")) {
     const found = UTC_TIME.exec(each.textContent);
     if (!found) continue;
-    const moment = new Date(`${found[1]}T${found[2]}Z`);
-    const two = (number) => String(number).padStart(2, "0");
-    const day = [String(moment.getFullYear()).padStart(4, "0"), two(moment.getMonth() + 1), two(moment.getDate())].join("-");
     each.title = found[0];
-    each.firstChild.data = `${day} ${two(moment.getHours())}:${two(moment.getMinutes())}`;
+    each.firstChild.data = momentText(new Date(`${found[1]}T${found[2]}Z`));
   }
+}
+
+// A date and time in the browser's zone.
+export function momentText(moment) {
+  const two = (number) => String(number).padStart(2, "0");
+  const day = [String(moment.getFullYear()).padStart(4, "0"), two(moment.getMonth() + 1), two(moment.getDate())].join("-");
+  return `${day} ${two(moment.getHours())}:${two(moment.getMinutes())}`;
 }
 
 // Fetches a page of this gateway and parses it, or throws an Error whose message is a sentence.

@@ -1,5 +1,5 @@
 // Shows the upload queue: totals, an open question, and a line per file: running, waiting, then ended ones.
-import { announce, element, sizeText, timeText } from "./dom.js";
+import { announce, element, momentText, sizeText, timeText } from "./dom.js";
 import { Queue } from "./queue.js";
 
 const SHOWN = 200;
@@ -153,7 +153,7 @@ function button(label, isHidden = true) {
 }
 
 function thereText(there) {
-  const when = typeof there.linked === "number" ? `, changed ${new Date(there.linked * 1000).toLocaleString()}` : "";
+  const when = typeof there.linked === "number" ? `, changed ${momentText(new Date(there.linked * 1000))}` : "";
   if (there.kind === "dirnode") return `a directory${when}`;
   return `a file of ${typeof there.size === "number" ? sizeText(there.size) : "unknown size"}${when}`;
 }

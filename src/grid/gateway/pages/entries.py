@@ -13,7 +13,7 @@ from grid.directory.metadata import seconds_in
 from grid.directory.names import sort_by
 from grid.directory.pack import Child, Target
 from grid.gateway.pages.links import can_be_walked, object_path, with_arguments
-from grid.gateway.pages.markup import size_text, time_text
+from grid.gateway.pages.markup import Markup, join, size_text, time_mark
 
 SortKey = Literal["name", "size", "changed"]
 _Item = tuple[str, Child]
@@ -103,7 +103,7 @@ def linked_at(child: Child) -> float | None:
     return seconds_in(noted.get("linkmotime")) if isinstance(noted, Mapping) else None
 
 
-def describe(child: Child) -> str:
+def describe(child: Child) -> Markup:
     """Describe an entry in a few words: type, size, and when it was linked."""
     target = child.target
     if isinstance(target, UnknownChild):
@@ -115,7 +115,7 @@ def describe(child: Child) -> str:
     else:
         kind = "an editable file"
     at = linked_at(child)
-    return kind if at is None else f"{kind}, changed {time_text(at)}"
+    return join(kind) if at is None else join(kind, ", changed ", time_mark(at))
 
 
 def target_text(target: Target) -> str:

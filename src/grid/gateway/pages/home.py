@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from grid.gateway.pages.entries import info_path
 from grid.gateway.pages.forms import download_form, open_form, store_form, unlinked_mkdir_form
 from grid.gateway.pages.links import object_path
-from grid.gateway.pages.markup import Markup, icon, join, size_text, tag, time_text
+from grid.gateway.pages.markup import Markup, icon, join, size_text, tag, time_mark
 from grid.gateway.pages.servers import connected_text, space_text
 from grid.gateway.pages.shell import card, document, notice
 from grid.gateway.shared.home import Alias, RecentUpload
@@ -115,7 +115,7 @@ def _recent(recent: Sequence[RecentUpload]) -> Markup:
     rows = []
     for upload in recent:
         text, name = upload.cap.to_string(), upload.name or "(no name)"
-        about = tag("small", f"{size_text(upload.size)}, {time_text(upload.time)}")
+        about = tag("small", size_text(upload.size), ", ", time_mark(upload.time))
         link = tag("a", tag("bdi", name), href=info_path(upload.cap, upload.name))
         copy = tag(
             "button",

@@ -76,7 +76,9 @@ def render_conflict(conflict: Conflict) -> str:
     )
     parts = [
         tag("h1", "Replace “", name, "”?"),
-        notice("warn", tag("p", "“", name, f"” already exists: {describe(conflict.there)}. Nothing has changed yet.")),
+        notice(
+            "warn", tag("p", "“", name, "” already exists: ", describe(conflict.there), ". Nothing has changed yet.")
+        ),
         keep,
         tag("p", "A directory cannot be replaced: delete or rename it first.")
         if is_directory(conflict.there.target)
@@ -120,11 +122,11 @@ def render_gone(title: str, gone: Gone, back: str) -> str:
         tag("button", "Copy", type="button", data_copy=text, hidden=True, aria_label="Copy: its capability"),
         class_="copy",
     )
-    words = f"It was {describe(gone.child)}. Its capability still opens it as long as servers keep its shares:"
+    rest = ". Its capability still opens it as long as servers keep its shares:"
     return document(
         title,
         tag("h1", title),
-        notice("good", tag("p", words)),
+        notice("good", tag("p", "It was ", describe(gone.child), rest)),
         shown,
         tag("div", undo, class_="undo"),
         tag("p", tag("a", "Back to the directory", href=back, class_="button primary", data_close=True)),

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from grid.caps import DirectoryCap
 from grid.directory.pack import Child
 from grid.directory.snapshots import ARCHIVES, LATEST, Snapshot, snapshots_of
-from grid.gateway.pages.markup import Markup, icon, join, size_text, tag, time_text
+from grid.gateway.pages.markup import Markup, icon, join, size_text, tag, time_mark, time_text
 from grid.gateway.pages.shell import card
 from grid.plural import counted
 
@@ -54,7 +54,7 @@ def _row(snapshot: Snapshot, address: str) -> Markup:
         "a", icon("download"), "ZIP", href=f"{address}?t=zip", class_="button quiet", download=True,
         aria_label=f"Download {made} as ZIP",
     )  # fmt: skip
-    about = tag("div", tag("a", made, href=address), tag("small", _about(snapshot)))
+    about = tag("div", tag("a", time_mark(snapshot.made_at.timestamp()), href=address), tag("small", _about(snapshot)))
     return tag("li", about, incomplete, archive)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from grid.gateway.history.undo_journal import PastChange
 from grid.gateway.pages.entries import describe
 from grid.gateway.pages.forms import post_form
-from grid.gateway.pages.markup import Markup, icon, join, tag, time_text
+from grid.gateway.pages.markup import Markup, icon, join, tag, time_mark
 from grid.plural import counted
 
 MAX_SHOWN = 20
@@ -54,8 +54,8 @@ def _row(path: str, change: PastChange) -> Markup:
     more = len(change.entries) - len(names)
     others = f" and {counted(more, 'other')}" if more else ""
     verb = "Replaced" if all(entry.new is not None for entry in change.entries) else "Removed"
-    kind = f" It was {describe(change.entries[0].old)}." if len(change.entries) == 1 else ""
-    about = tag("small", f"{verb} {time_text(change.time)}.{kind}")
+    kind = (" It was ", describe(change.entries[0].old), ".") if len(change.entries) == 1 else None
+    about = tag("small", verb, " ", time_mark(change.time), ".", kind)
     return tag("li", tag("div", join(*parts, others), about), form)
 
 
