@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import quote
 
 import pytest
 from attrs import define, field
@@ -18,9 +19,10 @@ from grid.directory.file_store import FileStore
 from grid.engine.grid import Encoding
 from grid.gateway.site import Gateway
 from grid.placement.leases import LeaseMaster
+from grid.s3 import listing
 from grid.storage.calls.service import StorageService
 from tests.gateway.rig import Nobody, Rig
-from tests.s3.rig import S3Rig, code, opened, path, running_door
+from tests.s3.rig import S3Rig, code, opened, path, running_door, texts
 from tests.support.grids import grid_of
 
 ENCODING = Encoding(k=2, n=4, happy=2, max_segment_size=2**17)
@@ -213,6 +215,58 @@ async def test_a_put_stores_its_body_while_the_directories_above_are_asked(tmp_p
         calls.release()
         assert (await reply).status == 200
         assert (await begun(second, "GET", "deep/down/b")).body == NEW
+
+
+async def begin_listing(first: S3Rig) -> tuple[str, list[str]]:
+    """Put objects into four directories of five, list the first page, and return the query for the second, and all keys."""
+    keys = [f"top/{name}/{number}" for name in "abcd" for number in range(5)]
+    for key in keys:
+        assert (await begun(first, "PUT", key)).status == 200
+    body = (await first.ask("GET", "/made?list-type=2&max-keys=5")).body
+    assert texts(body, "Key") == keys[:5]
+    return f"&max-keys=5&continuation-token={quote(*texts(body, 'NextContinuationToken'))}", keys
+
+
+async def test_the_next_page_asks_at_once_for_all_directories_that_it_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "LONG", 5)
+    async with two_gateways(tmp_path) as (first, _, calls):
+        query, keys = await begin_listing(first)
+        calls.made.clear()
+        calls.held = frozenset({"read_slot"})
+        page = Deferred.fromCoroutine(first.keys(query, "made"))
+        # The directory of buckets, the bucket, `top`, and `top/c`: `top/b` is kept.
+        await until(lambda: len(calls.asked("read_slot")) == 4)
+        calls.release()
+        assert await page == keys[5:10]
+        assert len(calls.asked("read_slot")) == 4
+        assert calls.asked("read_slot") == {about for _, about in calls.made}
+
+
+async def test_the_next_page_has_what_another_gateway_has_put_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "LONG", 5)
+    async with two_gateways(tmp_path) as (first, second, _):
+        query, keys = await begin_listing(first)
+        assert (await begun(second, "PUT", "top/bb/x")).status == 200
+        assert await first.keys(query.replace("max-keys=5", "max-keys=7"), "made") == [
+            *keys[5:10],
+            "top/bb/x",
+            "top/c/0",
+        ]
+
+
+async def test_the_next_page_of_a_bucket_that_another_gateway_has_made_anew_is_of_the_new_one(tmp_path: Path) -> None:
+    async with two_gateways(tmp_path) as (first, second, _):
+        query, keys = await begin_listing(first)
+        for key in keys:
+            assert (await begun(second, "DELETE", key)).status == 204
+        assert (await second.ask("DELETE", "/made")).status == 204
+        assert (await second.ask("PUT", "/made")).status == 200
+        assert (await begun(second, "PUT", "z")).status == 200
+        assert await first.keys(query, "made") == ["z"]
 
 
 async def test_head_and_a_get_that_needs_no_bytes_read_none(tmp_path: Path) -> None:

@@ -207,7 +207,6 @@ def _after(token: str) -> str:
 
 
 async def _page(call: Call, after: str, is_continued: bool) -> tuple[Query, Page]:
-    bucket = await call.bucket()
     query = Query(
         prefix=call.parameter("prefix") or "",
         delimiter=call.parameter("delimiter") or "",
@@ -215,7 +214,13 @@ async def _page(call: Call, after: str, is_continued: bool) -> tuple[Query, Page
         most=call.number("max-keys", MAX_PAGE, MAX_PAGE),
         is_continued=is_continued,
     )
-    return query, await call.door.lister.page(bucket.root, query)
+    door = call.door
+    likely = door.recall_bucket(call.account, call.bucket_name)
+    ahead = None if likely is None else door.lister.begin(likely.root, query, call.tasks)
+    bucket = await call.bucket()
+    if likely is not None and likely.root != bucket.root:
+        ahead = None
+    return query, await door.lister.page(bucket.root, query, ahead)
 
 
 async def _listing(

@@ -117,7 +117,7 @@ async def _mark_all(link: BucketLink, lister: Lister, number: str, marked: list[
             raise _too_many()
         if not await _mark(link, directory, number):
             return False
-        entries = await lister.entries(directory, False)
+        entries = await lister.entries(directory)
         for index in range(len(entries.names)):
             inside = entries.at(index)
             if not isinstance(inside, DirectoryCap):
