@@ -196,7 +196,7 @@ def _fields(raw: bytes | memoryview) -> tuple[bytes, bytes, bytes, bytes]:
     offset = 0
     for longest in _LONGEST:
         start, end = locate_netstring(raw, offset, len(raw))
-        found.append(bytes(raw[start : min(end, start + longest + 1)]))
+        found.append(bytes(raw[start : end if end - start <= longest else start + longest + 1]))
         offset = end + 1
     name, read, sealed, metadata = found
     return name, read, sealed, metadata

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from hashlib import sha256
+from typing import TypeGuard
 
 from attrs import field, frozen
 
@@ -145,7 +146,7 @@ def listed_object(target: KnownCap, metadata: Metadata) -> ListedObject:
 def _said(target: KnownCap, metadata: Metadata) -> tuple[Mapping[str, object], str]:
     """What the metadata says of this target, or nothing; and the ETag."""
     said, mark = metadata.get(FIELD), print_of(target)
-    if isinstance(said, Mapping) and said.get("of") == mark and _ETAG.fullmatch(etag := _text(said.get("etag"))):
+    if _is_object(said) and said.get("of") == mark and _ETAG.fullmatch(etag := _text(said.get("etag"))):
         return said, etag
     return {}, f"{mark}-0"
 
@@ -208,12 +209,17 @@ def _linked_at(metadata: Metadata) -> float:
     return 0.0 if found is None or found < 0 else found
 
 
+def _is_object(value: object) -> TypeGuard[Metadata]:
+    """Whether it is a JSON object: nearly always a dictionary, and a check for any mapping takes several times as long."""
+    return type(value) is dict or isinstance(value, Mapping)
+
+
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
 def texts_in(value: object) -> dict[str, str]:
     """The strings of a metadata object that are valid header values, by name."""
-    if not isinstance(value, Mapping):
+    if not value or not _is_object(value):
         return {}
     return {str(name): text for name, text in value.items() if isinstance(text, str) and text.isprintable()}
