@@ -20,7 +20,7 @@ from attrs import define, field, frozen
 
 from grid.errors import DataTooLargeError, GridError
 from grid.gateway.files.uploads import ArrivingKey
-from grid.gateway.shared.spool import BATCH_SIZE, LEAST_BATCH, SpoolFolder, UnnamedFile
+from grid.gateway.shared.spool import BATCH_SIZE, LEAST_BATCH, PART_SIZE, SpoolFolder, UnnamedFile, in_parts
 from grid.immutable.put import INLINE_SIZE
 from grid.ports import Buffer, CpuPool
 from grid.runtime import Tasks
@@ -301,15 +301,17 @@ class Scratch:
 
 
 def _spill(file: UnnamedFile, pieces: Sequence[Buffer], fresh: Sequence[Buffer], key: ArrivingKey | None) -> None:
-    """Append pieces to the file, and hash the fresh ones."""
-    file.append(pieces, None)
-    if key is not None:
-        _hash(fresh, key)
+    """Append pieces to the file, and hash the fresh ones, which are the last."""
+    known = len(pieces) - len(fresh)
+    if known:
+        file.append(pieces[:known], None)
+    if fresh:
+        file.append(pieces[known:], None if key is None else key.update)
 
 
 def _hash(pieces: Sequence[Buffer], key: ArrivingKey) -> None:
-    for piece in pieces:
-        key.update(piece)
+    for part in in_parts(pieces, PART_SIZE):
+        key.update(part)
 
 
 async def _wait(ending: Awaitable[object]) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grid.errors import GridError, NoSpaceError
-from grid.gateway.shared.spool import BATCH_SIZE, LEAST_BATCH, Spool, SpoolFolder
+from grid.gateway.shared.spool import BATCH_SIZE, LEAST_BATCH, PART_SIZE, Spool, SpoolFolder, in_parts
 from grid.ports import Buffer
 from tests.support.scripted_grid import noise
 from tests.support.virtual_time import VirtualRuntime
@@ -43,6 +43,39 @@ def test_body_when_it_came_in_any_pieces_then_is_read_back(tmp_path: Path, size:
     seen = bytearray()
     assert spool(tmp_path, [data[start : start + step] for start in range(0, size, step)], seen.extend) == data
     assert seen == (data if size > BATCH_SIZE else b"")
+
+
+def test_body_when_it_comes_in_pieces_is_encrypted_written_and_hashed_in_larger_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, seen = [], []
+    write = os.write
+
+    def count(descriptor: int, data: Buffer) -> int:
+        written.append(len(data))
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", count)
+    data = noise(4 * BATCH_SIZE)
+    pieces = [data[start : start + 30_000] for start in range(0, len(data), 30_000)]
+    assert spool(tmp_path, pieces, lambda part: seen.append(len(part))) == data
+    assert written == seen and sum(written) == len(data)
+    assert sorted(written, reverse=True)[: len(data) // PART_SIZE - 4] == [PART_SIZE] * (len(data) // PART_SIZE - 4)
+    assert len(written) <= len(data) // PART_SIZE + 4
+
+
+def test_body_when_the_system_writes_only_a_part_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[: len(data) // 2 + 1]))
+    data = noise(2 * BATCH_SIZE)
+    assert spool(tmp_path, [data]) == data
+
+
+@given(st.lists(st.binary(max_size=9)), st.integers(1, 7))
+def test_parts_when_pieces_have_any_sizes_have_all_bytes_and_one_size(pieces: list[bytes], size: int) -> None:
+    parts = [bytes(part) for part in in_parts(pieces, size)]
+    assert b"".join(parts) == b"".join(pieces)
+    assert all(len(part) == size for part in parts[:-1]) and all(0 < len(part) <= size for part in parts)
 
 
 def test_body_when_it_comes_in_tiny_pieces_then_is_read_back(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -175,18 +175,21 @@ class UnnamedFile:
         self._is_closed = False
 
     def append(self, pieces: Sequence[Buffer], observe: Callable[[Buffer], None] | None) -> None:
-        """Append the pieces, and show them to the observer."""
+        """Append the pieces, and show their bytes to the observer, in larger parts: each call gives up the interpreter's
+        lock, and gets it back late while the event loop is busy.
+        """
         with self._lock:
             _require_room(self._directory, sum(map(len, pieces)))
-            try:
-                self._write_encrypted(pieces)
-            except OSError as error:
-                if error.errno in DISK_FULL:
-                    raise _full() from error
-                raise GridError(f"the upload cannot be spooled: {error.strerror}") from error
-        if observe is not None:
-            for piece in pieces:
-                observe(piece)
+            buffer = bytearray(min(PART_SIZE, sum(map(len, pieces))))
+            for part in in_parts(pieces, PART_SIZE):
+                try:
+                    self._write_encrypted(part, buffer)
+                except OSError as error:
+                    if error.errno in DISK_FULL:
+                        raise _full() from error
+                    raise GridError(f"the upload cannot be spooled: {error.strerror}") from error
+                if observe is not None:
+                    observe(part)
 
     def read(self, offset: int, length: int) -> bytes:
         """Return exactly `length` bytes from `offset`."""
@@ -215,25 +218,37 @@ class UnnamedFile:
                 self._descriptor = os.dup(file.fileno())
         return self._descriptor
 
-    def _write_encrypted(self, pieces: Sequence[Buffer]) -> None:
-        """Encrypt part by part into one buffer, which avoids a second copy of the whole batch."""
-        buffer = bytearray(min(PART_SIZE, max(map(len, pieces), default=0)))
-        for piece in pieces:
-            for start in range(0, len(piece), PART_SIZE):
-                part = memoryview(piece)[start : start + PART_SIZE]
-                target = memoryview(buffer)[: len(part)]
-                self._encryptor.crypt_into(part, target)
-                self._write([target])
+    def _write_encrypted(self, part: Buffer, buffer: bytearray) -> None:
+        """Encrypt the part into the buffer, and append that."""
+        target = memoryview(buffer)[: len(part)]
+        self._encryptor.crypt_into(part, target)
+        self._write(target)
 
-    def _write(self, pieces: list[Buffer]) -> None:
+    def _write(self, data: memoryview) -> None:
         descriptor = self._require()
-        left = [piece for piece in pieces if len(piece)]
-        while left:
-            written = os.writev(descriptor, left)
-            while left and written >= len(left[0]):
-                written -= len(left.pop(0))
-            if written:
-                left[0] = memoryview(left[0])[written:]
+        while data:
+            data = data[os.write(descriptor, data) :]
+
+
+def in_parts(pieces: Iterable[Buffer], size: int) -> Iterator[Buffer]:
+    """The same bytes in parts of exactly that many, except the last. Only parts of several pieces are copied."""
+    waiting: list[memoryview] = []
+    missing = size
+    for piece in pieces:
+        rest = memoryview(piece)
+        while rest:
+            taken, rest = rest[:missing], rest[missing:]
+            waiting.append(taken)
+            missing -= len(taken)
+            if not missing:
+                yield _join(waiting)
+                waiting, missing = [], size
+    if waiting:
+        yield _join(waiting)
+
+
+def _join(pieces: list[memoryview]) -> Buffer:
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def _require_room(directory: Path, size: int) -> None:
