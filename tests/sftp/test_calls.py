@@ -63,6 +63,9 @@ class SlowFile:
     async def write(self, offset: int, data: object) -> Any:
         return await self._answer()
 
+    def write_now(self, offset: int, data: bytes) -> bool:
+        return offset in self.ready
+
     async def _answer(self) -> Any:
         self.asked.append(Deferred())
         return await self.asked[-1]
@@ -153,6 +156,22 @@ def test_read_when_its_bytes_were_fetched_ahead_is_answered_at_once_but_never_be
     assert scene.outcomes == [b"0"]
     slow.asked[0].callback(b"1")
     assert scene.outcomes == [b"0", b"1", b"2"] and scene.door.load.requests == 0
+
+
+def test_write_when_it_need_not_wait_is_answered_at_once_but_never_before_an_earlier_one() -> None:
+    scene, slow = Scene(), SlowFile(ready={0: b"", 1: b"", 3: b""})
+    file = FileCalls(scene.calls, cast(Any, slow))
+    for number in range(2):
+        scene.note(file.writeChunk(number, b"w"))
+    assert scene.outcomes == [None, None] and slow.asked == [] and scene.statuses == [200, 200]
+    assert scene.door.tasks.count == 0
+    scene.note(file.writeChunk(2, b"w"))
+    scene.note(file.writeChunk(3, b"w"))
+    assert len(slow.asked) == scene.door.tasks.count == 2
+    slow.asked[1].callback(None)
+    assert len(scene.outcomes) == 2
+    slow.asked[0].errback(SftpFault(4, "full"))
+    assert scene.outcomes[2:] == [SftpFault, None] and scene.door.load.requests == 0
 
 
 def test_reads_of_a_file_when_the_connection_is_lost_end_in_order() -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from attrs import define, field
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from grid.errors import DataTooLargeError, GridError
-from grid.gateway.shared.spool import BATCH_SIZE, SpoolFolder
+from grid.errors import DataTooLargeError, GridError, NoSpaceError
+from grid.gateway.shared.spool import BATCH_SIZE, LEAST_BATCH, SpoolFolder
 from grid.ports import Buffer
 from grid.sftp.scratch import FEW_PIECES, MOST_HOLE, PIECE_COST, OldContents, PieceRoom, Scratch
 from tests.support.virtual_time import InlineCpu
@@ -201,4 +202,92 @@ def test_file_when_old_contents_follow_what_was_written_is_hashed_whole(tmp_path
     result(scratch.settle())
     assert [result(scratch.finish())] == [key]
     assert key.data == b"first part" + OLD[10:]
+    scratch.close()
+
+
+@define
+class SlowCpu:
+    """A pool that does nothing until the test says so."""
+
+    width: int = 1
+    calls: list[tuple[Deferred[Any], Callable[[], Any]]] = field(factory=list)
+
+    def run(self, function: Callable[..., Any], *arguments: object) -> Deferred[Any]:
+        self.calls.append((Deferred(), lambda: function(*arguments)))
+        return self.calls[-1][0]
+
+    def do(self, error: Exception | None = None) -> None:
+        """The first of the calls."""
+        answer, call = self.calls.pop(0)
+        answer.errback(error) if error else answer.callback(call())
+
+
+def begun(work: Coroutine[Any, Any, T]) -> list[Any]:
+    """What a coroutine returns or raises, once it does."""
+    found: list[Any] = []
+    Deferred.fromCoroutine(work).addCallbacks(found.append, lambda failure: found.append(failure.value))
+    return found
+
+
+def test_writes_when_a_batch_is_being_written_go_on_until_the_next_one_is_complete(tmp_path: Path) -> None:
+    key: Any = Seen()
+    cpu, folder, part = SlowCpu(), SpoolFolder(tmp_path), BATCH_SIZE // 4
+    scratch = Scratch(folder, cpu, PieceRoom(), None, key)
+    contents = random.Random(1).randbytes(12 * part)
+    written = [offset for offset in range(0, 12 * part, part) if scratch.write_now(offset, contents[offset:][:part])]
+    assert written == [index * part for index in range(8)] and len(cpu.calls) == 1
+    assert folder.held_size <= 2 * BATCH_SIZE + 8 * PIECE_COST
+    waiting = begun(scratch.write(8 * part, contents[8 * part :][:part]))
+    assert waiting == [] and scratch.size == 8 * part
+    assert bytes(result(scratch.read_at(0, 8 * part))) == contents[: 8 * part]
+    cpu.do()
+    assert waiting == [None] and len(cpu.calls) == 1
+    assert folder.held_size <= 2 * BATCH_SIZE + 8 * PIECE_COST
+    assert all(scratch.write_now(offset, contents[offset:][:part]) for offset in range(9 * part, 12 * part, part))
+    finished = begun(scratch.finish())
+    while cpu.calls:
+        cpu.do()
+    assert finished == [key] and key.data == contents
+    reading = begun(scratch.read_at(0, 12 * part))
+    while cpu.calls:
+        cpu.do()
+    assert bytes(reading[0]) == contents
+    scratch.close()
+    assert folder.held_size == 0
+
+
+def test_batch_when_it_cannot_be_written_fails_whatever_comes_later(tmp_path: Path) -> None:
+    cpu, folder = SlowCpu(), SpoolFolder(tmp_path)
+    scratch = Scratch(folder, cpu, PieceRoom())
+    assert scratch.write_now(0, bytes(BATCH_SIZE + 1)) and scratch.write_now(BATCH_SIZE + 1, bytes(BATCH_SIZE + 1))
+    waiting, finished = begun(scratch.write(0, b"x")), begun(scratch.finish())
+    cpu.do(NoSpaceError("the disk is full"))
+    outcomes = [*waiting, *finished, *begun(scratch.write(0, b"x")), *begun(scratch.read_at(0, 1))]
+    assert [type(outcome) for outcome in outcomes] == [NoSpaceError] * 4
+    assert not scratch.write_now(0, b"x")
+    scratch.close()
+    assert folder.held_size == 0
+
+
+def test_file_when_it_is_closed_while_a_batch_is_being_written_leaves_nothing(tmp_path: Path) -> None:
+    cpu, folder = SlowCpu(), SpoolFolder(tmp_path)
+    scratch = Scratch(folder, cpu, PieceRoom())
+    assert scratch.write_now(0, bytes(BATCH_SIZE + 1))
+    waiting = begun(scratch.finish())
+    scratch.close()
+    while cpu.calls:
+        cpu.do()
+    assert [str(error) for error in waiting] == ["the file was closed"]
+    assert folder.held_size == 0 and list(tmp_path.iterdir()) == []
+
+
+def test_writes_when_all_files_hold_too_much_wait_for_the_disk(tmp_path: Path) -> None:
+    cpu, folder = SlowCpu(), SpoolFolder(tmp_path, 0)
+    scratch = Scratch(folder, cpu, PieceRoom())
+    assert begun(scratch.write(0, b"x")) == [None]
+    assert not scratch.write_now(1, b"y")
+    waiting = begun(scratch.write(1, bytes(LEAST_BATCH)))
+    assert waiting == []
+    cpu.do()
+    assert waiting == [None] and folder.held_size == 0
     scratch.close()

@@ -181,7 +181,10 @@ class FileCalls:
         return self._in_order(self._calls.run("read", read(), reads_only=True))
 
     def writeChunk(self, offset: int, data: Buffer) -> Deferred[None]:
-        """Write bytes."""
+        """Write bytes. Those that need not wait for the disk cost no task: a mounted directory sends 32 KiB at a time."""
+        if not self._queue and self.opened.write_now(offset, data):
+            self._calls.count("write", 200, 0.0, len(data), 0)
+            return succeed(None)
         return self._in_order(self._calls.run("write", self.opened.write(offset, data), len(data)))
 
     def _in_order(self, running: Deferred[T]) -> Deferred[T]:

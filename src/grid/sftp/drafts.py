@@ -89,6 +89,14 @@ class Draft:
             self.is_changed = True
             await self._scratch.write(where, data)
 
+    def write_now(self, offset: int | None, data: Buffer) -> bool:
+        """The same if no request is being waited for and nothing is refused; return whether it was done."""
+        where = self._scratch.size if offset is None else offset
+        if not self._turn.is_free or where + len(data) > MAX_FILE or not self._scratch.write_now(where, data):
+            return False
+        self.is_changed = True
+        return True
+
     async def read(self, offset: int, length: int) -> Buffer:
         """Read bytes as the earlier writes left them; fewer at the end."""
         async with self._turn.one():

@@ -32,6 +32,9 @@ class OpenFile(Protocol):
     async def write(self, offset: int, data: Buffer) -> None:
         """Write bytes."""
 
+    def write_now(self, offset: int, data: Buffer) -> bool:
+        """Write bytes if that requires no waiting and is not refused; return whether it did."""
+
     async def facts(self) -> Facts:
         """Its attributes."""
 
@@ -77,6 +80,10 @@ class ReadHandle:
     async def write(self, offset: int, data: Buffer) -> None:
         """Refuse: the file is open for reading only."""
         raise SftpFault(PERMISSION_DENIED, "the file is open for reading only")
+
+    def write_now(self, offset: int, data: Buffer) -> bool:
+        """Do nothing: `write` refuses."""
+        return False
 
     async def facts(self) -> Facts:
         """The attributes when it was opened."""
@@ -129,6 +136,12 @@ class DraftHandle:
         if not self.flags & (WRITE | APPEND):
             raise SftpFault(PERMISSION_DENIED, "the file is open for reading only")
         await self.draft.write(None if self.flags & APPEND else offset, data)
+
+    def write_now(self, offset: int, data: Buffer) -> bool:
+        """The same unless it must wait or is refused."""
+        if not self.flags & (WRITE | APPEND):
+            return False
+        return self.draft.write_now(None if self.flags & APPEND else offset, data)
 
     async def facts(self) -> Facts:
         """The attributes that the file would have if closed now."""

@@ -6,8 +6,10 @@ contents are fetched when they are read, or when the file is stored.
 
 The bytes of a file that is written in order are hashed when they are written to the disk.
 
-The owner ensures that changes do not overlap; reads may run in parallel. Cost: memory: BATCH_SIZE and the map. Disk:
-each byte written.
+A batch is written to the disk while the next one arrives; if that fails, every later call fails.
+
+The owner ensures that changes do not overlap; reads may run in parallel. Cost: memory: twice BATCH_SIZE and the map.
+Disk: each byte written.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from attrs import define, field, frozen
 from grid.errors import DataTooLargeError, GridError
 from grid.gateway.files.uploads import ArrivingKey
 from grid.gateway.shared.spool import BATCH_SIZE, LEAST_BATCH, PART_SIZE, SpoolFolder, UnnamedFile, in_parts
+from grid.gateway.shared.store_turns import Semaphore
 from grid.immutable.put import INLINE_SIZE
 from grid.ports import Buffer, CpuPool
 from grid.runtime import Tasks
@@ -92,9 +95,10 @@ class Scratch:
         self._size = 0 if old is None else old.size
         self._map: list[tuple[int, int, int]] = [(0, old.size, _OLD)] if old is not None and old.size else []
         self._memory: list[tuple[int, Buffer]] = []
-        self._log_size = self._on_disk = self._held = 0
+        self._log_size = self._spilling = 0
         self._file: UnnamedFile | None = None
-        self._failure: GridError | None = None
+        self._failure: BaseException | None = None
+        self._spills = Semaphore(1)
         room.taken += len(self._map)
 
     @property
@@ -116,27 +120,64 @@ class Scratch:
         return found
 
     async def write(self, offset: int, data: Buffer) -> None:
-        """Write bytes. NoSpaceError; DataTooLargeError for a large hole or too many pieces."""
-        self._require_sound()
+        """Write bytes. NoSpaceError, perhaps of earlier ones; DataTooLargeError for a large hole or too many pieces."""
+        refusal = self._refusal(offset, data)
+        if refusal is not None:
+            raise refusal
+        await self._take(offset, data)
+
+    def write_now(self, offset: int, data: Buffer) -> bool:
+        """Write bytes if that requires no waiting and is not refused; return whether it did."""
+        if self._is_behind or self._folder.is_crowded or self._refusal(offset, data) is not None:
+            return False
+        self._append(offset, data)
+        return True
+
+    def _refusal(self, offset: int, data: Buffer) -> BaseException | None:
+        if self._failure is not None or not data:
+            return self._failure
+        if offset - self._size > MOST_HOLE:
+            return DataTooLargeError(f"a file cannot grow by more than {MOST_HOLE} unwritten bytes at once")
+        if len(self._map) >= self._room.limit:
+            return DataTooLargeError("the file was written in too many pieces; close it, and write it in order")
+        return None
+
+    async def _take(self, offset: int, data: Buffer) -> None:
+        """Append bytes once there is memory for them; if all files hold too much, return once they are on the disk."""
+        while self._is_behind:
+            await self._spilled()
+        self._append(offset, data)
+        if self._folder.is_crowded:
+            await self._spilled()
+
+    def _append(self, offset: int, data: Buffer) -> None:
         if not data:
             return
-        if offset - self._size > MOST_HOLE:
-            raise DataTooLargeError(f"a file cannot grow by more than {MOST_HOLE} unwritten bytes at once")
-        if len(self._map) >= self._room.limit:
-            raise DataTooLargeError("the file was written in too many pieces; close it, and write it in order")
-        await self._append(offset, data)
-
-    async def _append(self, offset: int, data: Buffer) -> None:
         position = self._log_size
         self._memory.append((position, data))
         self._log_size += len(data)
-        self._hold(len(data) + PIECE_COST)
+        self._folder.held_size += len(data) + PIECE_COST
         before = len(self._map)
         self._put(offset, offset + len(data), position)
         self._room.taken += len(self._map) - before
         self._size = max(self._size, offset + len(data))
-        if self._held > (LEAST_BATCH if self._folder.is_crowded else BATCH_SIZE):
-            await self._flush()
+        if self._is_batch_full and self._spills.is_free:
+            Tasks().start(self._spill())
+
+    @property
+    def _is_batch_full(self) -> bool:
+        limit = LEAST_BATCH if self._folder.is_crowded else BATCH_SIZE
+        return self._held - self._spilling > limit
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether a batch is complete while the one before is still being written."""
+        return self._is_batch_full and not self._spills.is_free
+
+    async def _spilled(self) -> None:
+        """Wait until no batch is being written; raises the error of one that could not be."""
+        async with self._spills.one():
+            self._require_sound()
 
     def truncate(self, size: int) -> None:
         """Truncate the file, or extend it with zeros. DataTooLargeError."""
@@ -178,11 +219,12 @@ class Scratch:
             start, stop, _ = self._map[index]
             data = bytes(await self._old.fetch(start, min(SETTLE_SIZE, stop - start)))
             self._require_sound()
-            await self._append(start, data)
+            await self._take(start, data)
             offset = start + len(data)
 
     async def finish(self) -> ArrivingKey | None:
-        """Hash the rest; return the key if it has seen exactly the file. Call `settle` first."""
+        """Hash the rest; return the key if it has seen exactly the file. Call `settle` first. NoSpaceError."""
+        await self._spilled()
         if not self._is_in_order:
             self._key = None
         key = self._key
@@ -200,6 +242,16 @@ class Scratch:
         """Whether the log is the file."""
         return self._map == [(0, self._size, 0)] and self._log_size == self._size
 
+    @property
+    def _on_disk(self) -> int:
+        """Bytes of the log that are no longer in memory."""
+        return self._memory[0][0] if self._memory else self._log_size
+
+    @property
+    def _held(self) -> int:
+        """Bytes of memory that the file takes."""
+        return self._log_size - self._on_disk + PIECE_COST * len(self._memory)
+
     def _unhashed(self) -> list[Buffer]:
         """The bytes in memory that are to be hashed next, in order; they count as hashed."""
         fresh = [data for position, data in self._memory if position >= self._hashed]
@@ -209,8 +261,7 @@ class Scratch:
     def close(self) -> None:
         """Discard everything."""
         self._failure = self._failure or GridError("the file was closed")
-        self._hold(-self._held)
-        self._on_disk = self._log_size
+        self._folder.held_size -= self._held
         self._memory.clear()
         self._room.taken -= len(self._map)
         self._map.clear()
@@ -277,27 +328,28 @@ class Scratch:
             position = end
         return pieces
 
-    async def _flush(self) -> None:
+    async def _spill(self) -> None:
+        """Move what is in memory to the disk."""
+        async with self._spills.one():
+            try:
+                await self._move()
+            except BaseException as error:
+                self._failure = self._failure or error  # Before the waiting calls go on.
+                raise
+
+    async def _move(self) -> None:
         if self._file is None:
             self._file = UnnamedFile(self._folder.path)
         pieces = [data for _, data in self._memory]
+        held = self._spilling = self._held
         if not self._is_in_order:
             self._key = None
         fresh = [] if self._key is None else self._unhashed()
-        try:
-            await self._cpu.run(_spill, self._file, pieces, fresh, self._key)
-        except GridError as error:
-            self._failure = self._failure or error
-            raise
+        await self._cpu.run(_spill, self._file, pieces, fresh, self._key)
         self._require_sound()
         del self._memory[: len(pieces)]
-        self._on_disk += sum(map(len, pieces))
-        self._hold(-self._held)
-
-    def _hold(self, size: int) -> None:
-        """Count bytes held in memory."""
-        self._held += size
-        self._folder.held_size += size
+        self._spilling = 0
+        self._folder.held_size -= held
 
 
 def _spill(file: UnnamedFile, pieces: Sequence[Buffer], fresh: Sequence[Buffer], key: ArrivingKey | None) -> None:
