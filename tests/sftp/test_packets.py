@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.errors import FormatError
+from grid.ports import Buffer
 from grid.sftp.channels import Output, SftpChannel
 from grid.sftp.door import Load
-from grid.sftp.packets import GCM_KEY_SIZES, TAG_SIZE, GcmCipher
+from grid.sftp.packets import GCM_KEY_SIZES, TAG_SIZE, GcmCipher, PacketTransport
 
 KEY, IV = bytes(range(64)), bytes(range(100, 164))
 NAMES = list(GCM_KEY_SIZES)
@@ -81,8 +82,7 @@ class Wire:
 
     @property
     def transport(self) -> Any:
-        reactor = SimpleNamespace(callLater=lambda delay, call: self.later.append(call))
-        return SimpleNamespace(factory=SimpleNamespace(reactor=reactor), is_paused=False)
+        return SimpleNamespace(call_afterwards=self.later.append, is_paused=False)
 
     def turn(self) -> None:
         later, self.later = self.later, []
@@ -121,3 +121,33 @@ def test_answer_when_the_window_is_full_waits_for_the_client() -> None:
     wire.packets.clear()
     answering.addWindowBytes(50_000)
     assert (wire.packets, answering.unsent) == ([32_768, 17_232], 10_000)
+
+
+def test_calls_when_bytes_are_being_handled_wait_for_their_end_but_not_for_the_event_loop() -> None:
+    later: list[Any] = []
+    said: list[str] = []
+    transport = PacketTransport()
+    transport.factory = SimpleNamespace(
+        reactor=SimpleNamespace(callLater=lambda delay, call: later.append((delay, call)))
+    )
+
+    class Opening:
+        """Opens packets of one block, each of which is a message of its last byte."""
+
+        def open(self, length: Buffer, sealed: Buffer) -> memoryview:
+            return memoryview(bytes([90]) + bytes(sealed[:1]))
+
+    def handle(kind: int, payload: bytes) -> None:
+        said.append(f"handles {payload.decode()}")
+        transport.call_afterwards(lambda: said.append(f"after {payload.decode()}"))
+
+    transport.currentEncryptions = SimpleNamespace(inCipType=next(iter(GCM_KEY_SIZES)), opening=Opening())
+    transport.transport = SimpleNamespace(disconnecting=False)
+    cast(Any, transport).dispatchMessage = handle
+    packets = [(16).to_bytes(4, "big") + name + bytes(15 + TAG_SIZE) for name in (b"a", b"b", b"c")]
+    transport.dataReceived(b"".join(packets)[:-1])
+    assert said == ["handles a", "handles b", "after a", "after b"]
+    transport.dataReceived(packets[2][-1:])
+    assert said[4:] == ["handles c", "after c"] and later == []
+    transport.call_afterwards(said.clear)
+    assert later == [(0, said.clear)]

@@ -69,12 +69,13 @@ class SftpChannel(SSHChannel):
     def write(self, data: Buffer) -> None:
         """Send bytes, which must not change afterwards.
 
-        All bytes of one turn of the event loop are sent together, in the fewest packets.
+        All bytes of one turn of the event loop are sent together, in the fewest packets: the answers to requests that came
+        together, once the last of these has been handled.
         """
         self._output.add(data)
         if not self._is_flushing:
             self._is_flushing = True
-            self.conn.transport.factory.reactor.callLater(0, self._flush_later)
+            self.conn.transport.call_afterwards(self._flush_later)
 
     def addWindowBytes(self, data: int) -> None:
         """Note that the client accepts more bytes."""

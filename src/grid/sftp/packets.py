@@ -9,6 +9,7 @@ Cost: memory: one packet that is arriving. CPU: per byte of a packet, one encryp
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 from cryptography.exceptions import InvalidTag
@@ -113,6 +114,8 @@ class PacketTransport(SSHServerTransport):
         self._arrived = bytearray()
         self._offering: Any = None
         self._has_offered = False
+        self._afterwards: list[Callable[[], object]] | None = None
+        """What waits for the end of the bytes that are being handled; None if none are."""
 
     def connectionLost(self, reason: Any = None) -> None:
         """Clean up after the connection."""
@@ -159,6 +162,27 @@ class PacketTransport(SSHServerTransport):
 
     def dataReceived(self, data: bytes) -> None:
         """Take bytes. FormatError, or anything that Conch raises, for invalid ones."""
+        if self._afterwards is not None:
+            self._handle(data)
+            return
+        afterwards = self._afterwards = []
+        try:
+            self._handle(data)
+        finally:
+            self._afterwards = None
+        for call in afterwards:
+            call()
+
+    def call_afterwards(self, call: Callable[[], object]) -> None:
+        """Call once all bytes that came together have been handled; if none are being handled, in the next turn of the
+        event loop.
+        """
+        if self._afterwards is None:
+            self.factory.reactor.callLater(0, call)
+        else:
+            self._afterwards.append(call)
+
+    def _handle(self, data: bytes) -> None:
         if self._opening is None:
             super().dataReceived(data)
         else:
