@@ -15,6 +15,7 @@ from grid.ports import Buffer
 from grid.sftp.channels import Output, SftpChannel
 from grid.sftp.door import Load
 from grid.sftp.packets import GCM_KEY_SIZES, TAG_SIZE, GcmCipher, PacketTransport
+from grid.sftp.server import SftpTransport
 
 KEY, IV = bytes(range(64)), bytes(range(100, 164))
 NAMES = list(GCM_KEY_SIZES)
@@ -151,3 +152,17 @@ def test_calls_when_bytes_are_being_handled_wait_for_their_end_but_not_for_the_e
     assert said[4:] == ["handles c", "after c"] and later == []
     transport.call_afterwards(said.clear)
     assert later == [(0, said.clear)]
+
+
+@pytest.mark.parametrize(("crowd", "size"), [(1, 2**18), (16, 2**18), (17, 2**16), (1000, 2**14)])
+def test_bytes_when_the_client_has_logged_in_are_read_in_pieces_that_suit_the_number_of_connections(
+    crowd: int, size: int
+) -> None:
+    connection: Any = SftpTransport()
+    connection.transport = SimpleNamespace(bufferSize=2**16, abortConnection=lambda: None)
+    connection.permit = SimpleNamespace(crowd=crowd)
+    connection.dataReceived(b"SSH-2.0-")
+    assert connection.transport.bufferSize == 2**16
+    connection.avatar = object()
+    connection.dataReceived(b"Te")
+    assert connection.transport.bufferSize == size

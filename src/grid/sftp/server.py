@@ -32,6 +32,7 @@ from grid.sftp.door import MAX_CONNECTIONS_OF_ACCOUNT, Door
 from grid.sftp.packets import GCM_KEY_SIZES, PacketTransport
 from grid.sftp.protocol import SILENT
 from grid.wire.connections.connection_limit import ConnectionLimit, Permit, Standing
+from grid.wire.connections.sockets import chunk_size
 
 LOGIN_S = 60
 MAX_FAILURES = 6
@@ -179,7 +180,11 @@ class SftpTransport(PacketTransport):
         super().connectionLost(reason)
 
     def dataReceived(self, data: bytes) -> None:
-        """Take bytes; invalid ones close the connection."""
+        """Take bytes; invalid ones close the connection. A client that has logged in is read in large pieces, if there
+        are few of them.
+        """
+        if hasattr(self, "avatar"):
+            self.transport.bufferSize = chunk_size(self.permit.crowd)
         try:
             super().dataReceived(data)
         except Exception as error:  # Conch's parsing may raise anything.
