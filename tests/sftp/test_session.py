@@ -13,8 +13,9 @@ from twisted.internet.defer import Deferred
 from grid.caps import LitCap
 from grid.gateway.shared.spool import SpoolFolder
 from grid.sftp.door import Load
-from grid.sftp.drafts import Draft
+from grid.sftp.drafts import MAX_FILE, Draft
 from grid.sftp.faults import FAILURE, SftpFault
+from grid.sftp.handles import APPEND, READ, WRITE, DraftHandle
 from grid.sftp.read_ahead import AheadRoom
 from grid.sftp.scratch import PieceRoom
 from grid.sftp.session import Session
@@ -115,3 +116,24 @@ def test_directory_when_a_file_in_it_is_closed_during_a_rename_keeps_the_others(
     assert scene.session.drafts == {("new", name): draft for name, draft in drafts.items()}
     done(drafts["c"].store())
     assert scene.tree.stored[-1] == ("new", "c")
+
+
+def test_write_when_an_earlier_request_has_not_ended_does_not_overtake_it(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    draft = scene.open("file")
+    writing, appending, reading = (
+        DraftHandle(draft=draft, flags=flags, closed=scene.session.closed, drop=scene.session.drop)
+        for flags in (WRITE, APPEND, READ)
+    )
+    scene.tree.storing = Deferred()
+    storing = begun(draft.store())
+    assert not writing.write_now(0, b"early") and not draft.is_changed
+    waiting = begun(writing.write(0, b"first"))
+    scene.tree.storing.callback(None)
+    assert storing.called and waiting.called
+    assert writing.write_now(1, b"I") and appending.write_now(0, b"!") and draft.is_changed
+    assert not reading.write_now(0, b"x") and not writing.write_now(MAX_FILE, b"x")
+    found: list[object] = []
+    Deferred.fromCoroutine(draft.read(0, 100)).addCallback(lambda data: found.append(bytes(data)))
+    assert found == [b"fIrst!"]
+    draft.discard()
