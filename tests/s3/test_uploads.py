@@ -11,6 +11,7 @@ import pytest
 from twisted.internet.defer import Deferred, gatherResults
 
 from grid.caps import SequenceCap
+from grid.extents.reader import PIECE_BYTES
 from grid.s3 import joining
 from tests.s3.rig import MAIN, OTHER, READER, S3Rig, code, path, running_door, texts
 
@@ -70,6 +71,22 @@ async def test_an_object_in_parts_is_a_sequence_of_files_and_no_byte_moves_at_it
         root = rig.rig.gateway.store.directory(rig.accounts[MAIN].buckets["bucket"])
         assert isinstance((await root.get(["deep", "large"])).target, SequenceCap)
         assert texts((await rig.ask("GET", "/bucket?uploads")).body, "UploadId") == []
+
+
+async def test_an_object_of_long_parts_opens_each_part_once_however_it_is_read(tmp_path: Path) -> None:
+    size = PIECE_BYTES + 2**20
+    pieces = [b"a" * size, b"b" * size]
+    async with running_door(tmp_path) as rig:
+        upload = await begin(rig)
+        etags = {number: await put_part(rig, upload, number, piece) for number, piece in enumerate(pieces, 1)}
+        await rig.ask("POST", f"{KEY}?uploadId={upload}", named(etags))
+        opened = rig.rig.gateway.open_files.opened
+        assert (await rig.ask("GET", KEY)).body == b"".join(pieces)
+        for number, piece in enumerate(pieces, 1):
+            assert (await rig.ask("GET", f"{KEY}?partNumber={number}")).body == piece
+        across = await rig.ask("GET", KEY, headers={"Range": f"bytes={size - 2}-{2 * size - 2}"})
+        assert across.body == b"aa" + pieces[1][1:]
+        assert rig.rig.gateway.open_files.opened == opened + len([*pieces, "the table"])
 
 
 @pytest.mark.usefixtures("small_parts")

@@ -40,12 +40,17 @@ class BoundedSink:
     """Collects what is written, up to a given size."""
 
     def __init__(self, size: int) -> None:
-        self._size = size
+        self._most = size
         self.data = bytearray()
+
+    @property
+    def size(self) -> int:
+        """Bytes collected."""
+        return len(self.data)
 
     async def write(self, data: Buffer) -> None:
         """Take the bytes; GridError if they are more than requested."""
-        if len(self.data) + len(data) > self._size:
+        if len(self.data) + len(data) > self._most:
             raise GridError("a read returned more bytes than requested")
         self.data += data
 

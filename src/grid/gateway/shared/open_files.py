@@ -17,7 +17,7 @@ from grid.caps import ChkCap, ExtentCap, KnownCap, SequenceCap, SliceCap
 from grid.engine.batches import DEFAULT_MAX_SEGMENT_SIZE
 from grid.engine.grid import Grid
 from grid.errors import GridError
-from grid.extents.reader import ExtentReader
+from grid.extents.reader import PIECE_BYTES, ExtentReader
 from grid.extents.table import Table
 from grid.immutable.get import ImmutableFile
 from grid.immutable.share.geometry import Geometry
@@ -117,6 +117,18 @@ class OpenFiles:
         """
         if isinstance(cap, SliceCap | SequenceCap):
             return await self._extents.read(cap, _PatientSink(sink), start, length)
+        return await self._read_by_chunks(cap, sink, start, length, observer)
+
+    async def _read_by_chunks(
+        self,
+        cap: ChkCap,
+        sink: Sink,
+        start: int,
+        length: int,
+        observer: Observer,
+        likely_size: int = DEFAULT_MAX_SEGMENT_SIZE,
+    ) -> int:
+        """likely_size: of the file's segments."""
         timed = TimedSink(sink, self._grid.runtime.clock)
         chunks = ReadChunks(Geometry.of_file(cap.size, cap.needed, cap.total).segment_size, self._reading)
         position, stop = start, min(cap.size, start + length)
@@ -126,7 +138,7 @@ class OpenFiles:
                 end = chunks.next_stop(position, stop, self._room())
                 self._ahead += end - position
                 try:
-                    await self._read_chunk(cap, timed, position, end - position, observer)
+                    await self._read_chunk(cap, timed, position, end - position, observer, likely_size)
                     if end < stop:
                         await timed.write(b"")
                         chunks.taken(end - position, timed.take_waited())
@@ -143,7 +155,8 @@ class OpenFiles:
 
     async def _read_chk(self, cap: ChkCap, sink: Sink, offset: int, length: int, segment_size: int) -> int:
         self._permit(cap)
-        return await self._read_chunk(cap, sink, offset, length, self._grid.observer, segment_size)
+        read = self._read_by_chunks if length > PIECE_BYTES else self._read_chunk
+        return await read(cap, sink, offset, length, self._grid.observer, segment_size)
 
     def _room(self) -> int:
         """Bytes that the next chunk of one read may have."""
