@@ -32,6 +32,9 @@ AWS_TUNED = """  max_concurrent_requests = 32
   multipart_chunksize = 20MB
 """
 
+TUNED_WORKERS = 32
+"""Files of a folder that a tuned s5cmd moves at once."""
+
 S5CMD_TUNED = ("--concurrency", "32", "--part-size", "20")
 
 
@@ -202,7 +205,7 @@ class S5cmd(S3Peer):
 
     def command(self, *words: str | Path) -> list[str]:
         """The server's address goes before the command's name."""
-        workers = ("--numworkers", "32") if self.tuned else ()
+        workers = ("--numworkers", str(TUNED_WORKERS)) if self.tuned else ()
         before = ("--endpoint-url", self.server.url, "--credentials-file", self.root / "credentials", *workers)
         return super().command(*before, *words)
 

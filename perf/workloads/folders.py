@@ -6,7 +6,7 @@ import os
 import tarfile
 import time
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from attrs import evolve
@@ -28,10 +28,18 @@ def size_count(settings: Workload, work: Path, table: Table) -> None:
     for run, peer in each_subject(settings, work, table):
         for name in settings.sets:
             for _ in table.once(run, peer.label, {"files": name}):
-                _folder_up_and_down(settings, work, table, (run, peer), name)
+                folder_up_and_down(settings, work, table, (run, peer), name, COLD)
 
 
-def _folder_up_and_down(settings: Workload, work: Path, table: Table, place: tuple[int, Peer], files: str) -> None:
+def folder_up_and_down(
+    settings: Workload,
+    work: Path,
+    table: Table,
+    place: tuple[int, Peer],
+    files: str,
+    factors: Mapping[str, Factor],
+) -> None:
+    """Put a set's files by one command, get them back by another, and compare them."""
     run, peer = place
     size, count = parse_set(files)
     sizes, name = [size] * count, f"set-{run}-{files}"
@@ -39,10 +47,10 @@ def _folder_up_and_down(settings: Workload, work: Path, table: Table, place: tup
     make_files(sources, sizes, f"{settings.seed}/{peer.label}/{run}/{files}")
     try:
         forget_pages(sources)
-        put = take(table, blank(run, peer.label, "put", COLD, sizes), peer, peer.put_folder, sources, name)
+        put = take(table, blank(run, peer.label, "put", factors, sizes), peer, peer.put_folder, sources, name)
         if put.seconds is None:
             return
-        get = take(table, blank(run, peer.label, "get", COLD, sizes), peer, peer.get_folder, name, back)
+        get = take(table, blank(run, peer.label, "get", factors, sizes), peer, peer.get_folder, name, back)
         if get.seconds is not None:
             verified(table, digests(sources), digests(back))
     finally:

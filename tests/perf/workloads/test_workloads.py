@@ -17,6 +17,7 @@ from perf.campaigns.toml_file import CampaignError
 from perf.campaigns.workload import DRIVERS, Workload, parse_set, parse_workload, workload_from
 from perf.peers.contract import Cost
 from perf.peers.copy import Copy
+from perf.peers.s3_commands import BUCKET, TUNED_WORKERS, S5cmd
 from perf.records.record import Header, Record, RecordWriter, read_record
 from perf.reports.findings import knees, per_file, sentences
 from perf.workloads import running
@@ -157,6 +158,44 @@ def test_doors_leaves_large_sets_of_files_to_clients_that_stay(tmp_path: Path) -
     assert {(one.scenario, one.count, one.factors["concurrency"]) for one in record.samples} == {
         (scenario, count, 1) for scenario in ("put", "get") for count in (1, 9)
     }
+
+
+@pytest.mark.parametrize(("option", "most"), [("", 9), ("+tuned", 101)])
+def test_doors_moves_large_sets_of_files_by_one_command_of_a_tuned_s5cmd(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, most: int
+) -> None:
+    monkeypatch.setenv("GRID_PEERS", str(tmp_path))
+    found = {name: {"program": shutil.which("cp"), "version": "of this machine"} for name in ("s5cmd", "versitygw")}
+    (tmp_path / "peers.json").write_text(json.dumps({"found": found, "missing": {}}))
+    commands = _copy_instead(monkeypatch)
+    text = f'driver = "doors"\npurpose = "mine"\nsystems = ["s5cmd@versitygw{option}"]\nsets = ["1k_9", "1k_101"]\njobs = [4]\n'
+
+    record = run(text, tmp_path)
+
+    assert not record.failures()
+    assert max(one.count for one in record.samples) == most
+    assert {one.scenario for one in record.samples if one.count == most} == {"put", "get"}
+    if option:
+        assert [one.factors["concurrency"] for one in record.samples if one.count == 101] == [TUNED_WORKERS] * 2
+    assert len(commands) == 2 * 9 + (2 if option else 0)
+
+
+def _copy_instead(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Make s5cmd copy below its root, without a server. Returns the sources of its commands, a list that grows."""
+    commands: list[str] = []
+
+    def copy(peer: S5cmd, source: str, target: str) -> Cost:
+        commands.append(source)
+        here, there = (Path(name.replace(f"s3://{BUCKET}", f"{peer.root}/remote")) for name in (source, target))
+        if here.name == "*" or here.is_dir():
+            shutil.copytree(here.parent if here.name == "*" else here, there)
+        else:
+            shutil.copyfile(here, there)
+        return Cost(seconds=0.1)
+
+    monkeypatch.setattr(S5cmd, "bring_up", lambda peer, server: None)
+    monkeypatch.setattr(S5cmd, "run", lambda peer, *words: copy(peer, str(words[-2]), str(words[-1])))
+    return commands
 
 
 @pytest.mark.usefixtures("index")
