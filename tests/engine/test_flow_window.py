@@ -67,3 +67,8 @@ def test_window_when_anything_comes_is_within_its_bounds(batches: list[tuple[int
     for size, seconds in batches:
         window.came(window.asked(0.0), size, seconds)
         assert LEAST_BYTES <= window.window_bytes <= WINDOW_BYTES
+
+
+def test_window_when_given_less_room_keeps_to_it() -> None:
+    assert set(run(FlowWindow(3, most_bytes=2**20), rate=125e6, delay_s=0.3, batches=30)) == {2**20}
+    assert FlowWindow(3, most_bytes=2**20).window_bytes == 2**20

@@ -48,9 +48,9 @@ NEVER = Mark(at=0.0, come_bytes=0)
 class FlowWindow:
     """The flow-control window of one read."""
 
-    def __init__(self, k: int, start_bytes: int = START_BYTES) -> None:
-        """k: the number of shares needed. start_bytes: bytes in flight until the first batch has come."""
-        self._start_bytes = start_bytes
+    def __init__(self, k: int, start_bytes: int = START_BYTES, most_bytes: int = WINDOW_BYTES) -> None:
+        """k: the number of shares needed. start_bytes: bytes in flight until the first batch has come. most_bytes: at any time."""
+        self._start_bytes, self._most_bytes = start_bytes, most_bytes
         self._least_bytes = LEAST_BATCHES * full_read_bytes(k)
         self._come_bytes = 0
         self._shortest_s: float | None = None
@@ -60,9 +60,9 @@ class FlowWindow:
     def window_bytes(self) -> int:
         """Bytes of text to keep in flight."""
         if self._shortest_s is None:
-            return self._start_bytes
+            return min(self._most_bytes, self._start_bytes)
         wanted = GAIN * max(self._rates) * self._shortest_s
-        return int(min(WINDOW_BYTES, max(self._least_bytes, wanted)))
+        return int(min(self._most_bytes, max(self._least_bytes, wanted)))
 
     def asked(self, now: float) -> Mark:
         """Note that a batch is requested. Pass the mark to `came`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from grid.caps import ChkCap, ChkVerifyCap, LitCap, StorageIndex, require_usable
 from grid.drive import drive
 from grid.engine.batches import DEFAULT_MAX_SEGMENT_SIZE
+from grid.engine.flow_window import WINDOW_BYTES
 from grid.engine.grid import Grid
 from grid.immutable.perform import Performer
 from grid.immutable.read.get_plan import GetPlan, GetResult
@@ -51,11 +52,17 @@ class ImmutableFile:
         return self._verifier
 
     async def read(
-        self, sink: Sink, offset: int = 0, length: int | None = None, observer: Observer | None = None
+        self,
+        sink: Sink,
+        offset: int = 0,
+        length: int | None = None,
+        observer: Observer | None = None,
+        *,
+        most_bytes: int = WINDOW_BYTES,
     ) -> GetResult:
         """Write bytes offset .. offset + length to the sink, in order, all proven. length None: to the end; ranges are cut at the end.
 
-        observer: for this read, instead of the grid's.
+        observer: for this read, instead of the grid's. most_bytes: of text in flight; one batch more at most.
         NotEnoughSharesError, NoServersError, DamagedFileError; every byte written before the error is right.
         """
         if offset < 0 or (length is not None and length < 0):
@@ -66,10 +73,11 @@ class ImmutableFile:
         if isinstance(self._cap, LitCap):
             await sink.write(self._cap.data[offset:stop])
             return GetResult(size=stop - offset, share_count=0, hedged_bytes=0)
-        return await self._read_shares(self._cap, sink, offset, stop - offset, observer or self._grid.observer)
+        observer = observer or self._grid.observer
+        return await self._read_shares(self._cap, sink, offset, stop - offset, observer, most_bytes)
 
     async def _read_shares(
-        self, cap: ChkCap | ChkVerifyCap, sink: Sink, offset: int, length: int, observer: Observer
+        self, cap: ChkCap | ChkVerifyCap, sink: Sink, offset: int, length: int, observer: Observer, most_bytes: int
     ) -> GetResult:
         assert self._verifier is not None
         geometry = self._verifier.geometry or self._guess.geometry
@@ -83,7 +91,9 @@ class ImmutableFile:
             ids = [server.identity.server_id for server in self._servers]
             finder = ShareFinder(ids, self._verifier, self._guess, first_segment, segment_count, self._grid.memory)
         key = cap.key if isinstance(cap, ChkCap) else None
-        plan = GetPlan(finder, self._verifier, k=cap.needed, key=key, offset=offset, length=length)
+        plan = GetPlan(
+            finder, self._verifier, k=cap.needed, key=key, offset=offset, length=length, most_bytes=most_bytes
+        )
         performer = Performer(self._servers, StorageIndex(cap.storage_index), self._grid.runtime, sink=sink)
         try:
             return await drive(plan, performer, self._grid.observed_by(observer))

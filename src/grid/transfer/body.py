@@ -24,6 +24,7 @@ from grid.transfer.ends import (
     NoParts,
     OpenedSource,
     SourceChangedError,
+    StreamedFile,
     cancelled_as_error,
 )
 
@@ -143,7 +144,11 @@ class FileBody:
                 yield piece
 
     async def stream(self, offset: int = 0) -> AsyncIterator[Buffer]:
-        """Yield all bytes from the offset on, in order."""
+        """Yield all bytes from the offset on, in order. Each piece is lent until the next one is asked for."""
+        if isinstance(self._opened, StreamedFile):
+            async for piece in self._counted(self._opened.stream(offset), offset, self.size):
+                yield piece
+            return
         if self._flow.streams == 1 or not self._flow.ranges_of(self.size):
             async for piece in self._exactly(offset, self.size - offset):
                 yield piece
@@ -181,8 +186,12 @@ class FileBody:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def _exactly(self, offset: int, length: int) -> AsyncIterator[Buffer]:
-        end = offset + length
-        pieces = cast("aclosing[AsyncIterator[Buffer]]", aclosing(self._opened.read(offset, length)))  # type: ignore[type-var]
+        async for piece in self._counted(self._opened.read(offset, length), offset, offset + length):
+            yield piece
+
+    async def _counted(self, read: AsyncIterator[Buffer], offset: int, end: int) -> AsyncIterator[Buffer]:
+        """Pass on what is read of a range. SourceChangedError if it is not exactly that many bytes."""
+        pieces = cast("aclosing[AsyncIterator[Buffer]]", aclosing(read))  # type: ignore[type-var]
         with cancelled_as_error(self._opened.entry.name):
             async with pieces as stream:
                 async for piece in stream:

@@ -229,6 +229,14 @@ class SourceEnd(Protocol):
 
 
 @runtime_checkable
+class StreamedFile(Protocol):
+    """An opened file of which one read fetches ahead by itself, so that several side by side are no faster."""
+
+    def stream(self, offset: int) -> AsyncIterator[Buffer]:
+        """Yield all bytes from the offset on. Each is lent until the next one is asked for. SourceChangedError, EndError."""
+
+
+@runtime_checkable
 class SmallSource(Protocol):
     """A source that can read many small files in one call."""
 

@@ -14,12 +14,14 @@ from grid.directory.file_store import FileStore
 from grid.extents.ciphers import decrypt_slice
 from grid.ports import Buffer, Sink
 from grid.sinks import BytesSink
-from grid.transfer.ends import Body, Entry
+from grid.transfer.ends import PIECE_SIZE, Body, Entry
 from grid.transfer.grid_session import GridSession
 
 READ_SIZE = 4 * 2**20
 """Bytes of one read: several segments, whose shares are fetched in parallel."""
 
+READ_AHEAD = 6 * 2**20
+"""Bytes that a read of a whole file has in flight: two files side by side take no more than the ranges of one did."""
 
 KEPT_RUNS = 4
 """Ranges of packs that are kept for files which follow."""
@@ -141,6 +143,51 @@ class OpenedGridFile:
 
     async def close(self) -> None:
         """Do nothing: nothing is held open."""
+
+
+class OpenedImmutableFile(OpenedGridFile):
+    """A file of which one read fetches ahead: its batches are large, and no segment is fetched twice."""
+
+    async def stream(self, offset: int) -> AsyncIterator[Buffer]:
+        """Yield all bytes from the offset on, as one read delivers them. Each is lent until the next one is asked for."""
+        lent: asyncio.Queue[tuple[Buffer, asyncio.Event] | None] = asyncio.Queue()
+        sink = _Lending(self._session, asyncio.get_running_loop(), lent)
+        reading = asyncio.create_task(self._session.run(self._deliver(sink, offset)))
+        reading.add_done_callback(lambda _: lent.put_nowait(None))
+        try:
+            while (batch := await lent.get()) is not None:
+                data, returned = batch
+                for begin in range(0, len(data), PIECE_SIZE):
+                    yield memoryview(data)[begin : begin + PIECE_SIZE]
+                returned.set()
+            await reading
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+    async def _deliver(self, sink: Sink, offset: int) -> None:
+        await self._file.read(sink, offset, most_bytes=READ_AHEAD)
+
+
+class _Lending:
+    """Passes what the reactor's thread writes to asyncio's. A write ends once the buffer is returned."""
+
+    def __init__(
+        self,
+        session: GridSession,
+        loop: asyncio.AbstractEventLoop,
+        lent: asyncio.Queue[tuple[Buffer, asyncio.Event] | None],
+    ) -> None:
+        self._session, self._loop, self._lent = session, loop, lent
+
+    async def write(self, data: Buffer) -> None:
+        """Lend the bytes. Runs on the reactor."""
+        await self._session.ask(self._loop, self._lend(data))
+
+    async def _lend(self, data: Buffer) -> None:
+        returned = asyncio.Event()
+        self._lent.put_nowait((data, returned))
+        await returned.wait()
 
 
 class BodySource:

@@ -43,6 +43,7 @@ from grid.transfer.grid_contents import (
     BodySource,
     Neighbors,
     OpenedGridFile,
+    OpenedImmutableFile,
     OpenedSlice,
     SharedPacks,
     read_slices,
@@ -130,8 +131,7 @@ class GridEnd:
         if isinstance(cap, SliceCap | SequenceCap):
             return OpenedGridFile(self._session, SharedPacks(store, cap), evolve(entry, size=cap.size), cap)
         if isinstance(cap, ChkCap | LitCap):
-            file = ImmutableFile(cap, store.grid)
-            return OpenedGridFile(self._session, file, evolve(entry, size=cap.size), cap)
+            return OpenedImmutableFile(self._session, ImmutableFile(cap, store.grid), evolve(entry, size=cap.size), cap)
         mutable = store.open_mutable(cap)
         size = await self._session.run(mutable.size())
         return OpenedGridFile(self._session, mutable, evolve(entry, size=size), None)

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grid.engine.flow_window import WINDOW_BYTES
 from grid.immutable.read.held_share import HeldShare, Peer, ShareState
-from grid.immutable.read.segment_batch import choose_shares
+from grid.immutable.read.segment_batch import BatchCutter, choose_shares
+from grid.immutable.share.geometry import Geometry
 from grid.ports import ServerId, ShareNumber
 
 
@@ -104,3 +106,15 @@ def test_choice_when_anything_is_held_gives_as_many_distinct_numbers_as_there_ar
     assert len(set(numbers)) == len(numbers)
     assert not taken & set(numbers)
     assert len(numbers) == min(wanted, len({number for _, number in holders} - taken))
+
+
+@pytest.mark.parametrize(
+    ("k", "most_bytes", "full"),
+    [(3, WINDOW_BYTES, 8), (3, 6 * 2**20, 2), (60, WINDOW_BYTES, 16), (60, 6 * 2**20, 2), (3, 1, 1)],
+)
+def test_batches_are_smaller_if_there_is_room_for_few_bytes(k: int, most_bytes: int, full: int) -> None:
+    geometry = Geometry.of_file(50 * 2**20, k, k + 2, 2**20)
+    cutter, counts = BatchCutter(geometry, 0, geometry.segment_count, most_bytes), []
+    while cutter.may_cut(None):
+        counts.append(cutter.cut().count)
+    assert (max(counts), sum(counts)) == (full, geometry.segment_count)

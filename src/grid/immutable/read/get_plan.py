@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 
 from grid.engine.batches import BatchQueue, BatchState, TextRange
-from grid.engine.flow_window import SPREAD_START_BYTES, START_BYTES
+from grid.engine.flow_window import SPREAD_START_BYTES, START_BYTES, WINDOW_BYTES
 from grid.engine.hedging import HedgeBudget
 from grid.engine.lateness import race_if_stuck
 from grid.engine.plan import PlanBase, timed_out
@@ -49,8 +49,17 @@ class GetPlan(PlanBase):
     """Reads bytes offset .. offset + length of a file (at least one byte, inside the file)."""
 
     def __init__(
-        self, finder: ShareFinder, verifier: FileVerifier, *, k: int, key: bytes | None, offset: int, length: int
+        self,
+        finder: ShareFinder,
+        verifier: FileVerifier,
+        *,
+        k: int,
+        key: bytes | None,
+        offset: int,
+        length: int,
+        most_bytes: int = WINDOW_BYTES,
     ) -> None:
+        """most_bytes: in flight, as in FlowWindow."""
         super().__init__()
         self._finder = finder
         self._verifier = verifier
@@ -60,7 +69,7 @@ class GetPlan(PlanBase):
         self._range = TextRange(offset=offset, end=offset + length)
         self._batches: BatchQueue[Batch] = BatchQueue()
         start_bytes = SPREAD_START_BYTES if self._is_spread else START_BYTES
-        self._feed = BatchFeed(self._range, k, self._batches, start_bytes)
+        self._feed = BatchFeed(self._range, k, self._batches, start_bytes, most_bytes)
         self._reads = BlockReads()
         self._hedge = HedgeBudget()
         self._read_from: set[HeldShare] = set()

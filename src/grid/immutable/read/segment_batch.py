@@ -11,7 +11,7 @@ from attrs import define, field
 
 from grid.engine.batches import PART_BYTES, BatchQueue, SegmentBatch, TextRange, full_read_bytes, split_range
 from grid.engine.choosing import Offer, choose
-from grid.engine.flow_window import NEVER, START_BYTES, FlowWindow, Mark
+from grid.engine.flow_window import LEAST_BATCHES, NEVER, START_BYTES, WINDOW_BYTES, FlowWindow, Mark
 from grid.engine.hedging import HedgeBudget
 from grid.engine.lateness import PendingRead
 from grid.immutable.read.held_share import HeldShare, Peer
@@ -78,7 +78,12 @@ class Batch(SegmentBatch):
 class BatchCutter:
     """Cuts the segments of a read into batches: first one segment, so that the first byte comes soon, then more."""
 
-    def __init__(self, geometry: Geometry, first: int, stop: int) -> None:
+    def __init__(self, geometry: Geometry, first: int, stop: int, most_bytes: int = WINDOW_BYTES) -> None:
+        """most_bytes: of the batches in flight; if they are fewer than usual, several smaller batches share them."""
+        full = full_read_bytes(geometry.k)
+        if most_bytes < WINDOW_BYTES:
+            full = min(full, most_bytes // LEAST_BATCHES)
+        self._full = max(1, round(full / geometry.segment_size))
         self._geometry = geometry
         self._next = first
         self._stop = stop
@@ -93,9 +98,8 @@ class BatchCutter:
 
     def cut(self) -> Batch:
         """The next batch."""
-        full = max(1, round(full_read_bytes(self._geometry.k) / self._geometry.segment_size))
         if self._cut_count >= 2:
-            self._ramp = min(full, 2 * self._ramp)
+            self._ramp = min(self._full, 2 * self._ramp)
         self._cut_count += 1
         first = self._next
         chunk_stop = (first // CHUNK_LEAVES + 1) * CHUNK_LEAVES
@@ -108,18 +112,26 @@ class BatchCutter:
 class BatchFeed:
     """Cuts a read into batches, and queues as many of them as the flow window permits."""
 
-    def __init__(self, wanted: TextRange, k: int, queue: BatchQueue[Batch], start_bytes: int = START_BYTES) -> None:
-        """start_bytes: as in FlowWindow."""
+    def __init__(
+        self,
+        wanted: TextRange,
+        k: int,
+        queue: BatchQueue[Batch],
+        start_bytes: int = START_BYTES,
+        most_bytes: int = WINDOW_BYTES,
+    ) -> None:
+        """start_bytes, most_bytes: as in FlowWindow."""
         self._wanted = wanted
         self._queue = queue
-        self._window = FlowWindow(k, start_bytes)
+        self._window = FlowWindow(k, start_bytes, most_bytes)
+        self._most_bytes = most_bytes
         self._cutter: BatchCutter | None = None
 
     def fill(self, geometry: Geometry, hedge: HedgeBudget, now: float) -> None:
         """Queue the batches that may be requested now. The first time, set the budget to what the whole read needs."""
         if self._cutter is None:
             first, stop = geometry.segment_range(self._wanted.offset, self._wanted.size)
-            self._cutter = BatchCutter(geometry, first, stop)
+            self._cutter = BatchCutter(geometry, first, stop, self._most_bytes)
             hedge.cover(geometry.k * run_sizes(geometry, first, stop - first)[0])
         in_flight = self._queue.text_bytes
         while self._cutter.may_cut(self._queue.head):

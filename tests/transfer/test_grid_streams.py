@@ -1,0 +1,119 @@
+"""Files of the grid that are read from an offset to their end: by one read, whose buffers are lent, not copied."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Awaitable, Coroutine
+from contextlib import aclosing
+from typing import Any, TypeVar, cast
+
+import pytest
+
+from grid.errors import DamagedFileError
+from grid.ports import Buffer, Sink
+from grid.transfer.body import FileBody, Flow
+from grid.transfer.ends import PIECE_SIZE, Entry, SourceChangedError
+from grid.transfer.grid_contents import READ_AHEAD, OpenedImmutableFile
+from grid.transfer.outcome import Plan
+
+T = TypeVar("T")
+MIB = 2**20
+BATCH = 3 * MIB + 1
+
+
+class _Session:
+    """Runs everything on one event loop."""
+
+    async def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return await coroutine
+
+    def ask(self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> Awaitable[T]:
+        return loop.create_task(coroutine)
+
+
+class _File:
+    """A file that delivers from one buffer, which it fills again as soon as a write has ended. reads: what was asked for."""
+
+    def __init__(self, data: bytes, error: Exception | None = None) -> None:
+        self.data, self.error = data, error
+        self.reads: list[tuple[int, int]] = []
+        self.writes = self.cancelled = 0
+
+    async def read(self, sink: Sink, offset: int, *, most_bytes: int) -> None:
+        self.reads.append((offset, most_bytes))
+        buffer = bytearray(BATCH)
+        try:
+            for begin in range(offset, len(self.data), BATCH):
+                size = min(BATCH, len(self.data) - begin)
+                buffer[:size] = self.data[begin : begin + size]
+                await sink.write(memoryview(buffer)[:size])
+                self.writes += 1
+                buffer[:] = bytes(BATCH)
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        if self.error is not None:
+            raise self.error
+
+
+def flow_of(plan: Plan) -> Flow:
+    return Flow(
+        mode=plan.mode, chunk_size=plan.chunk_size, streams=plan.streams, slow=lambda count: 0.0,
+        advance=lambda count: None, max_memory=plan.max_memory,
+    )  # fmt: skip
+
+
+def opened(file: _File, size: int) -> OpenedImmutableFile:
+    return OpenedImmutableFile(cast("Any", _Session()), file, Entry(name="file", size=size), None)
+
+
+def body_of(file: _File, size: int | None = None) -> FileBody:
+    size = len(file.data) if size is None else size
+    return FileBody(opened(file, size), size, flow_of(Plan()))
+
+
+async def collect(body: FileBody, offset: int = 0) -> tuple[bytes, list[int]]:
+    """All bytes, and the sizes of pieces."""
+    whole, sizes = bytearray(), []
+    async for piece in body.stream(offset):
+        await asyncio.sleep(0)
+        whole += piece
+        sizes.append(len(piece))
+    return bytes(whole), sizes
+
+
+@pytest.mark.parametrize("offset", [0, 2 * MIB])
+def test_file_in_order_is_one_read_and_each_buffer_is_used_until_it_is_returned(offset: int) -> None:
+    file = _File(os.urandom(50 * MIB + 5))
+    whole, sizes = asyncio.run(collect(body_of(file), offset))
+    assert whole == file.data[offset:]
+    assert file.reads == [(offset, READ_AHEAD)]
+    assert max(sizes) == PIECE_SIZE
+
+
+def test_read_that_fails_after_its_last_byte_fails_the_stream() -> None:
+    file = _File(bytes(4 * MIB), DamagedFileError("bad"))
+    with pytest.raises(DamagedFileError):
+        asyncio.run(collect(body_of(file)))
+
+
+@pytest.mark.parametrize("difference", [-1, 1])
+def test_file_of_another_size_than_announced_is_not_taken(difference: int) -> None:
+    file = _File(bytes(4 * MIB))
+    with pytest.raises(SourceChangedError):
+        asyncio.run(collect(body_of(file, 4 * MIB + difference)))
+
+
+def test_stream_that_is_left_ends_its_read_and_takes_no_further_buffer() -> None:
+    file = _File(bytes(40 * MIB))
+
+    async def case() -> None:
+        pieces = cast("AsyncGenerator[Buffer]", body_of(file).stream())
+        async with aclosing(pieces):
+            async for _ in pieces:
+                await asyncio.sleep(0.01)
+                break
+
+    asyncio.run(case())
+    assert (file.writes, file.cancelled) == (0, 1)
