@@ -14,7 +14,7 @@ from grid.errors import DamagedFileError
 from grid.ports import Buffer, Sink
 from grid.transfer.body import FileBody, Flow
 from grid.transfer.ends import PIECE_SIZE, Entry, SourceChangedError
-from grid.transfer.grid_contents import READ_AHEAD, OpenedImmutableFile
+from grid.transfer.grid_contents import READ_AHEAD, BodySource, OpenedImmutableFile
 from grid.transfer.outcome import Plan
 
 T = TypeVar("T")
@@ -117,3 +117,24 @@ def test_stream_that_is_left_ends_its_read_and_takes_no_further_buffer() -> None
 
     asyncio.run(case())
     assert (file.writes, file.cancelled) == (0, 1)
+
+
+@pytest.mark.parametrize("step", [1, MIB - 1, MIB, 7 * MIB])
+def test_put_reads_each_byte_once_in_order_and_starts_over_when_it_does(step: int) -> None:
+    file = _File(os.urandom(7 * MIB))
+    examined: list[tuple[int, int]] = []
+
+    async def case() -> None:
+        source = BodySource(
+            cast("Any", _Session()), body_of(file), asyncio.get_running_loop(),
+            lambda offset, data: examined.append((offset, len(data))),
+        )  # fmt: skip
+        for offset in (0, step, 0):
+            length = min(step, len(file.data) - offset)
+            assert await source.read_at(offset, step) == file.data[offset : offset + length]
+            await asyncio.sleep(0)
+        await source.close()
+
+    asyncio.run(case())
+    assert [offset for offset, _ in examined] == [0, step, 0]
+    assert [offset for offset, _ in file.reads] == [0, 0]

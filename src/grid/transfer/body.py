@@ -154,7 +154,7 @@ class FileBody:
                 yield piece
             return
         step = self._flow.held_size_of(self.size)
-        waiting: deque[asyncio.Task[bytes]] = deque()
+        waiting: deque[asyncio.Task[bytearray]] = deque()
         try:
             while offset < self.size or waiting:
                 while offset < self.size and len(waiting) < self._flow.streams:
@@ -181,9 +181,12 @@ class FileBody:
         """Raise SourceChangedError if the source has changed since it was read."""
         await self._opened.require_unchanged()
 
-    async def _whole(self, offset: int, length: int) -> bytes:
-        pieces = [bytes(piece) async for piece in self._exactly(offset, length)]
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    async def _whole(self, offset: int, length: int) -> bytearray:
+        data, filled = bytearray(length), 0
+        async for piece in self._exactly(offset, length):
+            memoryview(data)[filled : filled + len(piece)] = piece
+            filled += len(piece)
+        return data
 
     async def _exactly(self, offset: int, length: int) -> AsyncIterator[Buffer]:
         async for piece in self._counted(self._opened.read(offset, length), offset, offset + length):

@@ -204,7 +204,7 @@ class BodySource:
         self._session, self._body, self._loop, self._examine = session, body, loop, examine
         self._stream: AsyncIterator[Buffer] | None = None
         self._position = 0
-        self._rest = bytearray()
+        self._rest = memoryview(b"")
 
     @property
     def size(self) -> int:
@@ -215,22 +215,27 @@ class BodySource:
         """Return the bytes of a range. Runs on the reactor."""
         return await self._session.ask(self._loop, self._next(offset, min(length, self.size - offset)))
 
-    async def _next(self, offset: int, length: int) -> bytes:
+    async def _next(self, offset: int, length: int) -> bytearray:
+        """Copy each byte once: the rest of a piece waits in it, for a stream is asked for another one only when it is used up."""
         if self._stream is None or offset != self._position:
             await self.close()
             self._stream, self._position = self._body.stream(offset), offset
-            self._rest.clear()
-        while len(self._rest) < length:
-            self._rest += await anext(self._stream)
-        data = bytes(memoryview(self._rest)[:length])
-        del self._rest[:length]
+        data, filled = bytearray(length), 0
+        while filled < length:
+            if not self._rest:
+                self._rest = memoryview(await anext(self._stream))
+            count = min(length - filled, len(self._rest))
+            memoryview(data)[filled : filled + count] = self._rest[:count]
+            self._rest, filled = self._rest[count:], filled + count
+        if not self._rest:
+            self._rest = memoryview(b"")
         self._position += length
         self._examine(offset, data)
         return data
 
     async def close(self) -> None:
         """Close the stream."""
-        stream, self._stream = self._stream, None
+        stream, self._stream, self._rest = self._stream, None, memoryview(b"")
         if stream is not None:
             close: Any = getattr(stream, "aclose", None)
             if close is not None:
