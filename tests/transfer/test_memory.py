@@ -15,10 +15,12 @@ from grid.ports import Buffer
 from grid.transfer.body import COPIES
 from grid.transfer.ends import Body, Entry, LeftOut, OpenedSource, PassingError
 from grid.transfer.engine import FILE_MEMORY
+from grid.transfer.grid_contents import READ_AHEAD
 from grid.transfer.grid_end import PUT_MEMORY, GridEnd
 from grid.transfer.local_end import LocalEnd
+from grid.transfer.object_end import ObjectEnd
 from grid.transfer.outcome import Plan
-from grid.transfer.s3_uploads import PARTS_AT_ONCE, Account, S3Uploads, upload_in_parts
+from grid.transfer.s3_uploads import PART_SIZE, PARTS_AT_ONCE, Account, S3Uploads, upload_in_parts
 from tests.transfer.end_contract import BytesBody
 from tests.transfer.test_engine import send
 
@@ -136,6 +138,17 @@ def test_one_large_file_at_a_time_goes_onto_a_grid_with_the_default_memory() -> 
     assert FILE_MEMORY + ahead + PUT_MEMORY <= plan.max_memory < 2 * PUT_MEMORY
 
 
+def test_two_large_files_at_a_time_go_from_a_grid_to_s3_with_the_default_memory() -> None:
+    plan, size = Plan(), 100 * 10**6
+    end = ObjectEnd.__new__(ObjectEnd)
+    end._uploads = _Uploads()
+    ahead = COPIES * plan.max_memory // 8
+    assert end.memory_of(size) == 2 * PART_SIZE and end.memory_of(MIB) == MIB
+    assert 2 * (FILE_MEMORY + ahead + end.memory_of(size)) <= plan.max_memory
+    assert plan.max_memory >= 2 * (READ_AHEAD + PART_SIZE) + PARTS_AT_ONCE * PART_SIZE
+    assert ahead >= READ_AHEAD
+
+
 class _Uploads(S3Uploads):
     """Uploads that go nowhere. most: parts that were in transit at once; failing: whether the next ones fail."""
 
@@ -147,7 +160,7 @@ class _Uploads(S3Uploads):
     async def begin(self, key: str, headers: Mapping[str, str]) -> str:
         return key
 
-    async def put_part(self, key: str, upload: str, number: int, data: bytes) -> str:
+    async def put_part(self, key: str, upload: str, number: int, data: Buffer) -> str:
         self.now += 1
         self.most = max(self.most, self.now)
         try:

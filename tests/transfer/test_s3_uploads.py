@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
 from attrs import evolve
 
+from grid.ports import Buffer
 from grid.transfer.ends import EndError, PassingError
 from grid.transfer.object_end import open_object_end
 from grid.transfer.outcome import Outcome, Plan
-from grid.transfer.s3_uploads import MAX_PARTS, PART_SIZE, open_uploads, part_size_of
+from grid.transfer.s3_uploads import MAX_PARTS, PART_SIZE, cut, open_uploads, part_size_of
 from tests.transfer.conftest import require
 from tests.transfer.scripted_s3 import BUCKET, Fault, ScriptedS3, scripted_s3
 from tests.transfer.test_engine import send
@@ -162,6 +164,27 @@ def test_parts_are_whole_mebibytes_and_not_too_many(size: int) -> None:
     part = part_size_of(size)
     assert part % MIB == 0 and part >= PART_SIZE
     assert -(-size // part) <= MAX_PARTS
+
+
+@pytest.mark.parametrize("length", [1, 9, 10, 11, 20, 25])
+def test_parts_are_cut_from_pieces_of_any_size_which_are_only_lent(length: int) -> None:
+    data = bytes(range(length))
+
+    async def pieces(step: int) -> AsyncIterator[Buffer]:
+        lent = bytearray(step)
+        for begin in range(0, length, step):
+            size = min(step, length - begin)
+            lent[:size] = data[begin : begin + size]
+            yield memoryview(lent)[:size]
+            lent[:] = bytes(step)
+
+    async def case(step: int) -> list[bytearray]:
+        return [part async for part in cut(pieces(step), length, 10)]
+
+    for step in (1, 3, 10, 25):
+        parts = asyncio.run(case(step))
+        assert b"".join(parts) == data
+        assert [len(part) for part in parts] == [min(10, length - begin) for begin in range(0, length, 10)]
 
 
 def test_passing_errors_are_those_that_leave_parts(s3: ScriptedS3, source: Path, tmp_path: Path) -> None:

@@ -142,8 +142,8 @@ class ObjectEnd:
         return name
 
     def memory_of(self, size: int) -> int:
-        """A part that is being filled, its copy, and those in transit, which S3Uploads limits for all objects together."""
-        parts = 4 if self._uploads is not None else 2 + PARTS_AT_ONCE
+        """A part that is being filled, and one in transit: S3Uploads limits those for all objects together."""
+        parts = 2 if self._uploads is not None else 2 + PARTS_AT_ONCE
         return min(size, parts * part_size_of(size))
 
     async def adopt(self, opened: OpenedSource) -> str | None:

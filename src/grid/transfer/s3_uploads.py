@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from xml.sax.saxutils import escape, unescape
 from attrs import field, frozen
 
 from grid.errors import GridError
+from grid.ports import Buffer
 from grid.s3.signature import ALGORITHM, Pairs, RequestHead, Scope, encode, request_text, sign, signing_key
 from grid.transfer.body import BLOCK
 from grid.transfer.ends import Body, KeptPart, NotThereError, PassingError, SourceChangedError, first_error
@@ -110,7 +111,7 @@ class S3Uploads:
             raise PassingError(f"{self._shown(key)}: the server began no upload")
         return unescape(found[1])
 
-    async def put_part(self, key: str, upload: str, number: int, data: bytes) -> str:
+    async def put_part(self, key: str, upload: str, number: int, data: Buffer) -> str:
         """Send a part, counted from 1; return its entity tag."""
         query = [("partNumber", str(number)), ("uploadId", upload)]
         return await self._try("PUT", key, query, {}, data, wants_tag=True)
@@ -140,7 +141,7 @@ class S3Uploads:
         key: str,
         query: Pairs,
         headers: Mapping[str, str],
-        body: bytes = b"",
+        body: Buffer = b"",
         *,
         wants_tag: bool = False,
     ) -> str:
@@ -151,7 +152,7 @@ class S3Uploads:
         return await asyncio.to_thread(self._ask, method, key, query, headers, body, wants_tag=wants_tag)
 
     def _ask(
-        self, method: str, key: str, query: Pairs, headers: Mapping[str, str], body: bytes, *, wants_tag: bool
+        self, method: str, key: str, query: Pairs, headers: Mapping[str, str], body: Buffer, *, wants_tag: bool
     ) -> str:
         """Send one request; return the body of its answer, or its entity tag."""
         import urllib3
@@ -160,9 +161,10 @@ class S3Uploads:
             timeout = urllib3.Timeout(connect=SILENCE_S, read=SILENCE_S)
             self._connections = urllib3.PoolManager(maxsize=4 * PARTS_AT_ONCE, timeout=timeout, retries=False)
         url, signed = self._signed(method, key, query, headers, body)
+        content: Any = body  # urllib3 sends any buffer as it is.
         try:
             answer = self._connections.request(
-                method, url, body=body, headers=signed, preload_content=False, decode_content=False, redirect=False
+                method, url, body=content, headers=signed, preload_content=False, decode_content=False, redirect=False
             )
             try:
                 data = answer.read(MAX_ANSWER)
@@ -182,7 +184,7 @@ class S3Uploads:
         return tag if wants_tag else text
 
     def _signed(
-        self, method: str, key: str, query: Pairs, headers: Mapping[str, str], body: bytes
+        self, method: str, key: str, query: Pairs, headers: Mapping[str, str], body: Buffer
     ) -> tuple[str, dict[str, str]]:
         """The URL and the headers of a request, with its signature."""
         account, moment = self._account, f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
@@ -253,33 +255,44 @@ async def _send(uploads: S3Uploads, key: str, upload: _Upload, body: Body) -> No
             body.resume(part)
             position += part.length
 
-    async def put(offset: int, data: bytes) -> None:
+    async def put(offset: int, data: Buffer) -> None:
         if offset not in upload.tags:
             tag = await uploads.put_part(key, upload.id, offset // size + 1, data)
             digest = body.digests(offset, len(data))
             body.parts.keep(KeptPart(offset=offset, length=len(data), token=upload.token(tag), digest=digest))
             upload.tags[offset] = tag
 
-    waiting = bytearray()
     failure: GridError | OSError | None = None
     try:
         async with asyncio.TaskGroup() as group:
             try:
-                async for piece in body.stream(position):
-                    waiting += piece
-                    while len(waiting) >= size or (waiting and position + len(waiting) == body.size):
-                        await uploads.slots.acquire()
-                        data = bytes(memoryview(waiting)[:size])
-                        del waiting[:size]
-                        # A task that is canceled before it begins runs no code of its own.
-                        group.create_task(put(position, data)).add_done_callback(lambda _: uploads.slots.release())
-                        position += len(data)
+                async for data in cut(body.stream(position), body.size - position, size):
+                    await uploads.slots.acquire()
+                    # A task that is canceled before it begins runs no code of its own.
+                    group.create_task(put(position, data)).add_done_callback(lambda _: uploads.slots.release())
+                    position += len(data)
+                    del data  # Its task has it, until it is sent.
             except (GridError, OSError) as error:  # Of the source: the parts in transit still arrive.
                 failure = of_resumed(error, upload.tags)
     except BaseExceptionGroup as errors:
         raise first_error(errors) from None
     if failure is not None:
         raise failure
+
+
+async def cut(pieces: AsyncIterator[Buffer], length: int, size: int) -> AsyncIterator[bytearray]:
+    """Join pieces of `length` bytes in all into parts of `size`; the last one may be shorter. Each byte is copied once."""
+    part, filled = bytearray(min(size, length)), 0
+    async for piece in pieces:
+        rest = memoryview(piece)
+        while rest:
+            count = min(len(rest), len(part) - filled)
+            memoryview(part)[filled : filled + count] = rest[:count]
+            rest, filled = rest[count:], filled + count
+            if filled == len(part):
+                length -= filled
+                yield part
+                part, filled = bytearray(min(size, length)), 0
 
 
 def _recorded(body: Body) -> _Upload | None:
