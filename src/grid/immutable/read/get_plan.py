@@ -214,18 +214,13 @@ class GetPlan(PlanBase):
         return True
 
     def _forget_at_hand(self, batch: Batch) -> None:
-        """Free the blocks that came with the first answers, once all their text is to be delivered: a slow client may take long.
+        """Free blocks that came with the first answers, if all their text leaves: a slow client may take long for that.
 
-        A read of a part leaves them, because a read of the next part often follows.
+        A read of a part keeps them, because a read of the next part often follows.
         """
         geometry = self._verifier.geometry
-        assert geometry is not None
-        offset = geometry.block_offset(batch.first)
-        if self._finder.may_hold(offset, batch.share_bytes) and self._range.has_all_of(batch, geometry.segment_size):
-            for shares in self._finder.usable().values():
-                for share in shares:
-                    if share.layout is not None:
-                        share.forget(share.layout.data_offset + offset, batch.share_bytes)
+        if geometry is not None and self._range.has_all_of(batch, geometry.segment_size):
+            self._finder.forget_blocks(geometry.block_offset(batch.first), batch.share_bytes)
 
     def _decide_hedges(self, batch: Batch) -> set[ShareNumber]:
         """Share numbers whose blocks have come or are worth waiting for. Marks others as replaceable, as the budget allows."""

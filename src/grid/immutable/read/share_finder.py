@@ -121,6 +121,13 @@ class ShareFinder:
         """Whether the first answers may have brought these bytes of a share's blocks."""
         return self._speculation.covers(block_offset, size)
 
+    def forget_blocks(self, block_offset: int, size: int) -> None:
+        """Free what the first answers brought of these bytes of each share's blocks."""
+        if self.may_hold(block_offset, size):
+            for share in (share for shares in self.usable().values() for share in shares):
+                if share.layout is not None:
+                    share.forget(share.layout.data_offset + block_offset, size)
+
     def blocks_coming(self, block_offset: int, size: int) -> int:
         """How many outstanding answers should contain these bytes of a share's blocks and are worth waiting for."""
         if not self._bearing or not self.may_hold(block_offset, size):
