@@ -168,7 +168,7 @@ class FileCalls:
     _queue: deque[_Queued] = field(init=False, factory=deque)
 
     def readChunk(self, offset: int, length: int) -> Deferred[Buffer]:
-        """Read bytes. Those that were fetched ahead cost no task: a mounted directory asks for 64 KiB at a time."""
+        """Read bytes. Those that were fetched ahead cost no task: a mounted directory asks for 32 KiB at a time."""
         size = min(length, MAX_READ)
         data = None if self._queue else self.opened.read_now(offset, size)
         if data is not None:
