@@ -15,7 +15,7 @@ from grid.ports import Buffer
 from grid.sftp.channels import Output, SftpChannel
 from grid.sftp.door import Load
 from grid.sftp.packets import GCM_KEY_SIZES, TAG_SIZE, GcmCipher, PacketTransport
-from grid.sftp.server import SftpTransport
+from grid.sftp.server import USUAL_READ, SftpTransport
 
 KEY, IV = bytes(range(64)), bytes(range(100, 164))
 NAMES = list(GCM_KEY_SIZES)
@@ -159,10 +159,12 @@ def test_bytes_when_the_client_has_logged_in_are_read_in_pieces_that_suit_the_nu
     crowd: int, size: int
 ) -> None:
     connection: Any = SftpTransport()
-    connection.transport = SimpleNamespace(bufferSize=2**16, abortConnection=lambda: None)
+    connection.transport = SimpleNamespace(bufferSize=USUAL_READ, abortConnection=lambda: None)
     connection.permit = SimpleNamespace(crowd=crowd)
-    connection.dataReceived(b"SSH-2.0-")
-    assert connection.transport.bufferSize == 2**16
+    connection.dataReceived(bytes(USUAL_READ))
+    assert connection.transport.bufferSize == USUAL_READ
     connection.avatar = object()
-    connection.dataReceived(b"Te")
+    connection.dataReceived(bytes(USUAL_READ))
     assert connection.transport.bufferSize == size
+    connection.dataReceived(b"little")
+    assert connection.transport.bufferSize == min(size, USUAL_READ)

@@ -43,6 +43,9 @@ MAX_EARLY_KEY_EXCHANGES = 2
 
 LEAST_RSA_BITS = 2048
 
+USUAL_READ = 2**16
+"""Bytes read at once from a client that sends little, such as requests to read."""
+
 CIPHERS = (*GCM_KEY_SIZES, b"aes256-ctr", b"aes192-ctr", b"aes128-ctr")
 MACS = (b"hmac-sha2-512", b"hmac-sha2-256")
 KEY_EXCHANGES = (
@@ -180,11 +183,12 @@ class SftpTransport(PacketTransport):
         super().connectionLost(reason)
 
     def dataReceived(self, data: bytes) -> None:
-        """Take bytes; invalid ones close the connection. A client that has logged in is read in large pieces, if there
-        are few of them.
+        """Take bytes; invalid ones close the connection. A client that has logged in and sends much is read in large
+        pieces, if there are few of them.
         """
         if hasattr(self, "avatar"):
-            self.transport.bufferSize = chunk_size(self.permit.crowd)
+            size = chunk_size(self.permit.crowd)
+            self.transport.bufferSize = size if len(data) >= USUAL_READ else min(size, USUAL_READ)
         try:
             super().dataReceived(data)
         except Exception as error:  # Conch's parsing may raise anything.
