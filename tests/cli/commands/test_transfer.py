@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,6 +15,8 @@ import pytest
 
 from grid.cli.commands.transfer import transfer
 from grid.cli.commands.watch import watch
+from grid.cli.terminal.exit_codes import ExitCode
+from tests.cli.command import environment
 from tests.support.memory_command import MemoryCommand
 
 USAGE = 2
@@ -47,10 +53,10 @@ def test_two_ways_to_compare_files_are_refused(command: MemoryCommand, name: str
 def test_each_way_to_compare_files_sends_what_differs_by_it(
     command: MemoryCommand, way: str, sent: tuple[str, ...]
 ) -> None:
-    for name, time in (("new", 2e9), ("old", 1e9)):
+    for name, modified in (("new", 2e9), ("old", 1e9)):
         Path("source", name).write_text("source")
         Path("target", name).write_text("target")
-        os.utime(Path("source", name), (time, time))
+        os.utime(Path("source", name), (modified, modified))
         os.utime(Path("target", name), (1.5e9, 1.5e9))
     command.succeed("transfer", way, "source", "target")
     assert tuple(name for name in ("new", "old") if Path("target", name).read_text() == "source") == sent
@@ -130,3 +136,29 @@ def test_options_have_the_names_that_other_commands_give_them() -> None:
             assert command.make_context("command", [name, "3", "a", "b"]).params["transfers"] == 3
     for name, convergent in (("--convergent", True), ("--unique", False)):
         assert transfer.make_context("transfer", [name, "a", "b"]).params["convergent"] is convergent
+
+
+def test_a_copy_that_is_ended_by_a_signal_says_that_it_was_interrupted(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.mkdir()
+    (source / "file").write_bytes(os.urandom(2_000_000))
+    words = [
+        sys.executable,
+        "-m",
+        "grid.cli",
+        "transfer",
+        "--bwlimit",
+        "10k",
+        "--no-progress",
+        str(source),
+        str(target),
+    ]
+    with subprocess.Popen(
+        words, stderr=subprocess.PIPE, env=environment(XDG_STATE_HOME=str(tmp_path / "state")), text=True
+    ) as process:
+        while process.poll() is None and not (target.exists() and any(target.iterdir())):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert "interrupted" in said and "bug" not in said

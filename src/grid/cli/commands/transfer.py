@@ -19,7 +19,7 @@ from grid.cli.terminal.invocation import examples, invocation, pack_option, prog
 from grid.cli.terminal.quoting import plain
 from grid.cli.transfer.selection import selection_options
 from grid.cli.transfer.throttle import bwlimit_option
-from grid.errors import ConfigError
+from grid.errors import CancelledError, ConfigError
 from grid.plural import counted
 
 if TYPE_CHECKING:
@@ -166,9 +166,12 @@ def transfer(
 def run_request(ctx: click.Context, request: Request, display: TransferDisplay, *, unique: bool) -> Outcome:
     """Carry out the request; failures of single files go to the display's tally.
 
-    ConfigError if there is nothing to copy and everything in the target would be deleted.
+    ConfigError if there is nothing to copy and everything in the target would be deleted. CancelledError after SIGTERM.
     """
-    outcome = asyncio.run(_run(ctx, request, display, unique=unique))
+    try:
+        outcome = asyncio.run(_run(ctx, request, display, unique=unique))
+    except asyncio.CancelledError:
+        raise CancelledError("interrupted") from None
     for name, error in outcome.failures:
         text = describe(error)
         display.fail(text if name in text else f"{name}: {text}", is_kept=False)
