@@ -87,6 +87,7 @@ def test_a_long_directory_is_shown_in_pages_that_a_phone_can_sort(visitor: Visit
     assert not page.locator("#listing thead").is_visible()
     page.locator(".sorting").get_by_role("link", name="Name").click()
     page.locator("#listing tbody tr", has_text="1099.txt").wait_for()
+    page.wait_for_load_state()  # Scripts show and hide parts, and a click could meet what has just moved away.
     page.get_by_role("navigation", name="Pages of this list").get_by_role("link", name="Next").click()
     page.locator("caption", has_text="1100 entries, 501 to 1000 shown").wait_for()
     assert page.locator("#listing tbody bdi").first.inner_text() == "599.txt"

@@ -8,7 +8,6 @@ from __future__ import annotations
 from grid.caps import ChkCap, ChkVerifyCap, LitCap, StorageIndex, require_usable
 from grid.drive import drive
 from grid.engine.batches import DEFAULT_MAX_SEGMENT_SIZE
-from grid.engine.flow_window import WINDOW_BYTES
 from grid.engine.grid import Grid
 from grid.immutable.perform import Performer
 from grid.immutable.read.get_plan import GetPlan, GetResult
@@ -58,11 +57,11 @@ class ImmutableFile:
         length: int | None = None,
         observer: Observer | None = None,
         *,
-        most_bytes: int = WINDOW_BYTES,
+        most_bytes: int | None = None,
     ) -> GetResult:
         """Write bytes offset .. offset + length to the sink, in order, all proven. length None: to the end; ranges are cut at the end.
 
-        observer: for this read, instead of the grid's. most_bytes: of text in flight; one batch more at most.
+        observer: for this read, instead of the grid's. most_bytes: of text in flight, and one batch more at most, if fewer than usual.
         NotEnoughSharesError, NoServersError, DamagedFileError; every byte written before the error is right.
         """
         if offset < 0 or (length is not None and length < 0):
@@ -77,7 +76,13 @@ class ImmutableFile:
         return await self._read_shares(self._cap, sink, offset, stop - offset, observer, most_bytes)
 
     async def _read_shares(
-        self, cap: ChkCap | ChkVerifyCap, sink: Sink, offset: int, length: int, observer: Observer, most_bytes: int
+        self,
+        cap: ChkCap | ChkVerifyCap,
+        sink: Sink,
+        offset: int,
+        length: int,
+        observer: Observer,
+        most_bytes: int | None,
     ) -> GetResult:
         assert self._verifier is not None
         geometry = self._verifier.geometry or self._guess.geometry

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.engine.flow_window import WINDOW_BYTES
 from grid.immutable.read.held_share import HeldShare, Peer, ShareState
 from grid.immutable.read.segment_batch import BatchCutter, choose_shares
 from grid.immutable.share.geometry import Geometry
@@ -110,9 +109,9 @@ def test_choice_when_anything_is_held_gives_as_many_distinct_numbers_as_there_ar
 
 @pytest.mark.parametrize(
     ("k", "most_bytes", "full"),
-    [(3, WINDOW_BYTES, 8), (3, 6 * 2**20, 2), (60, WINDOW_BYTES, 16), (60, 6 * 2**20, 2), (3, 1, 1)],
+    [(3, None, 8), (3, 6 * 2**20, 2), (60, None, 16), (60, 6 * 2**20, 2), (3, 1, 1)],
 )
-def test_batches_are_smaller_if_there_is_room_for_few_bytes(k: int, most_bytes: int, full: int) -> None:
+def test_batches_are_smaller_if_there_is_room_for_few_bytes(k: int, most_bytes: int | None, full: int) -> None:
     geometry = Geometry.of_file(50 * 2**20, k, k + 2, 2**20)
     cutter, counts = BatchCutter(geometry, 0, geometry.segment_count, most_bytes), []
     while cutter.may_cut(None):

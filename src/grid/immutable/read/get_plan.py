@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 
 from grid.engine.batches import BatchQueue, BatchState, TextRange
-from grid.engine.flow_window import SPREAD_START_BYTES, START_BYTES, WINDOW_BYTES
+from grid.engine.flow_window import SPREAD_START_BYTES, START_BYTES
 from grid.engine.hedging import HedgeBudget
 from grid.engine.lateness import race_if_stuck
 from grid.engine.plan import PlanBase, timed_out
@@ -57,7 +57,7 @@ class GetPlan(PlanBase):
         key: bytes | None,
         offset: int,
         length: int,
-        most_bytes: int = WINDOW_BYTES,
+        most_bytes: int | None = None,
     ) -> None:
         """most_bytes: in flight, as in FlowWindow."""
         super().__init__()

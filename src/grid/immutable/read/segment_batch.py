@@ -11,7 +11,7 @@ from attrs import define, field
 
 from grid.engine.batches import PART_BYTES, BatchQueue, SegmentBatch, TextRange, full_read_bytes, split_range
 from grid.engine.choosing import Offer, choose
-from grid.engine.flow_window import LEAST_BATCHES, NEVER, START_BYTES, WINDOW_BYTES, FlowWindow, Mark
+from grid.engine.flow_window import LEAST_BATCHES, NEVER, START_BYTES, FlowWindow, Mark
 from grid.engine.hedging import HedgeBudget
 from grid.engine.lateness import PendingRead
 from grid.immutable.read.held_share import HeldShare, Peer
@@ -78,10 +78,10 @@ class Batch(SegmentBatch):
 class BatchCutter:
     """Cuts the segments of a read into batches: first one segment, so that the first byte comes soon, then more."""
 
-    def __init__(self, geometry: Geometry, first: int, stop: int, most_bytes: int = WINDOW_BYTES) -> None:
-        """most_bytes: of the batches in flight; if they are fewer than usual, several smaller batches share them."""
+    def __init__(self, geometry: Geometry, first: int, stop: int, most_bytes: int | None = None) -> None:
+        """most_bytes: of the batches in flight, if fewer than usual: several smaller batches share them."""
         full = full_read_bytes(geometry.k)
-        if most_bytes < WINDOW_BYTES:
+        if most_bytes is not None:
             full = min(full, most_bytes // LEAST_BATCHES)
         self._full = max(1, round(full / geometry.segment_size))
         self._geometry = geometry
@@ -118,7 +118,7 @@ class BatchFeed:
         k: int,
         queue: BatchQueue[Batch],
         start_bytes: int = START_BYTES,
-        most_bytes: int = WINDOW_BYTES,
+        most_bytes: int | None = None,
     ) -> None:
         """start_bytes, most_bytes: as in FlowWindow."""
         self._wanted = wanted
