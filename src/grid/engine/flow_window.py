@@ -49,7 +49,10 @@ class FlowWindow:
     """The flow-control window of one read."""
 
     def __init__(self, k: int, start_bytes: int = START_BYTES, most_bytes: int | None = None) -> None:
-        """k: the number of shares needed. start_bytes: bytes in flight until the first batch has come. most_bytes: at any time, WINDOW_BYTES if None."""
+        """k: the number of shares needed. start_bytes: bytes in flight until the first batch has come.
+
+        most_bytes: in flight at any time; WINDOW_BYTES if None.
+        """
         self._start_bytes, self._most_bytes = start_bytes, WINDOW_BYTES if most_bytes is None else most_bytes
         self._least_bytes = LEAST_BATCHES * full_read_bytes(k)
         self._come_bytes = 0

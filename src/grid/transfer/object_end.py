@@ -169,7 +169,7 @@ class ObjectEnd:
                     self._store, key, attributes=attributes, buffer_size=size, max_concurrency=PARTS_AT_ONCE
                 ) as writer:
                     async for piece in body.stream():
-                        await writer.write(piece)
+                        await writer.write(bytes(piece))  # It may keep them for a later part, and a piece is only lent.
                     await body.require_unchanged()
         return ""
 
