@@ -9,6 +9,7 @@ from grid.wire.http.client.spread import (
     LONG_LINE_S,
     MOST_PARTS,
     PART_BYTES,
+    PIECE_BYTES,
     STILL_S,
     Direction,
     Line,
@@ -51,6 +52,29 @@ def test_part_count_when_the_line_has_just_been_used_is_one_in_that_direction() 
     assert line.part_count(Direction.DOWN, 2**20, 8, 10.1) == 1
     assert line.part_count(Direction.UP, 2**20, 8, 10.1) == MOST_PARTS
     assert line.part_count(Direction.DOWN, 2**20, 8, 10.0 + STILL_S) == MOST_PARTS
+
+
+@pytest.mark.parametrize(
+    ("round_trip_s", "size", "still", "moving"),
+    [
+        (None, 2**24, 1, 1),
+        (LONG_LINE_S / 2, 2**24, 1, 1),
+        (LONG_LINE_S, PIECE_BYTES + PIECE_BYTES // 2 - 1, 1, 1),
+        (LONG_LINE_S, PIECE_BYTES + PIECE_BYTES // 2, 1, 2),
+        (LONG_LINE_S, 2 * PIECE_BYTES, 1, 2),
+        (LONG_LINE_S, MOST_PARTS * PIECE_BYTES - 1, 1, MOST_PARTS),
+        (LONG_LINE_S, 6 * PIECE_BYTES, 6, 6),
+        (0.1, 20 * PIECE_BYTES + 1, 21, 21),
+    ],
+)
+def test_piece_count_when_the_message_is_long_is_its_size_in_pieces(
+    round_trip_s: float | None, size: int, still: int, moving: int
+) -> None:
+    line = Line(round_trip_s=round_trip_s)
+    assert line.piece_count(Direction.UP, size, 10.0) == still
+    line.moved(Direction.UP, PART_BYTES, 10.0)
+    assert line.piece_count(Direction.UP, size, 10.1) == moving
+    assert line.piece_count(Direction.DOWN, size, 10.1) == still
 
 
 @given(st.dictionaries(st.integers(0, 5).map(ShareNumber), RANGES, min_size=1, max_size=4), st.integers(1, 5))

@@ -10,11 +10,12 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.task import deferLater
 
+from grid.errors import PeerGoneError
 from grid.ports import Buffer, LeaseSecrets, NewShares, ShareNumber, ShareWrite, StorageIndex, StoreAnswer
 from grid.wire.http.client import connection as connections
 from grid.wire.http.client.connection import ChooseReceiver, ClientConnection
 from grid.wire.http.client.pool import Address
-from grid.wire.http.client.spread import MOST_PARTS, PART_BYTES, Direction
+from grid.wire.http.client.spread import MOST_PARTS, PART_BYTES, PIECE_BYTES, TURNS, Direction
 from grid.wire.http.format.messages import ResponseHead
 from grid.wire.http.format.routes import pack_path
 from grid.wire.http.server import channel, client_time
@@ -24,6 +25,8 @@ from tests.wire.http.server.test_listeners import wired
 INDEX = StorageIndex(bytes(range(16)))
 LEASE = LeaseSecrets(renew=b"r" * 32, cancel=b"c" * 32)
 DATA = bytes(range(250)) * 1400
+PIECES = 20
+LONG = bytes(range(256)) * (PIECES * PIECE_BYTES // 256)
 SHARE = ShareNumber(3)
 ALLOCATE = pack_path(INDEX, "immutable").rsplit(b"/", 1)[-1]
 
@@ -41,8 +44,6 @@ class Requests:
             connection: ClientConnection,
             pieces: Sequence[Buffer],
             choose: ChooseReceiver,
-            *,
-            may_be_followed: bool = False,
         ) -> ResponseHead:
             self.paths.append(bytes(pieces[0]).split(b" ")[1].rsplit(b"/", 1)[-1])
             self._under_way += 1
@@ -132,6 +133,75 @@ async def test_connections_that_are_opened_for_later_stay_when_the_server_has_wa
         async with wired(rig.port, tls=True) as silent:
             await silent.lost  # By now, the server has closed all connections that have shown no request.
         assert rig.pool.part_count(address(rig), Direction.DOWN, len(DATA)) == MOST_PARTS
+
+
+async def test_messages_of_many_pieces_leave_connections_for_short_ones(
+    monkeypatch: pytest.MonkeyPatch, requests: Requests
+) -> None:
+    make_lines(monkeypatch, 0.1)
+    async with running(await make_service()) as rig:
+        upload = (await rig.client.allocate(INDEX, LEASE, frozenset([SHARE]), len(LONG))).upload
+        requests.take()
+        await upload.finish([ShareWrite(SHARE, 0, [LONG[:1000], LONG[1000:]])])
+        assert requests.take() == [b"grid-write"] * PIECES and requests.most == TURNS[Direction.UP]
+        reads = [rig.client.read_shares(INDEX, {SHARE: [(at, len(LONG) // 2)]}) for at in (0, len(LONG) // 2)]
+        first, second = await gatherResults([Deferred.fromCoroutine(each) for each in reads])
+        assert requests.take() == [b"grid-read"] * PIECES and requests.most == TURNS[Direction.DOWN]
+        assert bytes(first[SHARE][0]) + bytes(second[SHARE][0]) == LONG
+        found = await rig.client.find_shares(INDEX, [(3, len(LONG))])
+        assert requests.take() == [b"grid-find"] * PIECES and bytes(found[SHARE][0]) == LONG[3:]
+
+
+async def test_connection_when_it_has_become_slow_holds_up_one_piece_only(
+    monkeypatch: pytest.MonkeyPatch, requests: Requests
+) -> None:
+    make_lines(monkeypatch, 0.1)
+    ask = ClientConnection.ask
+    slow: list[ClientConnection] = []
+    others: list[ClientConnection] = []
+    others_done: Deferred[None] = Deferred()
+
+    async def slow_on_one(
+        connection: ClientConnection, pieces: Sequence[Buffer], choose: ChooseReceiver
+    ) -> ResponseHead:
+        is_piece = b"grid-write" in bytes(pieces[0])
+        if is_piece and not slow:
+            slow.append(connection)
+            await others_done
+        elif is_piece:
+            others.append(connection)
+        answer = await ask(connection, pieces, choose)
+        if is_piece and len(others) == PIECES - 1 and not others_done.called:
+            others_done.callback(None)
+        return answer
+
+    async with running(await make_service()) as rig:
+        upload = (await rig.client.allocate(INDEX, LEASE, frozenset([SHARE]), len(LONG))).upload
+        monkeypatch.setattr(ClientConnection, "ask", slow_on_one)
+        await upload.finish([ShareWrite(SHARE, 0, [LONG])])
+        assert slow[0] not in others and len(others) == PIECES - 1
+        read = await rig.client.read_shares(INDEX, {SHARE: [(0, len(LONG))]})
+        assert bytes(read[SHARE][0]) == LONG
+
+
+async def test_pieces_that_wait_when_one_has_failed_are_not_sent(
+    monkeypatch: pytest.MonkeyPatch, requests: Requests
+) -> None:
+    make_lines(monkeypatch, 0.1)
+    async with running(await make_service()) as rig:
+        upload = (await rig.client.allocate(INDEX, LEASE, frozenset([SHARE]), len(LONG))).upload
+        requests.take()
+
+        async def refuse(*_: object, **__: object) -> ResponseHead:
+            requests.paths.append(b"refused")
+            raise PeerGoneError("gone")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(ClientConnection, "ask", refuse)
+            with pytest.raises(PeerGoneError):
+                await upload.finish([ShareWrite(SHARE, 0, [LONG])])
+        assert len(requests.take()) <= TURNS[Direction.UP]
+        await upload.abort()
 
 
 async def test_writes_when_the_line_is_short_open_no_more_connections_than_they_use(

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ipaddress
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from attrs import define, field, frozen
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, DeferredSemaphore
 from twisted.internet.endpoints import HostnameEndpoint, TCP4ClientEndpoint, TCP6ClientEndpoint
 from twisted.internet.protocol import Factory
 
@@ -22,7 +22,7 @@ from grid.ports import Buffer, Clock
 from grid.runtime import with_deadline
 from grid.wire.connections.connect_watch import QUIET_S, ConnectWatch, OnQuiet, ignore_quiet
 from grid.wire.http.client.connection import IDLE_S, LONG_IDLE_S, ClientConnection, Discarder
-from grid.wire.http.client.spread import Direction, Line
+from grid.wire.http.client.spread import TURNS, Direction, Line
 from grid.wire.http.format.tls import TlsLayer, client_context, spki_hash
 from grid.wire.reasons import ANOTHER_NODE, MUTE, not_connected, unreachable
 
@@ -50,7 +50,7 @@ class Address:
 
 @define(eq=False)
 class _Destination:
-    """The connections to one address."""
+    """The connections to one address. turns: for the parts of long messages, first come, first served."""
 
     idle: list[ClientConnection] = field(factory=list)
     busy: set[ClientConnection] = field(factory=set)
@@ -58,6 +58,9 @@ class _Destination:
     waiters: deque[Deferred[None]] = field(factory=deque)
     opening: set[Deferred[None]] = field(factory=set)
     line: Line = field(factory=Line)
+    turns: Mapping[Direction, DeferredSemaphore] = field(
+        factory=lambda: {direction: DeferredSemaphore(count) for direction, count in TURNS.items()}
+    )
     accepted_at: float | None = None
     """When the latest attempt was accepted, while the server has not answered on it yet."""
     greeting: Sequence[Buffer] = field(default=(), repr=False)
@@ -147,13 +150,17 @@ class Pool:
             connection.keep_idle(destination.idle_s)
 
     def part_count(self, address: Address, direction: Direction, size: int) -> int:
-        """How many parallel connections should carry a message of that many bytes.
+        """Into how many parts to split a message of that many bytes, which then take their turns.
 
-        Only open ones count. Missing ones are opened for later messages: this one would wait for them as long as it would gain.
+        Either into pieces, for any connection that becomes free, or into one part for each of several open connections. Missing
+        ones are opened for later messages: this one would wait for them as long as it would gain.
         """
         destination = self._destinations.get(address)
         if destination is None:
             return 1
+        pieces = destination.line.piece_count(direction, size, self._clock.now())
+        if pieces > 1:
+            return pieces
         free = self._per_server - len(destination.busy) - destination.connecting - len(destination.waiters)
         count = destination.line.part_count(direction, size, free, self._clock.now())
         if count < 2:
@@ -162,6 +169,10 @@ class Pool:
         for _ in range(count - ready - destination.connecting):
             self._open_beside(address, destination)
         return max(1, min(count, ready))
+
+    def turns(self, address: Address, direction: Direction) -> DeferredSemaphore:
+        """What each part of a split message must hold while it is on its way."""
+        return self._destinations.setdefault(address, _Destination()).turns[direction]
 
     def moved(self, address: Address, direction: Direction, size: int) -> None:
         """Note that a message of that many bytes went to the address or came from it."""

@@ -2,6 +2,8 @@
 
 An idle connection may send some 15 kB before the first acknowledgment, twice as much before the next, and so on. So a block
 of 350 kB takes five round trips, but only three over four connections. [docs/decisions/0291-parts-over-connections.md]
+Longer messages are cut into pieces that take the next free connection, so that one that has become slow holds up little.
+[docs/decisions/0513-pieces-take-turns.md]
 
 It owns when and where a message is split, and how the answers are joined. It sends nothing.
 """
@@ -27,6 +29,9 @@ MOST_PARTS = 4
 KEPT_FREE = 2
 """Connections to a server that are kept for short messages."""
 
+PIECE_BYTES = 288 * 1024
+"""Bytes of a piece: a batch of a put is six pieces per server."""
+
 STILL_S = 0.5
 """If nothing long was sent for this time, a line starts slowly again: systems close their windows after some idle round trips."""
 
@@ -36,6 +41,11 @@ class Direction(Enum):
 
     DOWN = "down"
     UP = "up"
+
+
+TURNS = {Direction.DOWN: 6, Direction.UP: MOST_PARTS}
+"""Parts on their way at once between this process and one server. Parts of six writes to each of ten servers were more than routers keep
+for a line of 1 Gbit/s, so some were lost."""
 
 
 @define(eq=False)
@@ -55,9 +65,17 @@ class Line:
 
     def part_count(self, direction: Direction, size: int, free: int, now: float) -> int:
         """How many connections should carry a message of `size` bytes, if `free` are available."""
-        if not self.is_long or now - self.moved_at.get(direction, float("-inf")) < STILL_S:
+        if not self.is_long or not self._is_still(direction, now):
             return 1
         return max(1, min(MOST_PARTS, size // PART_BYTES, free - KEPT_FREE))
+
+    def piece_count(self, direction: Direction, size: int, now: float) -> int:
+        """In how many pieces a message of `size` bytes should take turns at the connections; 1: it should not."""
+        fewest = MOST_PARTS if self._is_still(direction, now) else 1.5
+        return -(-size // PIECE_BYTES) if self.is_long and size >= fewest * PIECE_BYTES else 1
+
+    def _is_still(self, direction: Direction, now: float) -> bool:
+        return now - self.moved_at.get(direction, float("-inf")) >= STILL_S
 
     def moved(self, direction: Direction, size: int, now: float) -> None:
         """Note that a message of that many bytes went over the line."""

@@ -1,17 +1,22 @@
 """Long reads and writes of our servers, split over several connections on long lines. [grid.wire.http.client.spread]
 
-Cost: one request, or one per part, all sent at once.
+Cost: one request, or one per part. The parts take turns at the connections.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
 
+from grid.errors import GridError
 from grid.ports import Range, ShareNumber, ShareWrite, StorageIndex
 from grid.wire.http.client import batched_requests
 from grid.wire.http.client.batched_requests import Found
 from grid.wire.http.client.requester import Access, Requester, all_of
 from grid.wire.http.client.spread import Direction, join_answers, split_wants, split_writes
+
+P = TypeVar("P")
+T = TypeVar("T")
 
 
 async def find_shares(requester: Requester, access: Access, index: StorageIndex, ranges: Sequence[Range]) -> Found:
@@ -24,7 +29,13 @@ async def find_shares(requester: Requester, access: Access, index: StorageIndex,
     if len(parts) < 2:
         found = await batched_requests.find_shares(requester, access, index, ranges)
     else:
-        answers = await all_of(batched_requests.find_shares(requester, access, index, part) for part in parts)
+        answers = await _in_turn(
+            requester,
+            access,
+            Direction.DOWN,
+            lambda part: batched_requests.find_shares(requester, access, index, part),
+            parts,
+        )
         found = {}
         for number in answers[0]:
             joined = join_answers(ranges, parts, [answer.get(number) for answer in answers])
@@ -44,7 +55,13 @@ async def read_shares(
     if len(parts) < 2:
         found = await batched_requests.read_shares(requester, access, index, wants)
     else:
-        answers = await all_of(batched_requests.read_shares(requester, access, index, part) for part in parts)
+        answers = await _in_turn(
+            requester,
+            access,
+            Direction.DOWN,
+            lambda part: batched_requests.read_shares(requester, access, index, part),
+            parts,
+        )
         found = {}
         for number, ranges in wants.items():
             held = [
@@ -69,7 +86,35 @@ async def write_shares(
         complete = await batched_requests.write_shares(requester, access, index, secret, writes)
     else:
         parts = split_writes(writes, count)
-        answers = await all_of(batched_requests.write_shares(requester, access, index, secret, part) for part in parts)
+        answers = await _in_turn(
+            requester,
+            access,
+            Direction.UP,
+            lambda part: batched_requests.write_shares(requester, access, index, secret, part),
+            parts,
+        )
         complete = frozenset[ShareNumber]().union(*answers)
     requester.pool.moved(access.address, Direction.UP, size)
     return complete
+
+
+async def _in_turn(
+    requester: Requester, access: Access, direction: Direction, send: Callable[[P], Awaitable[T]], parts: Sequence[P]
+) -> list[T]:
+    """The answers to all parts, in order. After a failure, no further part is sent."""
+    turns = requester.pool.turns(access.address, direction)
+    failures: list[GridError] = []
+
+    async def one(part: P) -> T:
+        await turns.acquire()
+        try:
+            if failures:
+                raise failures[0]
+            return await send(part)
+        except GridError as error:
+            failures.append(error)
+            raise
+        finally:
+            turns.release()
+
+    return await all_of(one(part) for part in parts)
