@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Awaitable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Coroutine
 from contextlib import aclosing
 from typing import Any, TypeVar, cast
 
@@ -117,6 +117,40 @@ def test_stream_that_is_left_ends_its_read_and_takes_no_further_buffer() -> None
 
     asyncio.run(case())
     assert (file.writes, file.cancelled) == (0, 1)
+
+
+class _Pieces:
+    """A source that yields each range in pieces of its own. pieces: all of them, by offset."""
+
+    shortcut: object = None
+
+    def __init__(self, data: bytes) -> None:
+        self.entry, self._data = Entry(name="file", size=len(data)), data
+        self.pieces: dict[int, bytes] = {}
+
+    async def read(self, offset: int, length: int) -> AsyncIterator[Buffer]:
+        for begin in range(offset, offset + length, PIECE_SIZE):
+            piece = self.pieces[begin] = self._data[begin : min(begin + PIECE_SIZE, offset + length)]
+            yield piece
+
+    async def require_unchanged(self) -> None:
+        """It does not change."""
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+def test_ranges_in_order_pass_on_the_pieces_of_their_source_without_copies() -> None:
+    source = _Pieces(os.urandom(50 * MIB + 5))
+    body = FileBody(source, 50 * MIB + 5, flow_of(Plan()))
+
+    async def case() -> list[Buffer]:
+        return [piece async for piece in body.stream()]
+
+    passed = asyncio.run(case())
+    assert len(passed) == 51 and [id(piece) for piece in passed] == [
+        id(source.pieces[at]) for at in sorted(source.pieces)
+    ]
 
 
 @pytest.mark.parametrize("step", [1, MIB - 1, MIB, 7 * MIB])

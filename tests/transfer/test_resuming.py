@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 import psutil
@@ -20,7 +21,7 @@ from grid.node.directory import open_directory
 from grid.node.local_grid import LocalGrid
 from grid.node.running import find_running
 from grid.transfer.ends import KeptPart, NoParts, PassingError, SourceChangedError
-from grid.transfer.grid_resuming import Resumption
+from grid.transfer.grid_resuming import DIGEST, Resumption
 from tests.cli.command import new_directory
 from tests.support.tree_grid import TreeGrid
 from tests.transfer.end_contract import BytesBody
@@ -168,6 +169,29 @@ def test_key_changes_if_the_shares_would_differ(body: BytesBody) -> None:
     first = resume(body)
     first.examine(0, b"one")
     assert resume(body, k=2).key != first.key
+
+
+def test_key_that_an_earlier_version_recorded_with_other_digests_is_not_used_again(body: BytesBody) -> None:
+    first = resume(body)
+    first.examine(0, b"one")
+    (part,) = body.parts.load()
+    body.parts.forget()
+    body.parts.keep(evolve(part, token=part.token.removesuffix(f" {DIGEST}"), digest=sha256(b"one").digest()))
+    second = resume(body)
+    assert second.key != first.key
+    second.examine(0, b"one")
+    assert [part.offset for part in body.parts.load()] == [0]
+
+
+def test_digest_of_a_range_depends_on_its_key_and_place(body: BytesBody) -> None:
+    first = resume(body)
+    first.examine(0, b"same")
+    first.examine(4, b"same")
+    digests = [part.digest for part in body.parts.load()]
+    body.parts.forget()
+    resume(body).examine(0, b"same")
+    digests += [part.digest for part in body.parts.load()]
+    assert len(set(digests)) == 3 and all(len(digest) == 16 for digest in digests)
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,7 @@ def test_parts_are_cut_from_pieces_of_any_size_which_are_only_lent(length: int) 
             yield memoryview(lent)[:size]
             lent[:] = bytes(step)
 
-    async def case(step: int) -> list[bytearray]:
+    async def case(step: int) -> list[memoryview]:
         return [part async for part in cut(pieces(step), length, 10)]
 
     for step in (1, 3, 10, 25):

@@ -154,14 +154,17 @@ class FileBody:
                 yield piece
             return
         step = self._flow.held_size_of(self.size)
-        waiting: deque[asyncio.Task[bytearray]] = deque()
+        waiting: deque[asyncio.Task[list[Buffer]]] = deque()
         try:
             while offset < self.size or waiting:
                 while offset < self.size and len(waiting) < self._flow.streams:
                     end = min((offset // step + 1) * step, self.size)
-                    waiting.append(asyncio.create_task(self._whole(offset, end - offset)))
+                    waiting.append(asyncio.create_task(self._all(offset, end - offset)))
                     offset = end
-                yield await waiting.popleft()
+                pieces = await waiting.popleft()
+                pieces.reverse()
+                while pieces:
+                    yield pieces.pop()  # It can be freed while the others wait.
         finally:
             for task in waiting:
                 task.cancel()
@@ -181,12 +184,9 @@ class FileBody:
         """Raise SourceChangedError if the source has changed since it was read."""
         await self._opened.require_unchanged()
 
-    async def _whole(self, offset: int, length: int) -> bytearray:
-        data, filled = bytearray(length), 0
-        async for piece in self._exactly(offset, length):
-            memoryview(data)[filled : filled + len(piece)] = piece
-            filled += len(piece)
-        return data
+    async def _all(self, offset: int, length: int) -> list[Buffer]:
+        """The pieces of a range, which its source does not use again: joining them would copy each byte once more."""
+        return [piece async for piece in self._exactly(offset, length)]
 
     async def _exactly(self, offset: int, length: int) -> AsyncIterator[Buffer]:
         async for piece in self._counted(self._opened.read(offset, length), offset, offset + length):

@@ -118,7 +118,7 @@ class OpenedSource(Protocol):
         """Something that a target of the same kind can take instead of the bytes; None if there is none."""
 
     def read(self, offset: int, length: int) -> AsyncIterator[Buffer]:
-        """Yield bytes from the offset on, fewer if the file is shorter. SourceChangedError, EndError."""
+        """Yield bytes from the offset on, fewer if the file is shorter. Each piece stays as it is. SourceChangedError, EndError."""
 
     async def require_unchanged(self) -> None:
         """Raise SourceChangedError if the file is no longer the one that was opened."""

@@ -10,6 +10,7 @@ from typing import Any
 from attrs import field, frozen
 
 from grid.caps import ChkCap, KnownCap, SliceCap
+from grid.codec.buffers import unwiped
 from grid.directory.file_store import FileStore
 from grid.extents.ciphers import decrypt_slice
 from grid.ports import Buffer, Sink
@@ -215,17 +216,17 @@ class BodySource:
         """Return the bytes of a range. Runs on the reactor."""
         return await self._session.ask(self._loop, self._next(offset, min(length, self.size - offset)))
 
-    async def _next(self, offset: int, length: int) -> bytearray:
+    async def _next(self, offset: int, length: int) -> memoryview:
         """Copy each byte once: the rest of a piece waits in it, for a stream is asked for another one only when it is used up."""
         if self._stream is None or offset != self._position:
             await self.close()
             self._stream, self._position = self._body.stream(offset), offset
-        data, filled = bytearray(length), 0
+        data, filled = unwiped(length), 0
         while filled < length:
             if not self._rest:
                 self._rest = memoryview(await anext(self._stream))
             count = min(length - filled, len(self._rest))
-            memoryview(data)[filled : filled + count] = self._rest[:count]
+            data[filled : filled + count] = self._rest[:count]
             self._rest, filled = self._rest[count:], filled + count
         if not self._rest:
             self._rest = memoryview(b"")

@@ -2,12 +2,16 @@
 
 It owns the rule that a key encrypts only one file. Each range is recorded with its digest before servers get any of it,
 and an attempt ends if a range differs from what an earlier attempt read under the same key. [decision 337]
+
+Cost: CPU: the digest is a GMAC, which takes a tenth of the time of SHA-256. Its key is a hash of the file's key, which
+only the journal has, so that nobody can make two contents with the same digest.
 """
 
 from __future__ import annotations
 
-import hashlib
+from hashlib import sha256
 
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from twisted.internet.defer import CancelledError
 
 from grid.directory.file_store import FileStore
@@ -18,6 +22,9 @@ from grid.transfer.choices import may_pass
 from grid.transfer.ends import Body, KeptPart, NoParts, SourceChangedError
 
 KEY_SIZE = 16
+NONCE_SIZE = 12
+DIGEST = "gmac"
+"""In tokens: what an earlier version recorded by other digests begins anew."""
 
 
 class Resumption:
@@ -27,7 +34,7 @@ class Resumption:
         """Use the key of an earlier attempt, if it would produce the same shares. JournalError."""
         encoding = store.grid.encoding
         self._parts = body.parts
-        self._end = f" {encoding.k}-{encoding.n}-{encoding.max_segment_size}"
+        self._end = f" {encoding.k}-{encoding.n}-{encoding.max_segment_size} {DIGEST}"
         self._known: dict[int, KeptPart] = {}
         self.key: bytes | None = None
         self.keeps: Keeps | None = None if isinstance(body.parts, NoParts) else is_worth_keeping
@@ -39,15 +46,16 @@ class Resumption:
         if self.key is None:
             self._parts.forget()
             self.key = store.runtime.entropy.random_bytes(KEY_SIZE)
-            return
-        self._known = {part.offset: part for part in kept}
+        else:
+            self._known = {part.offset: part for part in kept}
+        self._mac = AESGCM(sha256(b"digests of a file's ranges:" + self.key).digest())
 
     def examine(self, offset: int, data: Buffer) -> None:
         """Record bytes before servers get them. SourceChangedError if an earlier attempt read others; JournalError."""
         if self.key is None:
             return
         token = self.key.hex() + self._end
-        part = KeptPart(offset=offset, length=len(data), token=token, digest=hashlib.sha256(data).digest())
+        part = KeptPart(offset=offset, length=len(data), token=token, digest=self._digest(offset, data))
         known = self._known.get(offset)
         if known == part:
             return
@@ -60,6 +68,10 @@ class Resumption:
         """Discard the key unless the next attempt may resume. JournalError."""
         if self.key is not None and not is_worth_keeping(error):
             self._parts.forget()
+
+    def _digest(self, offset: int, data: Buffer) -> bytes:
+        """A range's digest under the key. Each range of an attempt has its own nonce."""
+        return self._mac.encrypt(offset.to_bytes(NONCE_SIZE), b"", data)
 
     def _parse(self, token: str) -> bytes | None:
         try:

@@ -20,6 +20,7 @@ from xml.sax.saxutils import escape, unescape
 
 from attrs import field, frozen
 
+from grid.codec.buffers import unwiped
 from grid.errors import GridError
 from grid.ports import Buffer
 from grid.s3.signature import ALGORITHM, Pairs, RequestHead, Scope, encode, request_text, sign, signing_key
@@ -280,19 +281,19 @@ async def _send(uploads: S3Uploads, key: str, upload: _Upload, body: Body) -> No
         raise failure
 
 
-async def cut(pieces: AsyncIterator[Buffer], length: int, size: int) -> AsyncIterator[bytearray]:
+async def cut(pieces: AsyncIterator[Buffer], length: int, size: int) -> AsyncIterator[memoryview]:
     """Join pieces of `length` bytes in all into parts of `size`; the last one may be shorter. Each byte is copied once."""
-    part, filled = bytearray(min(size, length)), 0
+    part, filled = unwiped(min(size, length)), 0
     async for piece in pieces:
         rest = memoryview(piece)
         while rest:
             count = min(len(rest), len(part) - filled)
-            memoryview(part)[filled : filled + count] = rest[:count]
+            part[filled : filled + count] = rest[:count]
             rest, filled = rest[count:], filled + count
             if filled == len(part):
                 length -= filled
                 yield part
-                part, filled = bytearray(min(size, length)), 0
+                part, filled = unwiped(min(size, length)), 0
 
 
 def _recorded(body: Body) -> _Upload | None:
