@@ -192,6 +192,31 @@ def test_read_when_the_sink_is_slow_keeps_a_bounded_window() -> None:
     assert max(sink.write_sizes) <= READ_BYTES + 2**20
 
 
+def test_size_of_segments_is_the_likely_one_until_a_read_has_proven_it() -> None:
+    grid = ScriptedGrid()
+    opened = grid.open(grid.store(noise(5 * 2**20), segment_size=2**19).cap)
+    likely = opened.segment_size
+    grid.read(opened, offset=0, length=1)
+    assert (likely, opened.segment_size) == (2**20 + 2, 2**19 + 1)
+    assert grid.open(LitCap(data=b"short")).segment_size == 5
+
+
+def test_reads_that_end_with_segments_fetch_no_more_bytes_than_one_read() -> None:
+    grid = ScriptedGrid()
+    text = noise(24 * 2**20)
+    cap = grid.store(text).cap
+
+    def fetched_by(step: int) -> int:
+        before = sum(server.read_bytes for server in grid.servers)
+        opened = grid.open(cap)
+        for begin in range(0, len(text), step):
+            assert grid.read(opened, offset=begin, length=step)[0] == text[begin : begin + step]
+        return sum(server.read_bytes for server in grid.servers) - before
+
+    whole, aligned, crooked = map(fetched_by, (len(text), 4 * (2**20 + 2), 4 * 2**20))
+    assert aligned < 1.02 * whole and crooked > 1.15 * whole
+
+
 def test_read_when_the_sink_fails_ends_with_its_error() -> None:
     grid = ScriptedGrid()
     file = grid.store(noise(100_000), segment_size=10_000)

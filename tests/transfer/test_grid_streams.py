@@ -14,12 +14,14 @@ from grid.errors import DamagedFileError
 from grid.ports import Buffer, Sink
 from grid.transfer.body import FileBody, Flow
 from grid.transfer.ends import PIECE_SIZE, Entry, SourceChangedError
-from grid.transfer.grid_contents import READ_AHEAD, BodySource, OpenedImmutableFile
+from grid.transfer.grid_contents import READ_AHEAD, READ_SIZE, BodySource, OpenedImmutableFile
 from grid.transfer.outcome import Plan
 
 T = TypeVar("T")
 MIB = 2**20
 BATCH = 3 * MIB + 1
+SEGMENT = MIB + 2
+"""Segments of 3-of-10: a multiple of three."""
 
 
 class _Session:
@@ -96,6 +98,33 @@ def test_read_that_fails_after_its_last_byte_fails_the_stream() -> None:
     file = _File(bytes(4 * MIB), DamagedFileError("bad"))
     with pytest.raises(DamagedFileError):
         asyncio.run(collect(body_of(file)))
+
+
+class _Segments:
+    """A file in segments. fetched: those that each read touched, read after read."""
+
+    segment_size = SEGMENT
+
+    def __init__(self, size: int) -> None:
+        self.size, self.fetched = size, list[int]()
+
+    async def read(self, sink: Sink, offset: int, length: int) -> None:
+        end = min(offset + length, self.size)
+        self.fetched += range(offset // SEGMENT, -(-end // SEGMENT))
+        await sink.write(bytes(end - offset))
+
+
+@pytest.mark.parametrize("first", [0, 20])
+def test_reads_of_a_range_fetch_each_segment_once(first: int) -> None:
+    file = _Segments(100 * MIB)
+    source = OpenedImmutableFile(cast("Any", _Session()), file, Entry(name="file", size=file.size), None)
+
+    async def case() -> list[int]:
+        return [len(piece) async for piece in source.read(first * MIB, 20 * MIB)]
+
+    sizes = asyncio.run(case())
+    assert sum(sizes) == 20 * MIB and max(sizes) <= READ_SIZE + SEGMENT
+    assert file.fetched == list(range(first * MIB // SEGMENT, -(-(first + 20) * MIB // SEGMENT)))
 
 
 @pytest.mark.parametrize("difference", [-1, 1])

@@ -46,6 +46,13 @@ class ImmutableFile:
         return len(self._cap.data) if isinstance(self._cap, LitCap) else self._cap.size
 
     @property
+    def segment_size(self) -> int:
+        """Bytes of each segment but the last; the likely number until a read has proven it. A literal file is one segment."""
+        if self._verifier is None or not self._cap.size:
+            return max(1, self.size)
+        return (self._verifier.geometry or self._guess.geometry).segment_size
+
+    @property
     def verifier(self) -> FileVerifier | None:
         """What is proven of the file; None for a literal file."""
         return self._verifier

@@ -14,12 +14,12 @@ from grid.codec.buffers import unwiped
 from grid.directory.file_store import FileStore
 from grid.extents.ciphers import decrypt_slice
 from grid.ports import Buffer, Sink
-from grid.sinks import BytesSink
+from grid.sinks import FrozenBytesSink
 from grid.transfer.ends import PIECE_SIZE, Body, Entry
 from grid.transfer.grid_session import GridSession
 
 READ_SIZE = 4 * 2**20
-"""Bytes of one read: several segments, whose shares are fetched in parallel."""
+"""Bytes of one read at least, unless its range ends: several segments, whose shares are fetched in parallel."""
 
 READ_AHEAD = 6 * 2**20
 """Bytes that a read of a whole file has in flight: two files side by side take no more than the ranges of one did."""
@@ -128,15 +128,20 @@ class OpenedGridFile:
     async def read(self, offset: int, length: int) -> AsyncIterator[Buffer]:
         """Yield the bytes of a range, a few segments at a time."""
         while length > 0:
-            sink = BytesSink()
-            await self._session.run(self._read(sink, offset, min(length, READ_SIZE)))
-            if not sink.data:
+            sink = FrozenBytesSink()
+            await self._session.run(self._read(sink, offset, min(length, self._next_size(offset))))
+            data = sink.take()
+            if not data:
                 return
-            yield bytes(sink.data)
-            offset += len(sink.data)
-            length -= len(sink.data)
+            offset += len(data)
+            length -= len(data)
+            yield data
 
-    async def _read(self, sink: BytesSink, offset: int, length: int) -> None:
+    def _next_size(self, offset: int) -> int:
+        """Bytes to read at this place."""
+        return READ_SIZE
+
+    async def _read(self, sink: Sink, offset: int, length: int) -> None:
         await self._file.read(sink, offset, length)
 
     async def require_unchanged(self) -> None:
@@ -147,7 +152,15 @@ class OpenedGridFile:
 
 
 class OpenedImmutableFile(OpenedGridFile):
-    """A file of which one read fetches ahead: its batches are large, and no segment is fetched twice."""
+    """A file of which one read fetches ahead: its batches are large, and no segment is fetched twice.
+
+    Nor do the reads of a range fetch one twice, because they end where segments do.
+    """
+
+    def _next_size(self, offset: int) -> int:
+        """To the end of the segment in which READ_SIZE bytes would end."""
+        size: int = self._file.segment_size
+        return -(-(offset + READ_SIZE) // size) * size - offset
 
     async def stream(self, offset: int) -> AsyncIterator[Buffer]:
         """Yield all bytes from the offset on, as one read delivers them. Each is lent until the next one is asked for."""
