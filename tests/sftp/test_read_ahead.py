@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from twisted.python.failure import Failure
 
 from grid.errors import GridError
 from grid.ports import Sink
-from grid.sftp.read_ahead import KEPT_SPANS, LARGEST_SPAN, LEAST_SPAN, AheadRoom, ReadAhead
+from grid.sftp.read_ahead import KEPT_SPANS, LARGEST_SPAN, LEAST_SPAN, MOST_STREAMS, AheadRoom, ReadAhead
 
 CONTENTS = random.Random(7).randbytes(20_000_000)
 
@@ -24,6 +25,7 @@ class Source:
         self.contents = contents
         self.asked: list[tuple[int, int]] = []
         self.failing = False
+        self.written = 0
 
     async def fetch(self, sink: Sink, start: int, length: int) -> None:
         """Write them."""
@@ -31,6 +33,7 @@ class Source:
         if self.failing:
             raise GridError("no server answers")
         for offset in range(start, start + length, 100_000):
+            self.written += 1
             await sink.write(self.contents[offset : min(offset + 100_000, start + length)])
 
 
@@ -136,7 +139,7 @@ def test_read_now_when_the_bytes_have_arrived_returns_them_and_fetches_on() -> N
             waited += 1
             data = now(ahead.read(offset, 65_536))
         read += data
-    assert read == CONTENTS and waited < len(source.asked) < 12
+    assert read == CONTENTS and waited <= source.written and len(source.asked) < 12
     assert sum(length for _, length in source.asked) == len(CONTENTS)
     assert ahead.read_now(len(CONTENTS) - 10, 1000) == CONTENTS[-10:]
     assert ahead.read_now(len(CONTENTS), 1000) is None
@@ -158,3 +161,108 @@ def test_read_now_when_a_fetch_is_under_way_or_failed_returns_what_arrived_or_no
     assert ahead.read_now(500, 501) is None
     sinks[0].fail(GridError("gone"))  # type: ignore[attr-defined]
     assert ahead.read_now(500, 500) is None
+
+
+class PatientSource(Source):
+    """Gives each piece only after the one before it was taken, and counts those that were. size: of a piece."""
+
+    def __init__(self, size: int, contents: bytes = CONTENTS) -> None:
+        super().__init__(contents)
+        self.size = size
+        self.taken = 0
+
+    async def fetch(self, sink: Sink, start: int, length: int) -> None:
+        """Write pieces that are of no use once they were taken."""
+        self.asked.append((start, length))
+        for offset in range(start, start + length, self.size):
+            piece = bytearray(self.contents[offset : min(offset + self.size, start + length)])
+            await sink.write(piece)
+            piece[:] = bytes(len(piece))
+            self.taken += 1
+
+
+def read_to(ahead: ReadAhead, stop: int, step: int = 261_120) -> bytes:
+    """The file up to there."""
+    return b"".join(now(ahead.read(offset, min(step, stop - offset))) for offset in range(0, stop, step))
+
+
+@pytest.mark.parametrize("size", [1000, 100_000, 2**20, 5_000_000, len(CONTENTS)])
+def test_file_when_it_is_read_on_is_fetched_at_once_and_taken_piece_by_piece(size: int) -> None:
+    source, room = PatientSource(size), AheadRoom()
+    ahead = ReadAhead(source.fetch, len(CONTENTS), room)
+    assert read_to(ahead, len(CONTENTS), 65_536) == CONTENTS
+    assert len(source.asked) == 5 and source.asked[-1] == (2**22, len(CONTENTS) - 2**22)
+    ahead.close()
+    assert (room.taken, room.streams) == (0, 0)
+
+
+def test_stream_when_its_client_stops_takes_no_more_than_one_piece() -> None:
+    source, room = PatientSource(500_000), AheadRoom()
+    ahead = ReadAhead(source.fetch, len(CONTENTS), room)
+    assert read_to(ahead, 2_200_000) == CONTENTS[:2_200_000]
+    assert source.asked[-1][0] == 2**22 and room.streams == 1
+    before = source.taken
+    assert ahead.read_now(2**22, 1000) == CONTENTS[2**22 : 2**22 + 1000]
+    assert source.taken == before
+    assert now(ahead.read(2**22 + 499_000, 2000)) == CONTENTS[2**22 + 499_000 : 2**22 + 501_000]
+    assert source.taken == before + 1
+    ahead.close()
+    assert (room.taken, room.streams, source.taken) == (0, 0, before + 1)
+
+
+def test_stream_when_requests_come_out_of_order_serves_those_that_are_near_and_others_apart() -> None:
+    source = PatientSource(500_000)
+    ahead = ReadAhead(source.fetch, len(CONTENTS), AheadRoom())
+    assert read_to(ahead, 6_000_000) == CONTENTS[:6_000_000]
+    count = len(source.asked)
+    for offset in (7_000_000, 6_900_000, 8_000_000, 7_600_000):
+        assert now(ahead.read(offset, 32_768)) == CONTENTS[offset : offset + 32_768]
+    assert len(source.asked) == count
+    for offset in (5_000_000, 18_000_000):
+        assert now(ahead.read(offset, 32_768)) == CONTENTS[offset : offset + 32_768]
+    assert source.asked[count:] == [(5_000_000, 32_768), (18_000_000, 32_768)]
+
+
+def test_stream_when_readers_wait_in_any_order_gives_each_its_bytes() -> None:
+    sinks: list[Sink] = []
+
+    async def fetch(sink: Sink, start: int, length: int) -> None:
+        if start < 2**22:
+            await sink.write(CONTENTS[start : start + length])
+        else:
+            sinks.append(sink)
+            await Deferred()
+
+    ahead = ReadAhead(fetch, len(CONTENTS), AheadRoom())
+    read_to(ahead, 2**22)
+    offsets = [2**22 + 1000 * number for number in range(8)]
+    random.Random(3).shuffle(offsets)
+    found: dict[int, bytes] = {}
+    for offset in offsets:
+        Deferred.fromCoroutine(ahead.read(offset, 1000)).addCallback(partial(found.__setitem__, offset))
+    for start in range(2**22, 2**22 + 8000, 700):
+        Deferred.fromCoroutine(sinks[0].write(CONTENTS[start : start + 700]))
+    assert found == {offset: CONTENTS[offset : offset + 1000] for offset in offsets}
+
+
+def test_stream_when_its_fetch_ends_early_or_fails_ends_the_reads() -> None:
+    short = PatientSource(500_000, CONTENTS[:5_000_000])
+    ahead = ReadAhead(short.fetch, len(CONTENTS), AheadRoom())
+    assert read_to(ahead, 5_000_000)[: 2**22] == CONTENTS[: 2**22]
+    with pytest.raises(GridError, match="shorter"):
+        now(ahead.read(5_500_000, 100_000))
+
+
+def test_streams_when_many_files_are_read_are_few() -> None:
+    source, room = PatientSource(500_000), AheadRoom()
+    files = [ReadAhead(source.fetch, len(CONTENTS), room) for _ in range(MOST_STREAMS + 3)]
+    for ahead in files[:MOST_STREAMS]:
+        read_to(ahead, 3_000_000)
+    assert room.streams == MOST_STREAMS
+    for offset in range(0, 6_000_000, 200_000):
+        for ahead in files:
+            assert now(ahead.read(offset, 200_000)) == CONTENTS[offset : offset + 200_000]
+            assert room.streams <= MOST_STREAMS and room.taken <= room.size
+    for ahead in files:
+        ahead.close()
+    assert room.taken == room.files == room.streams == 0

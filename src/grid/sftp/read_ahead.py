@@ -1,14 +1,15 @@
 """Reads an open file ahead of a client that reads in order, without using the disk.
 
 A span is a range of the file that is being or has been fetched; its bytes are available as they arrive. While a client
-reads in order, spans double in size, and the next one starts when the client reaches the last. Other spans are as long
-as the request.
+reads in order, spans double in size, and the next one starts when the client reaches the last. Instead of a large one, a
+stream starts, which is one read of the rest of the file. Other spans are as long as the request.
 
 All files of a door share its memory and take turns at fetching. When memory runs out, the least recently used span that
 nobody is reading is dropped.
 
 Cost: memory: KEPT_SPANS spans per file, of at most LARGEST_SPAN bytes, and AHEAD_BYTES for all files, plus the reads in
-progress.
+progress, of which MOST_STREAMS are streams. A stream takes one message to each server for 8 MiB, and looks for shares
+once.
 """
 
 from __future__ import annotations
@@ -16,17 +17,22 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from attrs import define, field
-from twisted.internet.defer import Deferred
 
 from grid.errors import GridError
 from grid.gateway.shared.store_turns import Semaphore
-from grid.ports import Buffer, Sink
-from grid.runtime import Tasks
+from grid.ports import Sink
+from grid.sftp.spans import Span, Stream
 
 FIRST_SPAN = 2**18
 LARGEST_SPAN = 2**23
 FETCHES = 16
 """Fetches in parallel by all files of a door; each takes memory for segments."""
+
+STREAM_FROM = 2**22
+"""A span of this size or more is a stream instead, if there may be one."""
+
+MOST_STREAMS = 4
+"""Streams of all files of a door."""
 
 LEAST_SPAN = 2**16
 KEPT_SPANS = 3
@@ -43,7 +49,7 @@ Fetch = Callable[[Sink, int, int], Awaitable[object]]
 
 @define(eq=False)
 class AheadRoom:
-    """The memory shared by all files of a door. taken: bytes. files: number with spans.
+    """The memory shared by all files of a door. taken: bytes. files: number with spans. streams: their number.
 
     fetches: the semaphore for fetching.
     """
@@ -51,106 +57,40 @@ class AheadRoom:
     size: int = AHEAD_BYTES
     taken: int = field(init=False, default=0)
     files: int = field(init=False, default=0)
+    streams: int = field(init=False, default=0)
     fetches: Semaphore = field(init=False, factory=lambda: Semaphore(FETCHES))
-    _spans: dict[_Span, None] = field(init=False, factory=dict)
+    _spans: dict[Span | Stream, None] = field(init=False, factory=dict)
 
     def fitting(self, wanted: int) -> int:
         """The size allowed for a span: as wanted, or a fair share of the memory."""
         return min(wanted, max(LEAST_SPAN, self.size // (KEPT_SPANS * max(2, self.files))))
 
-    def add(self, span: _Span) -> None:
+    @property
+    def has_room_for_stream(self) -> bool:
+        """Whether one more stream may start."""
+        return self.streams < MOST_STREAMS and self.fitting(STREAM_FROM) == STREAM_FROM
+
+    def add(self, span: Span | Stream) -> None:
         """Add a span, dropping others if necessary."""
         self.taken += span.size
+        self.streams += isinstance(span, Stream)
         self._spans[span] = None
         if self.taken > self.size:
             for each in [each for each in self._spans if each is not span and not each.readers]:
                 if self.taken > self.size:
                     each.give_up()
 
-    def use(self, span: _Span) -> None:
+    def use(self, span: Span | Stream) -> None:
         """Mark the span as recently used."""
         if span in self._spans:
             del self._spans[span]
             self._spans[span] = None
 
-    def remove(self, span: _Span) -> None:
+    def remove(self, span: Span | Stream) -> None:
         """Release the span's memory."""
         del self._spans[span]
         self.taken -= span.size
-
-
-class _Span:
-    """A range of the file. give_up: makes its file forget it. readers: waiting for its bytes."""
-
-    def __init__(self, start: int, stop: int, give_up: Callable[[_Span], None]) -> None:
-        self.start = start
-        self.stop = stop
-        self.readers = 0
-        self._give_up = give_up
-        self._data = bytearray()
-        self._error: BaseException | None = None
-        self._waiters: list[tuple[int, Deferred[None]]] = []
-        self.tasks = Tasks()
-
-    async def write(self, data: Buffer) -> None:
-        """Take fetched bytes."""
-        self._data += data
-        self._wake()
-
-    def fail(self, error: BaseException) -> None:
-        """End the span with an error."""
-        self._error = self._error or error
-        self._wake()
-
-    def ended(self, _: object) -> None:
-        """Mark the span as complete."""
-        if len(self._data) < self.stop - self.start:
-            self.fail(GridError("the file is shorter than it was; open it again"))
-
-    def has(self, start: int, stop: int) -> bool:
-        """Whether these bytes have arrived."""
-        return self.start <= start and stop <= self.start + len(self._data) and self._error is None
-
-    def take(self, start: int, stop: int) -> bytes:
-        """Bytes that have arrived."""
-        with memoryview(self._data) as view:
-            return bytes(view[start - self.start : stop - self.start])
-
-    async def read(self, start: int, stop: int) -> bytes:
-        """Wait for bytes within the span; raises the error that ended the fetch."""
-        while len(self._data) < stop - self.start:
-            if self._error is not None:
-                raise self._error
-            waiter: Deferred[None] = Deferred()
-            self._waiters.append((stop, waiter))
-            await waiter
-        return self.take(start, stop)
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return self.stop - self.start
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether it ended before its last byte."""
-        return self._error is not None
-
-    def give_up(self) -> None:
-        """Drop the span to free its memory."""
-        self._give_up(self)
-
-    def cancel(self) -> None:
-        """Cancel the fetch."""
-        self.fail(GridError("the file was closed"))
-        self.tasks.cancel()
-
-    def _wake(self) -> None:
-        here = self.start + len(self._data)
-        ready = [waiter for stop, waiter in self._waiters if self._error is not None or stop <= here]
-        self._waiters = [each for each in self._waiters if self._error is None and each[0] > here]
-        for waiter in ready:
-            waiter.callback(None)
+        self.streams -= isinstance(span, Stream)
 
 
 class ReadAhead:
@@ -160,7 +100,7 @@ class ReadAhead:
         self._fetch = fetch
         self._size = size
         self._room = room
-        self._spans: list[_Span] = []
+        self._spans: list[Span | Stream] = []
         self._next_size = FIRST_SPAN
         self._is_closed = False
 
@@ -183,15 +123,14 @@ class ReadAhead:
             if self._is_closed:
                 raise GridError("the file was closed")
             span = self._span_at(offset, stop)
-            end = min(stop, span.stop)
             self._room.use(span)
             span.readers += 1
             try:
                 self._go_ahead(span)
-                pieces.append(await span.read(offset, end))
+                pieces.append(await span.read(offset, min(stop, span.stop)))
             finally:
                 span.readers -= 1
-            offset = end
+            offset += len(pieces[-1])
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def close(self) -> None:
@@ -200,44 +139,60 @@ class ReadAhead:
         for span in list(self._spans):
             self._drop(span)
 
-    def _span_at(self, offset: int, stop: int) -> _Span:
+    def _span_at(self, offset: int, stop: int) -> Span | Stream:
         for span in self._spans:
-            if span.start <= offset < span.stop and not span.has_failed:
+            if span.serves(offset):
                 return span
         in_order = any(span.stop == offset for span in self._spans) or offset == 0
         if not in_order:
             self._next_size = FIRST_SPAN
         return self._begin(offset, FIRST_SPAN if in_order else stop - offset)
 
-    def _go_ahead(self, span: _Span) -> None:
+    def _go_ahead(self, span: Span | Stream) -> None:
         """Start the next span if the client, reading in order, has reached the last."""
         if span is not self._spans[-1] or span.stop >= self._size:
             return
         before = len(self._spans) > 1 and self._spans[-2].stop == span.start
         if before or span.start == 0:
             self._next_size = min(2 * self._next_size, LARGEST_SPAN)
-            self._begin(span.stop, self._next_size)
+            if self._next_size >= STREAM_FROM and self._room.has_room_for_stream:
+                self._begin_stream(span.stop)
+            else:
+                self._begin(span.stop, max(self._next_size, SEGMENT_SIZE - span.stop % SEGMENT_SIZE))
 
-    def _begin(self, start: int, wanted: int) -> _Span:
-        if not self._spans:
-            self._room.files += 1
+    def _begin(self, start: int, wanted: int) -> Span:
         size = self._room.fitting(wanted)
         stop = start + size
         if size > SEGMENT_SIZE:
             stop -= stop % SEGMENT_SIZE
-        span = _Span(start, min(self._size, stop), self._drop)
-        self._spans.append(span)
-        self._room.add(span)
+        span = Span(start, min(self._size, stop), self._drop)
+        self._add(span)
         span.tasks.start(self._run(span), span.ended, span.fail)
-        while len(self._spans) > KEPT_SPANS:
-            self._drop(next((each for each in self._spans[:-2] if not each.readers), self._spans[0]))
         return span
 
-    async def _run(self, span: _Span) -> None:
-        async with self._room.fetches.one():
-            await self._fetch(span, span.start, span.size)
+    def _begin_stream(self, start: int) -> None:
+        """Start to read the rest of the file. That does not take a turn at fetching, since the client may keep it waiting."""
+        stream = Stream(start, self._size, min(LARGEST_SPAN, self._size - start), self._drop)
+        self._add(stream)
+        fetching = self._fetch_all(stream, start, self._size - start)
+        stream.tasks.start(fetching, stream.ended, stream.fail)
 
-    def _drop(self, span: _Span) -> None:
+    def _add(self, span: Span | Stream) -> None:
+        if not self._spans:
+            self._room.files += 1
+        self._spans.append(span)
+        self._room.add(span)
+        while len(self._spans) > KEPT_SPANS:
+            self._drop(next((each for each in self._spans[:-2] if not each.readers), self._spans[0]))
+
+    async def _run(self, span: Span) -> None:
+        async with self._room.fetches.one():
+            await self._fetch_all(span, span.start, span.size)
+
+    async def _fetch_all(self, sink: Sink, start: int, size: int) -> None:
+        await self._fetch(sink, start, size)
+
+    def _drop(self, span: Span | Stream) -> None:
         self._spans.remove(span)
         self._room.remove(span)
         if not self._spans:
