@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from attrs import define, field
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +16,7 @@ from grid.errors import FormatError
 from grid.ports import Buffer
 from grid.sftp.channels import Output, SftpChannel
 from grid.sftp.door import Load
-from grid.sftp.packets import GCM_KEY_SIZES, TAG_SIZE, GcmCipher, PacketTransport
+from grid.sftp.packets import GCM_KEY_SIZES, PADDING_BYTES, TAG_SIZE, GcmCipher, PacketTransport
 from grid.sftp.server import USUAL_READ, SftpTransport
 
 KEY, IV = bytes(range(64)), bytes(range(100, 164))
@@ -57,6 +59,28 @@ def test_packet_when_it_is_changed_repeated_or_left_out_is_refused() -> None:
         GcmCipher(name, KEY, IV).open(*sealed(sender, b"next"))
 
 
+def test_padding_when_many_packets_are_sealed_is_random_and_takes_few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[bytes] = []
+
+    def draw(count: int) -> bytes:
+        drawn.append(random.Random(len(drawn)).randbytes(count))
+        return drawn[-1]
+
+    monkeypatch.setattr("grid.sftp.packets.os.urandom", draw)
+    here, paddings = GcmCipher(NAMES[0], KEY, IV), []
+    there = AESGCM(KEY[:16])
+    for number in range(1000):
+        length, rest = sealed(here, bytes(number % 40 + 1))
+        nonce = IV[:4] + (int.from_bytes(IV[4:12], "big") + number).to_bytes(8, "big")
+        plain = there.decrypt(nonce, rest, length)
+        paddings.append(plain[-plain[0] :])
+    assert len(drawn) <= len(b"".join(paddings)) // (PADDING_BYTES - 20) + 1
+    rest_of_draws = b"".join(drawn)
+    for padding in paddings:
+        skipped, _, rest_of_draws = rest_of_draws.partition(padding)
+        assert len(skipped) < 20  # The end of a draw, if it was too short.
+
+
 @given(st.lists(st.binary(max_size=50), max_size=20), st.integers(1, 60))
 def test_output_when_it_is_taken_in_packets_keeps_every_byte(pieces: list[bytes], most: int) -> None:
     output = Output()
@@ -76,10 +100,12 @@ class Wire:
     """A connection that notes packets of data, and calls that wait for the next turn of the event loop."""
 
     packets: list[int] = field(factory=list)
+    calls: int = 0
     later: list[Any] = field(factory=list)
 
-    def send_data(self, channel: object, size: int, pieces: object) -> None:
-        self.packets.append(size)
+    def send_data(self, channel: object, packets: list[tuple[int, object]]) -> None:
+        self.packets += [size for size, _ in packets]
+        self.calls += 1
 
     @property
     def transport(self) -> Any:
@@ -109,7 +135,7 @@ def test_answers_when_many_are_ready_in_one_turn_fill_their_packets() -> None:
         answering.write(bytes(32_768))
     assert wire.packets == [] and len(wire.later) == 1
     wire.turn()
-    assert wire.packets == [32_768] * 16 + [16 * 13]
+    assert wire.packets == [32_768] * 16 + [16 * 13] and wire.calls == 1
     assert (answering.unsent, wire.later) == (0, [])
 
 

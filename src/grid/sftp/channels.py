@@ -101,15 +101,16 @@ class SftpChannel(SSHChannel):
 
     def _send(self) -> int:
         """Send what the client accepts; return the number of bytes."""
-        output, sent = self._output, 0
+        output, window, packets = self._output, self.remoteWindowLeft, []
         if self.localClosed:
             output.clear()
         while output.size and self.remoteWindowLeft:
-            size, pieces = output.take(min(self.remoteMaxPacket, self.remoteWindowLeft))
-            self.remoteWindowLeft -= size
-            self.conn.send_data(self, size, pieces)
-            sent += size
-        return sent
+            packet = output.take(min(self.remoteMaxPacket, self.remoteWindowLeft))
+            self.remoteWindowLeft -= packet[0]
+            packets.append(packet)
+        if packets:
+            self.conn.send_data(self, packets)
+        return window - self.remoteWindowLeft
 
     @property
     def is_paused(self) -> bool:
@@ -213,9 +214,9 @@ class SftpConnection(SSHConnection):
             self.adjustWindow(channel, channel.localWindowSize - channel.localWindowLeft)
         channel.dataReceived(memoryview(packet)[8:])
 
-    def send_data(self, channel: SftpChannel, size: int, pieces: list[Buffer]) -> None:
-        """Send `size` bytes of the channel, in pieces."""
-        self.transport.send_data(self.channelsToRemoteChannel[channel], size, pieces)
+    def send_data(self, channel: SftpChannel, packets: list[tuple[int, list[Buffer]]]) -> None:
+        """Send data of the channel: the size of each packet's, and its pieces."""
+        self.transport.send_data(self.channelsToRemoteChannel[channel], packets)
 
     def adjustWindow(self, channel: SftpChannel, bytesToAdd: int) -> None:
         """Grant window, or defer it until the channel's requests are processed."""

@@ -46,6 +46,9 @@ LEAST_RSA_BITS = 2048
 USUAL_READ = 2**16
 """Bytes read at once from a client that sends little, such as requests to read."""
 
+SEND_SIZE = 2**20
+"""Bytes written to the socket at once."""
+
 CIPHERS = (*GCM_KEY_SIZES, b"aes256-ctr", b"aes192-ctr", b"aes128-ctr")
 MACS = (b"hmac-sha2-512", b"hmac-sha2-256")
 KEY_EXCHANGES = (
@@ -170,6 +173,7 @@ class SftpTransport(PacketTransport):
         self.factory.transports.add(self)
         if hasattr(self.transport, "setTcpKeepAlive"):
             self.transport.setTcpKeepAlive(1)
+        self.transport.SEND_LIMIT = SEND_SIZE
         self.transport.registerProducer(self, True)
         self._timer = self.factory.reactor.callLater(LOGIN_S, self._give_up_on_stranger)
         super().connectionMade()

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 from twisted.internet.abstract import FileDescriptor
+from twisted.internet.tcp import Connection
 
 _BYTES_ACKED = struct.Struct("=Q")
 _BYTES_ACKED_AT = 120
@@ -101,6 +103,33 @@ def chunk_size(crowd: int) -> int:
 def largest_chunk() -> int:
     """Bytes at once when there are few connections, as in a client."""
     return LARGEST_CHUNK
+
+
+MOST_PIECES = 512
+"""Pieces passed to a socket in one call: systems accept at least 1,024."""
+
+
+def send_now(transport: Any, pieces: Sequence[bytes]) -> list[bytes]:
+    """Pass bytes to the transport's socket without a copy, unless earlier ones wait. Returns those that it did not take.
+
+    Write these to the transport, which also notices a lost connection.
+    """
+    plain = isinstance(transport, Connection) and transport.connected and not transport.disconnecting
+    if not plain or transport.dataBuffer or transport._tempDataBuffer:
+        return list(pieces)
+    try:
+        taken = transport.socket.sendmsg(pieces[:MOST_PIECES])
+    except OSError:
+        taken = 0
+    left = list(pieces)
+    first = 0
+    while first < len(left) and taken >= len(left[first]):
+        taken -= len(left[first])
+        first += 1
+    del left[:first]
+    if taken:
+        left[0] = left[0][taken:]
+    return left
 
 
 def forget_unsent(transport: Any) -> None:
