@@ -26,6 +26,7 @@ S3_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "s5cmd": ("tuned",),
     "aws": ("tuned",),
     "boto3": ("tuned",),
+    "http": (),
 }
 PEERS: Mapping[str, tuple[str, ...]] = {
     **{

@@ -13,12 +13,19 @@ from perf.peers.boto3_peer import Boto3
 from perf.peers.contract import Peer
 from perf.peers.copy import Copy
 from perf.peers.object_servers import GridServer
+from perf.peers.presigned import Presigned
 from perf.peers.restic import Restic
 from perf.peers.s3_commands import AwsCommand, Rclone, S3Peer, S5cmd
 from perf.peers.sftp_door import SftpAtGrid, Sshfs, SshfsAtGrid
 from perf.peers.ssh import Scp, Sftp
 
-S3_CLIENTS: Mapping[str, type[S3Peer]] = {"rclone": Rclone, "s5cmd": S5cmd, "aws": AwsCommand, "boto3": Boto3}
+S3_CLIENTS: Mapping[str, type[S3Peer]] = {
+    "rclone": Rclone,
+    "s5cmd": S5cmd,
+    "aws": AwsCommand,
+    "boto3": Boto3,
+    "http": Presigned,
+}
 PLAIN: Mapping[str, type[Scp | Sftp | Copy]] = {
     "scp": Scp,
     "sftp": Sftp,

@@ -8,7 +8,7 @@ import subprocess
 import urllib.parse
 import urllib.request
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -77,6 +77,35 @@ class Client(Protocol):
         """Repair, and raise unless the file is healthy afterwards."""
 
 
+@contextmanager
+def http_request(
+    url: str, method: str, path: str, body: BinaryIO | None = None, size: int = 0
+) -> Iterator[http.client.HTTPResponse]:
+    """The answer to a request on a connection of its own; RuntimeError if it is refused. path: without its first slash."""
+    base = urllib.parse.urlsplit(url)
+    assert base.hostname is not None
+    connection = http.client.HTTPConnection(base.hostname, base.port, timeout=COMMAND_S, blocksize=COPY_BYTES)
+    try:
+        connection.request(method, "/" + path, body=body, headers={"Content-Length": str(size)} if body else {})
+        answer = connection.getresponse()
+        if answer.status not in (200, 201, 204):
+            raise RuntimeError(f"{method} answered {answer.status}: {answer.read()[:2000]!r}")
+        yield answer
+    finally:
+        connection.close()
+
+
+def http_download(url: str, path: str, target: Path) -> None:
+    """Get to a file; RuntimeError."""
+    with http_request(url, "GET", path) as answer, target.open("wb") as file:
+        expected = int(answer.headers["Content-Length"])
+        while piece := answer.read(COPY_BYTES):
+            file.write(piece)
+            expected -= len(piece)
+    if expected:
+        raise RuntimeError(f"the answer is {expected} bytes short")
+
+
 class WebClient:
     """A running client node of either kind, through its web gateway."""
 
@@ -111,16 +140,7 @@ class WebClient:
 
     def get(self, cap: str, path: Path) -> None:
         """Download to a file."""
-        self._download(f"uri/{urllib.parse.quote(cap, safe='')}", path)
-
-    def _download(self, where: str, path: Path) -> None:
-        with self._request("GET", where) as answer, path.open("wb") as target:
-            expected = int(answer.headers["Content-Length"])
-            while piece := answer.read(COPY_BYTES):
-                target.write(piece)
-                expected -= len(piece)
-        if expected:
-            raise RuntimeError(f"the gateway's answer is {expected} bytes short")
+        http_download(self.url, f"uri/{urllib.parse.quote(cap, safe='')}", path)
 
     def make_directory(self) -> str:
         """Create an empty directory; return its write capability."""
@@ -135,7 +155,8 @@ class WebClient:
 
     def get_from(self, directory: str, name: str, path: Path) -> None:
         """Download a file of the directory to a file."""
-        self._download(f"uri/{urllib.parse.quote(directory, safe='')}/{urllib.parse.quote(name, safe='')}", path)
+        where = f"uri/{urllib.parse.quote(directory, safe='')}/{urllib.parse.quote(name, safe='')}"
+        http_download(self.url, where, path)
 
     def check(self, cap: str, *, verify: bool = True) -> dict[str, Any]:
         """The RESULTS object of [spec webapi 6.2]."""
@@ -152,21 +173,10 @@ class WebClient:
         if not done["post-repair-results"]["results"]["healthy"]:
             raise RuntimeError(f"the repair did not succeed: {done['post-repair-results']['results']}")
 
-    @contextmanager
     def _request(
         self, method: str, path: str, body: BinaryIO | None = None, size: int = 0
-    ) -> Iterator[http.client.HTTPResponse]:
-        base = urllib.parse.urlsplit(self.url)
-        assert base.hostname is not None
-        connection = http.client.HTTPConnection(base.hostname, base.port, timeout=COMMAND_S, blocksize=COPY_BYTES)
-        try:
-            connection.request(method, "/" + path, body=body, headers={"Content-Length": str(size)} if body else {})
-            answer = connection.getresponse()
-            if answer.status not in (200, 201):
-                raise RuntimeError(f"{method} answered {answer.status}: {answer.read()[:2000]!r}")
-            yield answer
-        finally:
-            connection.close()
+    ) -> AbstractContextManager[http.client.HTTPResponse]:
+        return http_request(self.url, method, path, body, size)
 
 
 class TahoeClient(WebClient):

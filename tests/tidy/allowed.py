@@ -101,7 +101,6 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("module too short", "perf/campaigns/files.py"): "the one module of campaigns that reads the disk",
     ("module too short", "perf/network/site.py"): "the value that campaigns and networks both know, without a network",
     ("module too short", "perf/network/topologies.py"): "the one place that knows every kind of network",
-    ("module too short", "perf/peers/catalogue.py"): "the one place that knows every peer",
     ("module too short", "perf/records/likeness.py"): "pure: which environments may be compared",
     ("module too short", "perf/reports/markdown.py"): "one module for each kind of report",
     ("module too short", "perf/reports/history.py"): "one module for each kind of report",
