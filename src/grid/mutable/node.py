@@ -5,7 +5,7 @@ take turns; between processes, test-and-set decides. [spec mutable 13-18]
 
 Cost, for a small file, or one that was used before and is read in part: one round trip to read it, two to write all or part
 of it, one to modify it right after a read. Other files take one more for each. Reading all of a file again that has not
-changed: one round trip for the fronts of its shares.
+changed: one round trip, to few servers, for the fronts of its shares.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from grid.errors import ConflictError, HoleError, NotEnoughSharesError
 from grid.mutable.check import check, repair
 from grid.mutable.perform import RestOfMap, in_turn
 from grid.mutable.publish import Release, publish
+from grid.mutable.read.few_servers import Few
 from grid.mutable.read.kept_contents import KeptFiles
 from grid.mutable.read.layout_cache import KnownFile, Speculate, Speculation
 from grid.mutable.read.map_plan import MapMode
@@ -144,7 +145,8 @@ class MutableFile:
             elif size:
                 await counting.write(kept if size == len(kept) else memoryview(kept)[start : start + size])
 
-        found = await self._find(MapMode.READ, speculate)
+        memory = self._memory if self._kept.is_steady else None
+        found = await self._find(MapMode.READ, speculate, None if memory is None else self._session.few(memory))
         check = partial(self._find, MapMode.CHECK, speculate)
         read = await read_best(self._session, found, attempt, check, lambda: not counting.written)
         self._settle_on(read, found)
@@ -199,14 +201,16 @@ class MutableFile:
 
         return await in_turn(self._grid, self._keys.storage_index, body)
 
-    async def _find(self, mode: MapMode, speculate: Speculate) -> VersionMap:
+    async def _find(self, mode: MapMode, speculate: Speculate, few: Few | None = None) -> VersionMap:
         rest = RestOfMap()
         on_rest = partial(self._complete, rest) if mode is MapMode.READ else None
-        found = await self._session.find(mode, private_key=self._key, speculate=speculate, on_rest=on_rest)
+        found = await self._session.find(mode, private_key=self._key, speculate=speculate, few=few, on_rest=on_rest)
         if mode is MapMode.READ and found.best is None and found.silent and found.unrecoverable():
             return await self._find(MapMode.CHECK, speculate)  # Silent servers may have the shares that are missing.
-        self._remember(found)
-        self._rest = None if on_rest is None or rest.is_over else rest
+        memory = self._memory
+        if few is None or memory is None or memory.best != found.best or len(found.answered) > len(memory.answered):
+            self._remember(found)
+            self._rest = None if on_rest is None or rest.is_over else rest
         return found
 
     def _complete(self, rest: RestOfMap, found: VersionMap | None) -> None:

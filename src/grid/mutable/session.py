@@ -18,6 +18,7 @@ from grid.engine.lateness import ServerLoads
 from grid.errors import ConflictError, NotEnoughSharesError
 from grid.mutable.perform import Performer
 from grid.mutable.read.audit_plan import AuditPlan, AuditReport
+from grid.mutable.read.few_servers import Few, choose_few
 from grid.mutable.read.layout_cache import KnownFiles, Speculate
 from grid.mutable.read.map_plan import MapMode, MapPlan
 from grid.mutable.read.newest import NewestSeen
@@ -95,12 +96,13 @@ class Session:
         speculate: Speculate | None = None,
         anew: bool = False,
         patiently: bool = False,
+        few: Few | None = None,
         on_rest: Callable[[VersionMap | None], None] | None = None,
     ) -> VersionMap:
         """Find what is where now. Never fails, however little is found.
 
         speculate: what to request early if the file is known. anew: include shares that reads have refuted.
-        patiently: wait for every server as if nothing could be read without it.
+        patiently: wait for every server as if nothing could be read without it. few: the servers of few_servers.py.
         on_rest: return the map as soon as it is good enough for a read. `on_rest` is called once no server is waited for, with the
         whole map if the first one was not whole, otherwise with None.
         """
@@ -119,6 +121,7 @@ class Session:
             private_key=private_key,
             speculation=speculate(known) if known is not None and speculate is not None else None,
             floor=MAX_SEQNUM if patiently else floor,
+            few=few,
         )
 
         def noted(found: VersionMap) -> VersionMap:
@@ -132,6 +135,16 @@ class Session:
             on_rest(noted(found) if found is not None else None)
 
         return noted(await drive_until_settled(plan, self._performer(), self.grid, take_rest))
+
+    def few(self, found: VersionMap) -> Few | None:
+        """The servers that are enough to see whether the best version of a remembered map is still the newest; None if all are needed."""
+        return choose_few(
+            found,
+            self.grid.encoding.happy,
+            lambda server_id: self.loads.is_doubtful(server_id, ReadFronts),
+            lambda server_id: self.loads.of(server_id).latency.latency_s,
+            self.grid.runtime.clock.now(),
+        )
 
     def without_refuted(self, found: VersionMap) -> VersionMap:
         """The map without shares that reads have shown to be false or unreachable."""

@@ -23,6 +23,7 @@ from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import AddLease, Request
 from grid.errors import FormatError, GridError, IntegrityError
 from grid.limits import MAX_MUTABLE_SHARES
+from grid.mutable.read.few_servers import Few
 from grid.mutable.read.layout_cache import Speculation
 from grid.mutable.read.map_wait import Stake, Waiting
 from grid.mutable.share.audit import NumberProof, proof_ranges, prove_number
@@ -57,6 +58,7 @@ class _Wants:
     add_lease: bool
     floor: int
     speculation: Speculation
+    few: Few | None
 
 
 @define(kw_only=True, eq=False)
@@ -102,22 +104,26 @@ class MapPlan(PlanBase):
         private_key: PrivateKey | None = None,
         speculation: Speculation | None = None,
         floor: int = 0,
+        few: Few | None = None,
     ) -> None:
         """add_lease: every server that is asked adds or renews a lease. private_key: the file's, if known.
 
         speculation: what the first request fetches; the sightings keep it as their pieces. floor: the sequence
         number of a known version: before an older one counts as the newest, all servers are asked and waited for.
+        few: servers that are enough for a read if all of them answer in time and show what is remembered.
         """
         super().__init__()
         self._servers = list(servers)
         self._keys = keys
         self._encoding = encoding
-        self._wants = _Wants(mode=mode, add_lease=add_lease, floor=floor, speculation=speculation or Speculation())
+        speculation = speculation or Speculation()
+        self._wants = _Wants(mode=mode, add_lease=add_lease, floor=floor, speculation=speculation, few=few)
         # A client that may write probably will; a map made for reading then serves for that as well.
         everybody = mode is not MapMode.READ or keys.write_key is not None
         fan_out = len(servers) if everybody else encoding.n + encoding.k
-        self._to_ask = self._servers[:fan_out]
-        self._rest = self._servers[fan_out:]
+        first = self._servers[:fan_out] if few is None else few.servers
+        self._to_ask = [server_id for server_id in self._servers if server_id in first]
+        self._rest = [server_id for server_id in self._servers if server_id not in first]
         self._waiting = Waiting(loads=loads)
         self._heard = _Heard()
         self._sightings: list[Sighting] = []
@@ -163,6 +169,7 @@ class MapPlan(PlanBase):
         requests: list[Request] = []
         if not self._done:
             self._leave_silent_behind(now)
+            self._doubt_few(now)
             requests += self._ask(now)
             if not self._waiting:
                 self._seek_numbers(now)
@@ -355,6 +362,8 @@ class MapPlan(PlanBase):
         A readable version has k shares, and each server its even part of the n. If fewer than k shares
         can be on the servers that have not answered, one of those that have answered holds a share of it.
         """
+        if self._wants.few is not None and self._rest:
+            return Stake.FEW
         found = self.result()
         best = found.best
         if best is None or best.seqnum < self._wants.floor:
@@ -374,6 +383,15 @@ class MapPlan(PlanBase):
         if self._wants.mode is MapMode.READ or self._keys.write_key is None or 2 * self._encoding.happy > count:
             return False
         return 2 * len(self._heard.answered) <= count and not found.has_majority({p.order for p in found.versions()})
+
+    def _doubt_few(self, now: float) -> None:
+        """Ask all other servers too if the few may not be enough: one has failed, lets wait, or has changed."""
+        few, heard = self._wants.few, self._heard
+        if few is None or self._to_ask:
+            return
+        is_unchanged = few.is_unchanged(self._sightings, heard.answered - self._waiting.server_ids)
+        if not is_unchanged or heard.failed or self._bad or now >= self._waiting.tardy_at:
+            self._to_ask, self._rest = self._rest, []
 
     def _leave_silent_behind(self, now: float) -> None:
         for request in self._waiting.overdue(self._stake(), now) if self._waiting else ():

@@ -54,6 +54,7 @@ class Stake(Enum):
     EVERYTHING = "no version can be read yet, or one is known that is newer than all that are seen"
     NEWNESS = "enough servers keep silent to hide a newer version"
     MAJORITY = "they are most servers, and a change would be made without them"
+    FEW = "few servers were asked, and all of them must answer"
     HEALTH = "the result names what they hold"
     NOTHING = "they cannot hide a version"
 
@@ -128,10 +129,18 @@ class Waiting:
     def wake_at(self, stake: Stake) -> float | None:
         """When to give up on the next server, if nothing changes."""
         times = [self._limit(question, stake) for question in self._questions.values()]
+        if stake is Stake.FEW:
+            times.append(self.tardy_at)
         if stake in {Stake.NEWNESS, Stake.HEALTH, Stake.MAJORITY}:
             first = min((question.watch.sent_at for question in self._questions.values()), default=0.0)
             times.append(max(first + UNREACHED_S, self._looked_at + UNREACHED_AGAIN_S))
         return min(times) if self._questions else None
+
+    @property
+    def tardy_at(self) -> float:
+        """When an answer begins to take longer than others or its server's past let expect."""
+        watches = (question.watch for question in self._questions.values())
+        return min((min(watch.tardy_at, watch.late_at) for watch in watches), default=float("inf"))
 
     def overdue(self, stake: Stake, now: float) -> list[ReadSlot]:
         """The requests to give up on now."""
@@ -161,7 +170,7 @@ class Waiting:
                 return sent_at + (honest_s if doubtful else ANSWER_LIMIT_S + early_s)
             case Stake.HEALTH:
                 return sent_at + (DOUBTFUL_CHECK_S if doubtful else newness_s)
-            case Stake.NEWNESS | Stake.MAJORITY:
+            case Stake.NEWNESS | Stake.MAJORITY | Stake.FEW:
                 return self._last_answer_at + DOUBTFUL_S if doubtful else sent_at + newness_s
             case Stake.NOTHING:
                 return self._last_answer_at + (DOUBTFUL_S if doubtful else grace_s)
