@@ -153,3 +153,16 @@ def test_a_server_in_doubt_is_not_among_the_few() -> None:
     chosen = few_of(grid, file)
     assert first not in chosen
     assert len(chosen) == FEW
+
+
+def test_all_servers_are_asked_at_once_while_a_version_is_left_that_may_be_newer() -> None:
+    grid = MutableGrid()
+    cap = grid.create(b"old")
+    before = [{n: bytearray(data) for n, data in server.slots[cap.storage_index].items()} for server in grid.servers]
+    grid.run(grid.open(cap, process=1).overwrite(b"never finished"))
+    for server, slot in list(zip(grid.servers, before, strict=True))[1:]:
+        server.slots[cap.storage_index] = slot
+    file = remembered(grid, cap)
+    for _ in range(2):
+        assert few_of(grid, file) == list(range(10))
+        assert {len(server.calls) for server in grid.servers} == {1}

@@ -56,7 +56,7 @@ def choose_few(
 ) -> Few | None:
     """The servers to ask, the nearest ones; None if all must be asked. found: what is remembered of the file."""
     best = found.best
-    if best is None:
+    if best is None or found.is_outdated or found.rivals_of(best) or found.bad:
         return None
     count = max(len(found.servers), best.n) - min(happy, best.n) + 1 + MARGIN
     if count >= len(found.servers):

@@ -1,8 +1,8 @@
 """The plan that finds which versions of a file exist, and where their shares are. [spec mutable 13]
 
-Synchronous and pure; drive.py runs it. It asks all servers that may hold shares at once. It waits for a silent server
-as long as a newer version might hide there; map_wait.py says how long. A signature decides what version a
-share is of. Where its share number matters, the server's word counts only if the share's hash chain proves it.
+Synchronous and pure; drive.py runs it. It asks all servers that may hold shares at once, but few if the file is remembered
+(few_servers.py), and waits for a silent server as long as a newer version might hide there (map_wait.py). A signature decides
+what version a share is of. Where its share number matters, the server's word counts only if the share's hash chain proves it.
 
 Cost: round trips: one. One more if keys or signatures are beyond the first FIRST_READ bytes, or if one server has several shares
 of a large file and their numbers matter. Network: FIRST_READ bytes of each share, which is all of a small
