@@ -9,7 +9,7 @@ help:
 	@echo "make test    everything: lint, types, docs, perf-smoke, packaging, interop, browser, tests, py312, py313 (one at a time: make lint, ...)"
 	@echo "make test-deep  all rows of all tests, and many examples of each property: hours, for the night"
 	@echo "make docs    the documentation as a site, in .tox/docs/site"
-	@echo "make peers   the programs that Grid is measured beside, in the user's cache (GRID_PEERS); PEERS=minio builds that one too"
+	@echo "make peers   the programs that Grid is measured beside, in the user's cache (GRID_PEERS); PEERS='minio azurite' adds those that are not installed unasked"
 	@echo "make peers-test each of them driven as campaigns drive it; a missing one is named and skipped"
 	@echo "make doors   real clients at the doors of a real grid: boto3, aws, rclone, s5cmd, restic, pandas, zarr, dask; a missing one is named and skipped"
 	@echo "make measure every published scenario beside its peers, about three hours; the page is .tox/measure/found/index.html"

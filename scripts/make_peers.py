@@ -1,8 +1,8 @@
 """Install pinned versions of the programs that Grid is benchmarked against: make_peers.py [NAME...].
 
 They go below $GRID_PEERS, or grid-peers in the user's cache, each version in its own environment: Python programs from
-scripts/peers/*.txt, Go and Rust programs at exact versions, OpenSSH from Debian. Without a name, everything but kopia and
-MinIO is installed, which take long to build; name them to install them. Whatever cannot be installed is listed with the reason,
+scripts/peers/*.txt, Go, Rust and Node programs at exact versions, OpenSSH from Debian. Without a name, everything is installed
+but kopia, MinIO and the emulators of Azure and Google, which are large or take long to build; name them to install them. Whatever cannot be installed is listed with the reason,
 here and in the index, peers.json; everything else continues. Installed programs are skipped.
 """
 
@@ -40,11 +40,15 @@ GO_PEERS = {
     "restic": ("github.com/restic/restic", "cmd/restic", "v0.18.1"),
     "kopia": ("github.com/kopia/kopia", "", "v0.22.3"),
     "minio": ("github.com/minio/minio", "", "v0.0.0-20260212201848-7aac2a2c5b7c"),
+    "fake-gcs-server": ("github.com/fsouza/fake-gcs-server", "", "v1.56.1"),
 }
 """Command to Go module, the command's folder in it, and an exact version."""
 
 CARGO_PEERS = {"fsx": "0.3.2", "pjdfstest": "0.2.2"}
 """Command, and crate, to an exact version."""
+
+NODE_PEERS = {"azurite": ("azurite-blob", "3.37.0", "2026-11-01")}
+"""Package to its command, an exact version, and the day whose newest versions of all that it needs are taken."""
 
 DEBIAN_PEERS = {
     "sshd": "openssh-server",
@@ -56,7 +60,7 @@ DEBIAN_PEERS = {
 """Command to Debian package."""
 
 PLAIN_PEERS = ("cp",)
-ON_REQUEST = ("kopia", "minio")
+ON_REQUEST = ("kopia", "minio", "azurite", "fake-gcs-server")
 
 Found = dict[str, str]
 """The index entry of a peer: its program and version."""
@@ -114,6 +118,7 @@ def installers() -> dict[str, Callable[[Path], Found]]:
         **{name: partial(install_python, name) for name in PYTHON_PEERS},
         **{name: partial(install_go, name) for name in GO_PEERS},
         **{name: partial(install_crate, name) for name in CARGO_PEERS},
+        **{name: partial(install_node, name) for name in NODE_PEERS},
         **{name: partial(install_debian, name) for name in DEBIAN_PEERS},
         **{name: partial(find_plain, name) for name in PLAIN_PEERS},
     }
@@ -179,6 +184,21 @@ def install_crate(name: str, folder: Path) -> Found:
             )
         words = ["install", "--locked", "--jobs", "1", "--root", str(home), "--version", f"={version}", name]
         run(["nice", "-n", "19", cargo, *words])
+    return {"program": str(program), "version": version}
+
+
+def install_node(name: str, folder: Path) -> Found:
+    """Install a Node program without running scripts of its packages; PermissionError without npm, RuntimeError."""
+    command, version, day = NODE_PEERS[name]
+    home = folder / f"{name}-{version}"
+    program = home / "node_modules" / ".bin" / command
+    if not program.exists():
+        npm = shutil.which("npm")
+        if npm is None:
+            raise PermissionError(f"it needs Node, and there is no npm: install npm, then `make peers PEERS={name}`")
+        home.mkdir(exist_ok=True)
+        words = ["install", "--prefix", str(home), "--ignore-scripts", "--no-audit", "--no-fund", "--before", day]
+        run(["nice", "-n", "19", npm, *words, f"{name}@{version}"])
     return {"program": str(program), "version": version}
 
 
