@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from grid.errors import ConfigError
-from grid.transfer.object_accounts import s3_account, store_arguments
+from grid.transfer.object_accounts import az_account, gs_account, s3_account, store_arguments
 
 
 @pytest.fixture
@@ -76,3 +76,76 @@ def test_profile_when_missing_is_named_and_when_broken_tells_no_line(home: Path)
 def test_account_of_other_stores_is_left_to_their_client(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "here")
     assert set(store_arguments(scheme)) == {"client_options", "retry_config"}
+
+
+KEY = "c2VjcmV0LXNlY3JldC1zZWNyZXQ="
+
+
+@pytest.mark.parametrize(
+    ("environment", "found"),
+    [
+        ({}, {}),
+        ({"AZURE_STORAGE_ACCOUNT": "lab", "AZURE_STORAGE_KEY": KEY}, {"account_name": "lab", "account_key": KEY}),
+        ({"AZURE_STORAGE_ACCOUNT": "lab", "AZURE_STORAGE_ACCOUNT_NAME": "other"}, {}),
+        ({"AZURE_STORAGE_KEY": KEY, "AZURE_STORAGE_ACCESS_KEY": "other"}, {}),
+        ({"AZURE_STORAGE_SERVICE_ENDPOINT": "http://lab"}, {"endpoint": "http://lab"}),
+    ],
+)
+def test_account_of_azure_when_variables_of_its_command_name_it_is_that_one(
+    environment: dict[str, str], found: dict[str, str]
+) -> None:
+    assert az_account(environment) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("UseDevelopmentStorage=true", {"use_emulator": True}),
+        (
+            f"DefaultEndpointsProtocol=https;AccountName=lab;AccountKey={KEY};EndpointSuffix=core.chinacloudapi.cn",
+            {"account_name": "lab", "endpoint": "https://lab.blob.core.chinacloudapi.cn", "account_key": KEY, "credential_type": "access_key"},
+        ),
+        (
+            f" accountname = lab ; accountkey = {KEY} ; BlobEndpoint = http://127.0.0.1:10000/lab/ ;",
+            {"account_name": "lab", "endpoint": "http://127.0.0.1:10000/lab", "account_key": KEY, "credential_type": "access_key"},
+        ),
+        (
+            "BlobEndpoint=https://lab.blob.core.windows.net/;SharedAccessSignature=sv=2021&sig=a%3D",
+            {"account_name": "lab", "endpoint": "https://lab.blob.core.windows.net", "sas_key": "sv=2021&sig=a%3D", "credential_type": "sas_token"},
+        ),
+        (
+            "BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1",
+            {"account_name": "devstoreaccount1", "endpoint": "http://127.0.0.1:10000/devstoreaccount1"},
+        ),
+        ("AccountName=lab", {"account_name": "lab", "endpoint": "https://lab.blob.core.windows.net"}),
+    ],
+    ids=["emulator", "key", "spaces", "signature", "endpoint", "name"],
+)  # fmt: skip
+def test_connection_string_of_azure_goes_before_variables(text: str, found: dict[str, str]) -> None:
+    others = {"AZURE_STORAGE_ACCOUNT": "other", "AZURE_STORAGE_KEY": "other"}
+    assert az_account({**others, "AZURE_STORAGE_CONNECTION_STRING": text}) == found
+
+
+def test_connection_string_that_names_no_account_is_refused_and_not_shown() -> None:
+    with pytest.raises(ConfigError, match="AZURE_STORAGE_CONNECTION_STRING names neither") as caught:
+        az_account({"AZURE_STORAGE_CONNECTION_STRING": f"AccountKey={KEY}"})
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:4443", "http://127.0.0.1:4443", "http://127.0.0.1:4443/", "http://127.0.0.1:4443/storage/v1/"]
+)
+def test_emulator_of_google_is_asked_without_credentials(host: str, tmp_path: Path) -> None:
+    (tmp_path / "application_default_credentials.json").write_text("{}")
+    found = gs_account({"STORAGE_EMULATOR_HOST": host, "CLOUDSDK_CONFIG": str(tmp_path)})
+    assert found.pop("credential_provider")() == {"token": "", "expires_at": None}
+    assert found == {"base_url": "http://127.0.0.1:4443"}
+
+
+def test_credentials_in_a_chosen_folder_of_gcloud_are_taken_unless_others_are_named(tmp_path: Path) -> None:
+    chosen = {"CLOUDSDK_CONFIG": str(tmp_path)}
+    assert gs_account(chosen) == {}
+    path = tmp_path / "application_default_credentials.json"
+    path.write_text("{}")
+    assert gs_account(chosen) == {"application_credentials": str(path)}
+    assert gs_account({**chosen, "GOOGLE_APPLICATION_CREDENTIALS": "/other.json"}) == {}

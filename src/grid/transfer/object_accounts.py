@@ -1,6 +1,7 @@
-"""Accounts of object stores, from environment variables and profiles as the AWS tools use them.
+"""Accounts of object stores, from environment variables and files as the stores' own tools use them.
 
-It reads the user's configuration files, and never puts their contents into a message.
+It reads the user's configuration files, and never puts their contents into a message. What it leaves out, obstore takes
+from the environment by itself.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from grid.errors import ConfigError
+
+RETRIES = 2
 
 _KEYS = {
     "aws_access_key_id": "access_key_id",
@@ -21,6 +25,25 @@ _KEYS = {
     "region": "region",
     "endpoint_url": "endpoint",
 }
+
+_AZ_NAMES = {
+    "account_name": ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT"),
+    "account_key": (
+        "AZURE_STORAGE_ACCOUNT_KEY",
+        "AZURE_STORAGE_ACCESS_KEY",
+        "AZURE_STORAGE_MASTER_KEY",
+        "AZURE_STORAGE_KEY",
+    ),
+    "endpoint": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT", "AZURE_STORAGE_SERVICE_ENDPOINT"),
+}
+"""Variables by what they say. The last of each is that of the command az, which obstore does not know."""
+
+_GS_CREDENTIALS = (
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_SERVICE_ACCOUNT",
+    "GOOGLE_SERVICE_ACCOUNT_PATH",
+    "GOOGLE_SERVICE_ACCOUNT_KEY",
+)
 
 _ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
@@ -31,11 +54,10 @@ def store_arguments(scheme: str) -> dict[str, Any]:
         # A large object arrives as one answer, so limit its silence rather than its duration.
         "client_options": {"timeout": timedelta(days=7), "read_timeout": timedelta(seconds=60), "allow_http": True},
         # The transfer engine retries by itself, and reports that.
-        "retry_config": {"max_retries": 2, "retry_timeout": timedelta(seconds=20)},
+        "retry_config": {"max_retries": RETRIES, "retry_timeout": timedelta(seconds=20)},
     }
-    if scheme == "s3":
-        arguments |= s3_account(os.environ)
-    return arguments
+    account = {"s3": s3_account, "gs": gs_account, "az": az_account}[scheme]
+    return arguments | account(os.environ)
 
 
 def s3_account(environment: Mapping[str, str]) -> dict[str, Any]:
@@ -54,6 +76,59 @@ def s3_account(environment: Mapping[str, str]) -> dict[str, Any]:
             break
     found.setdefault("region", "us-east-1")
     return found
+
+
+def gs_account(environment: Mapping[str, str]) -> dict[str, Any]:
+    """The emulator that Google's libraries would use, without any credentials; or those of a chosen folder of gcloud."""
+    if host := environment.get("STORAGE_EMULATOR_HOST"):
+        url = (host if "://" in host else f"http://{host}").rstrip("/").removesuffix("/storage/v1")
+        return {"base_url": url, "credential_provider": _no_token}
+    if (folder := environment.get("CLOUDSDK_CONFIG")) and not any(map(environment.get, _GS_CREDENTIALS)):
+        path = Path(folder) / "application_default_credentials.json"
+        if path.exists():
+            return {"application_credentials": str(path)}
+    return {}
+
+
+def _no_token() -> dict[str, Any]:
+    return {"token": "", "expires_at": None}
+
+
+def az_account(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Account, key and endpoint for Azure, from the connection string first and then single variables; ConfigError."""
+    if text := environment.get("AZURE_STORAGE_CONNECTION_STRING"):
+        return _connection(text)
+    found: dict[str, Any] = {}
+    for key, (*known, other) in _AZ_NAMES.items():
+        if environment.get(other) and not any(map(environment.get, known)):
+            found[key] = environment[other]
+    return found
+
+
+def _connection(text: str) -> dict[str, Any]:
+    """What a connection string of Azure says."""
+    pairs = {
+        name.strip().lower(): value.strip()
+        for name, found, value in (part.partition("=") for part in text.split(";"))
+        if found
+    }
+    if pairs.get("usedevelopmentstorage", "").lower() == "true":
+        return {"use_emulator": True}
+    name, endpoint = pairs.get("accountname", ""), pairs.get("blobendpoint", "").rstrip("/")
+    if not endpoint and name:
+        suffix = pairs.get("endpointsuffix", "core.windows.net")
+        endpoint = f"{pairs.get('defaultendpointsprotocol', 'https')}://{name}.blob.{suffix}"
+    parts = urlsplit(endpoint)
+    # Emulators have the account in the path.
+    name = name or parts.path.strip("/") or (parts.hostname or "").partition(".")[0]
+    if not name or not parts.hostname:
+        raise ConfigError("AZURE_STORAGE_CONNECTION_STRING names neither an account nor a BlobEndpoint")
+    account = {"account_name": name, "endpoint": endpoint}
+    if key := pairs.get("accountkey"):
+        return {**account, "account_key": key, "credential_type": "access_key"}
+    if token := pairs.get("sharedaccesssignature"):
+        return {**account, "sas_key": token, "credential_type": "sas_token"}
+    return account
 
 
 def _profile(environment: Mapping[str, str], name: str, *, is_required: bool) -> dict[str, str]:
