@@ -43,6 +43,13 @@ class NotThereError(EndError, NoSuchChildError):
         super().__init__(message, name="")
 
 
+class NoBucketError(EndError, NoSuchChildError):
+    """The bucket or container of an end does not exist, so nothing can be stored there either."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, name="")
+
+
 class NoFileError(NotThereError):
     """What was listed turns out to be no file, so there is nothing to copy."""
 

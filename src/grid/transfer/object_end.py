@@ -27,7 +27,7 @@ from grid.transfer.ends import (
     SourceChangedError,
 )
 from grid.transfer.object_accounts import store_arguments
-from grid.transfer.object_errors import as_end_errors
+from grid.transfer.object_errors import as_end_errors, as_settings_errors, of_generic
 from grid.transfer.s3_uploads import PART_SIZE, PARTS_AT_ONCE, S3Uploads, open_uploads, part_size_of, upload_in_parts
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ LISTED_AT_ONCE = 1000
 MAX_KEY_BYTES = 1024
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,200}")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+"""Azure takes no other names of metadata."""
 _HEADERS = ("Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition", "Cache-Control")
 
 
@@ -56,7 +58,10 @@ def open_object_end(url: str, *, is_target: bool = False) -> ObjectEnd:
     make: Any = {"s3": stores.S3Store, "gs": stores.GCSStore, "az": stores.AzureStore}[scheme]
     arguments = store_arguments(scheme)
     uploads = open_uploads(bucket, arguments) if scheme == "s3" and is_target else None
-    return ObjectEnd(make(bucket, **arguments), prefix.strip("/"), url, is_target=is_target, uploads=uploads)
+    with as_settings_errors(url):
+        store = make(bucket, **arguments)
+    names = _IDENTIFIER if scheme == "az" else _HEADER_NAME
+    return ObjectEnd(store, prefix.strip("/"), url, is_target=is_target, uploads=uploads, names=names)
 
 
 class ObjectEnd:
@@ -70,9 +75,13 @@ class ObjectEnd:
         *,
         is_target: bool = False,
         uploads: S3Uploads | None = None,
+        names: re.Pattern[str] = _HEADER_NAME,
     ) -> None:
-        """uploads: sends large objects so that a later process can resume; None if this store cannot."""
-        self._uploads = uploads
+        """uploads: sends large objects so that a later process can resume; None if this store cannot.
+
+        names: of metadata that the store takes.
+        """
+        self._uploads, self._names = uploads, names
         self._store, self._prefix, self.label, self._is_target = store, prefix, label, is_target
         self._is_single = False
 
@@ -154,24 +163,44 @@ class ObjectEnd:
         """Store the object, in one request if it is small, otherwise in parts."""
         import obstore
 
-        key, attributes = self._key(entry.name), _attributes(entry)
+        key, attributes = self._key(entry.name), _attributes(entry, self._names)
+        shown = f"{self.label.rstrip('/')}/{entry.name}"
         if self._uploads is not None and not isinstance(body.parts, NoParts):
             await upload_in_parts(self._uploads, key, _headers(attributes), body)
             return ""
-        with as_end_errors(f"{self.label.rstrip('/')}/{entry.name}"):
-            if body.size <= PART_SIZE:
-                data = b"".join([bytes(piece) async for piece in body.stream()])
-                await body.require_unchanged()
-                await obstore.put_async(self._store, key, data, attributes=attributes, use_multipart=False)
-            else:
-                size = part_size_of(body.size)
-                async with obstore.open_writer_async(
-                    self._store, key, attributes=attributes, buffer_size=size, max_concurrency=PARTS_AT_ONCE
-                ) as writer:
-                    async for piece in body.stream():
-                        await writer.write(bytes(piece))  # It may keep them for a later part, and a piece is only lent.
-                    await body.require_unchanged()
+        with as_end_errors(shown):
+            if body.size > PART_SIZE:
+                await self._write(key, attributes, body, shown)
+                return ""
+            data = b"".join([bytes(piece) async for piece in body.stream()])
+            await body.require_unchanged()
+            await obstore.put_async(self._store, key, data, attributes=attributes, use_multipart=False)
         return ""
+
+    async def _write(self, key: str, attributes: Any, body: Body, shown: str) -> None:  # noqa: ANN401
+        """Store a large object in parts, by obstore, whose writer reports most problems as OSError."""
+        import obstore
+
+        size, failure = part_size_of(body.size), list[BaseException]()
+        try:
+            async with obstore.open_writer_async(
+                self._store, key, attributes=attributes, buffer_size=size, max_concurrency=PARTS_AT_ONCE
+            ) as writer:
+                try:
+                    async for piece in body.stream():
+                        data = bytes(piece)  # The writer may keep it for a later part, and a piece is only lent.
+                        try:
+                            await writer.write(data)
+                        except OSError as error:
+                            raise of_generic(shown, str(error)) from None
+                    await body.require_unchanged()
+                except BaseException as error:
+                    failure.append(error)
+                    raise
+        except OSError as error:
+            if failure:  # Of the source; or the writer could not drop what it had sent.
+                raise failure[0] from None
+            raise of_generic(shown, str(error)) from None
 
     def is_stored(self, name: str) -> bool:
         """Always true: every stored object is in place."""
@@ -271,9 +300,16 @@ def _with_attributes(entry: Entry, attributes: Mapping[str, str]) -> Entry:
         return entry
 
 
-def _attributes(entry: Entry) -> Any:  # noqa: ANN401 - obstore's union of names
-    """The metadata of a new object: headers known to S3, and the user's, which must be ASCII."""
-    kept = {name: value for name, value in entry.attributes.items() if name in _HEADERS or value.isascii()}
+def _attributes(entry: Entry, names: re.Pattern[str]) -> Any:  # noqa: ANN401 - obstore's union of names
+    """The metadata of a new object: headers known to S3, and what HTTP and the store can hold of the user's.
+
+    names: that it takes. obstore panics over what is no header.
+    """
+    kept = {
+        name: value.strip()
+        for name, value in entry.attributes.items()
+        if (name in _HEADERS or names.fullmatch(name)) and value.isascii() and value.isprintable()
+    }
     if entry.mtime_ns is not None:
         kept["mtime"] = f"{entry.mtime_ns // 10**9}.{entry.mtime_ns % 10**9:09}"
     if entry.mode is not None:
@@ -282,9 +318,7 @@ def _attributes(entry: Entry) -> Any:  # noqa: ANN401 - obstore's union of names
 
 
 def _headers(attributes: Mapping[str, str]) -> dict[str, str]:
-    """The same as headers of S3, as far as HTTP can carry them."""
+    """The same as headers of S3."""
     return {
-        name.lower() if name in _HEADERS else f"x-amz-meta-{name.lower()}": value
-        for name, value in attributes.items()
-        if _HEADER_NAME.fullmatch(name) and value.isascii() and value.isprintable()
+        name.lower() if name in _HEADERS else f"x-amz-meta-{name.lower()}": value for name, value in attributes.items()
     }
