@@ -1,10 +1,12 @@
-"""Object stores where no server answers, settings that obstore refuses, and notes that a store cannot hold."""
+"""Object stores where no server answers, settings that obstore refuses, notes that a store cannot hold, and quick changes."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +17,8 @@ from grid.transfer.object_errors import of_generic
 from perf.peers.servers import free_port
 from tests.transfer.conftest import require
 from tests.transfer.end_contract import BytesBody
-from tests.transfer.scripted_s3 import BUCKET, ScriptedS3, scripted_s3
+from tests.transfer.scripted_s3 import BUCKET, TIME, ScriptedS3, scripted_s3
+from tests.transfer.test_engine import send
 
 SECRET = "c2VjcmV0LXNlY3JldC1zZWNyZXQ="
 
@@ -120,3 +123,26 @@ def test_object_arrives_without_notes_that_http_cannot_hold(monkeypatch: pytest.
             entry = Entry(name="photo", size=size, attributes=NOTES)
             asyncio.run(open_object_end(f"s3://{BUCKET}/in", is_target=True).store(entry, BytesBody(bytes(size))))
             assert state.objects.pop("in/photo") == bytes(size)
+
+
+def test_change_right_after_an_upload_is_sent_though_the_object_is_as_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uploaded = int(datetime.fromisoformat(TIME).timestamp() * 1e9)
+    file, state = tmp_path / "source" / "file", ScriptedS3()
+    file.parent.mkdir()
+    with scripted_s3(state) as environment:
+        set_all(monkeypatch, environment)
+
+        def upload(content: bytes, moment_ns: int) -> tuple[int, int]:
+            file.write_bytes(content)
+            os.utime(file, ns=(moment_ns, moment_ns))
+            outcome = send(file.parent, open_object_end(f"s3://{BUCKET}/out", is_target=True), tmp_path)
+            assert not outcome.failures
+            return outcome.copied, outcome.unchanged
+
+        assert upload(b"first", uploaded - 10**8) == (1, 0)
+        assert upload(b"first", uploaded - 10**8) == (0, 1)
+        assert upload(b"other", uploaded + 10**8) == (1, 0)
+        assert upload(b"other", uploaded + 10**8) == (0, 1)
+    assert state.objects["out/file"] == b"other"
