@@ -13,7 +13,7 @@ import json
 import os
 import socket
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -47,11 +47,12 @@ _ANSWERED = (*_SENT, "etag", "last-modified", "content-range", "accept-ranges")
 
 @frozen(kw_only=True)
 class Cloud:
-    """A store with an empty bucket. denied: the environment of a client with a wrong secret."""
+    """A store with an empty bucket. denied: the environment of a client with a wrong secret. secrets: both of them."""
 
     scheme: str
     environment: Mapping[str, str] = field(repr=False)
     denied: Mapping[str, str] = field(repr=False)
+    secrets: Sequence[str] = field(repr=False)
 
     def url(self, prefix: str, bucket: str = BUCKET) -> str:
         """A place in it."""
@@ -76,7 +77,7 @@ def running_azurite(folder: Path) -> Iterator[Cloud]:
             return {"AZURE_STORAGE_CONNECTION_STRING": text}
 
         other = base64.b64encode(b"not the key of the account").decode()
-        yield Cloud(scheme="az", environment=connection(key), denied=connection(other))
+        yield Cloud(scheme="az", environment=connection(key), denied=connection(other), secrets=(key, other))
     finally:
         process.stop()
 
@@ -146,8 +147,9 @@ def google_before_s3(s3: Mapping[str, str]) -> Iterator[Cloud]:
     thread.start()
     url = f"http://127.0.0.1:{server.server_port}"
     try:
-        accounts = ({"GOOGLE_BASE_URL": url, "GOOGLE_BEARER_TOKEN": text} for text in (token, "another-token"))
-        yield Cloud(scheme="gs", environment=next(accounts), denied=next(accounts))
+        secrets = (token, "another-token")
+        environment, denied = ({"GOOGLE_BASE_URL": url, "GOOGLE_BEARER_TOKEN": text} for text in secrets)
+        yield Cloud(scheme="gs", environment=environment, denied=denied, secrets=secrets)
     finally:
         server.shutdown()
         server.server_close()

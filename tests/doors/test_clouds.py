@@ -16,9 +16,10 @@ from grid.node.local_grid import LocalGrid
 from grid.transfer.ends import Entry
 from grid.transfer.object_end import ObjectEnd, open_object_end
 from tests.cli.command import Outcome, grid, new_directory
+from tests.cli.conftest import local_grid  # noqa: F401 - the fixture
 from tests.doors.clouds import BUCKET, Cloud, GoogleEmulator, google_before_s3, running_azurite, running_fake_gcs
 from tests.doors.files import contents
-from tests.transfer.conftest import local_grid, s3  # noqa: F401 - fixtures
+from tests.transfer.conftest import s3  # noqa: F401 - the fixture
 from tests.transfer.end_contract import BytesBody, check_contract, listed
 from tests.transfer.killed_transfer import killable_transfers
 
@@ -93,7 +94,7 @@ def source(tmp_path: Path) -> Path:
 
 def transfer(*arguments: str | Path, **added: str) -> Outcome:
     """Run `grid transfer`."""
-    return grid("transfer", "--no-progress", *arguments, **added)
+    return grid("transfer", "--no-progress", *arguments, stdin=b"", **added)
 
 
 def said(ended: Outcome) -> str:
@@ -190,11 +191,7 @@ def test_wrong_secret_is_named_as_such_and_not_shown(cloud: Cloud, place: str, s
         assert (ended.code, ended.out) == (1, b"")
         assert "the server does not accept these credentials" in ended.err
         assert len(ended.err.splitlines()) == 1
-        for account in (cloud.environment, cloud.denied):
-            for secret in account.values():
-                for part in secret.split(";"):
-                    assert part.partition("=")[2] not in ended.err or not part.startswith("AccountKey")
-                assert secret not in ended.err or secret.startswith("http://")
+        assert not any(secret in ended.err for secret in cloud.secrets)
 
 
 def test_missing_container_is_not_found(cloud: Cloud, source: Path, tmp_path: Path) -> None:
@@ -244,7 +241,7 @@ def test_google_emulator_is_a_source_of_transfers(
     on_grid = f"{new_directory(local_grid.client)}/in"
 
     def run(*arguments: str | Path) -> Outcome:
-        return grid("-d", local_grid.client, "transfer", "--no-progress", *arguments, **emulator.environment)
+        return grid("-d", local_grid.client, "transfer", "--no-progress", *arguments, stdin=b"", **emulator.environment)
 
     begin = f"gs://{BUCKET}/in"
     assert said(run(begin, on_grid)) == f"{len(data)} files copied"
