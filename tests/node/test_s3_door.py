@@ -12,7 +12,8 @@ from twisted.internet.threads import deferToThread
 from twisted.protocols.tls import TLSMemoryBIOFactory
 
 from grid.errors import ConfigError
-from grid.node.s3_door import certificate_options
+from grid.node.config import parse_config
+from grid.node.s3_door import certificate_options, packs_objects
 from tests.s3.rig import running_door
 from tests.support.certificates import make_certificate
 
@@ -50,3 +51,16 @@ def test_a_certificate_without_its_key_is_refused(tmp_path: Path) -> None:
     certificate = make_certificate(tmp_path, "s3.grid.test")
     with pytest.raises(ConfigError, match="not a certificate and its key"):
         certificate_options(certificate, certificate)
+
+
+@pytest.mark.parametrize(
+    ("text", "packs"),
+    [
+        ("[s3]\n", False),
+        ("[client]\npack = yes\n[s3]\n", True),
+        ("[client]\npack = yes\n[s3]\npack = no\n", False),
+        ("[s3]\npack = yes\n", True),
+    ],
+)
+def test_a_door_packs_objects_if_its_section_says_so_or_else_the_clients(text: str, packs: bool) -> None:
+    assert packs_objects(parse_config(text, "F")) is packs

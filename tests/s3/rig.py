@@ -132,7 +132,7 @@ def path(key: str, bucket: str = "bucket") -> str:
 
 
 @asynccontextmanager
-async def running_door(tmp_path: Path, **settings: Any) -> AsyncIterator[S3Rig]:
+async def running_door(tmp_path: Path, *, packs: bool = False, **settings: Any) -> AsyncIterator[S3Rig]:
     """A door with a bucket `bucket` of MAIN, which READER can read, and a directory of buckets of each of MAIN and OTHER."""
     from twisted.internet import reactor
 
@@ -148,17 +148,19 @@ async def running_door(tmp_path: Path, **settings: Any) -> AsyncIterator[S3Rig]:
             READER: account(READER, {"bucket": bucket.read_cap()}, home.read_cap()),
             OTHER: account(OTHER, {}, other),
         }
-        async with opened(rig, accounts) as door:
+        async with opened(rig, accounts, packs=packs) as door:
             yield door
         del reactor
 
 
 @asynccontextmanager
-async def opened(rig: Rig, accounts: dict[str, Account], domain: str = "") -> AsyncIterator[S3Rig]:
+async def opened(
+    rig: Rig, accounts: dict[str, Account], domain: str = "", *, packs: bool = False
+) -> AsyncIterator[S3Rig]:
     """A door beside a gateway, for these accounts; PUBLIC is everybody's."""
     from twisted.internet import reactor
 
-    door = Door(rig.gateway, accounts.get, domain, lambda: accounts.get(PUBLIC))
+    door = Door(rig.gateway, accounts.get, domain, lambda: accounts.get(PUBLIC), packs)
     factory = S3Factory(door, reactor, ConnectionLimit())
     listening = await TCP4ServerEndpoint(reactor, 0, interface="127.0.0.1").listen(factory)
     address: Any = listening.getHost()
@@ -169,4 +171,4 @@ async def opened(rig: Rig, accounts: dict[str, Account], domain: str = "") -> As
         for wire in rig.wires:
             wire.transport.abortConnection()  # type: ignore[union-attr]
         await factory.drain(0.5)
-        door.directories.close()
+        door.close()

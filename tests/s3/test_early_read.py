@@ -2,81 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
 
 import pytest
-from attrs import define, field
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
 
-from grid.directory.file_store import FileStore
-from grid.engine.grid import Encoding
-from grid.gateway.site import Gateway
-from grid.placement.leases import LeaseMaster
 from grid.s3 import listing
-from grid.storage.calls.service import StorageService
-from tests.gateway.rig import Nobody, Rig
-from tests.s3.rig import S3Rig, code, opened, path, running_door, texts
-from tests.support.grids import grid_of
+from tests.s3.rig import S3Rig, code, path, running_door, texts
+from tests.s3.watched import STORES, Calls, until, watched_door
 
-ENCODING = Encoding(k=2, n=4, happy=2, max_segment_size=2**17)
 OLD, NEW = b"old" * 1000, b"new" * 1000
 READS = frozenset({"find_shares", "read_shares"})
-STORES = frozenset({"store_shares", "allocate"})
-
-
-@define(eq=False)
-class Calls:
-    """What servers were asked: method and storage index. held: methods whose calls wait."""
-
-    made: list[tuple[str, object]] = field(factory=list)
-    held: frozenset[str] = frozenset()
-    waiting: list[Deferred[None]] = field(factory=list)
-
-    async def note(self, name: str, about: object) -> None:
-        """Note a call, and hold it if it is to wait."""
-        self.made.append((name, about))
-        if name in self.held:
-            self.waiting.append(Deferred())
-            await self.waiting[-1]
-
-    def release(self) -> None:
-        """Let everything continue, and hold nothing any more."""
-        self.held = frozenset()
-        waiting, self.waiting = self.waiting, []
-        for each in waiting:
-            if not each.called:
-                each.callback(None)
-
-    def asked(self, *names: str) -> set[object]:
-        """The storage indexes that these methods were called for."""
-        return {about for name, about in self.made if name in names}
-
-
-@define(eq=False)
-class WatchedServer:
-    """A server whose calls are noted, and held if the test wants that."""
-
-    service: StorageService
-    calls: Calls
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self.service, name)
-        if not iscoroutinefunction(found):
-            return found
-
-        async def call(*arguments: Any, **named: Any) -> Any:
-            about = arguments[0][0].storage_index if name == "store_shares" else (arguments or (None,))[0]
-            await self.calls.note(name, about)
-            return await found(*arguments, **named)
-
-        return call
 
 
 @asynccontextmanager
@@ -84,26 +26,13 @@ async def two_gateways(folder: Path) -> AsyncIterator[tuple[S3Rig, S3Rig, Calls]
     """Two gateways with a bucket `made`, and the calls of the first one."""
     async with running_door(folder) as second:
         assert (await second.ask("PUT", "/made")).status == 200
-        calls, rig = Calls(), second.rig
-        servers = cast(Any, [WatchedServer(service, calls) for service in rig.servers])
-        grid = grid_of(servers, rig.gateway.store.runtime, leases=LeaseMaster(bytes(32)), encoding=ENCODING)
-        gateway = Gateway(store=FileStore(grid=grid), client=Nobody(), settings=rig.gateway.settings)
-        async with opened(Rig(gateway, rig.factory, 0, rig.servers), second.accounts) as first:
-            try:
-                yield first, second, calls
-            finally:
-                calls.release()
+        async with watched_door(second) as (first, calls):
+            yield first, second, calls
 
 
 def begun(rig: S3Rig, method: str, key: str, body: bytes = b"", **named: Any) -> Deferred[Any]:
     """A request that is under way."""
     return Deferred.fromCoroutine(rig.ask(method, path(key, "made"), body, **named))
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait until it holds."""
-    while not condition():
-        await deferLater(cast(Any, reactor), 0.001)
 
 
 async def remembered(first: S3Rig, key: str, body: bytes = OLD) -> None:

@@ -13,7 +13,8 @@ Memory: the changes that wait, and a directory's queues while something waits in
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Generic, Protocol, TypeVar
 
 from attrs import define, field
@@ -42,14 +43,23 @@ R = TypeVar("R")
 class Coalescer(Generic[I, R]):
     """Work on many items at once, one batch after the other."""
 
-    def __init__(self, work: Callable[[list[I]], Awaitable[R]], tasks: Tasks, *, reads_only: bool = False) -> None:
+    def __init__(
+        self,
+        work: Callable[[list[I]], Awaitable[R]],
+        tasks: Tasks,
+        *,
+        reads_only: bool = False,
+        is_held: Callable[[], bool] = bool,
+    ) -> None:
         """work: what is done with a batch; its result or its error is that of each item.
 
-        reads_only: it changes nothing, and ends when nobody waits for it any more.
+        reads_only: it changes nothing, and ends when nobody waits for it any more. is_held: whether nothing begins yet, until
+        `go_on` is called.
         """
         self._work = work
         self._tasks = tasks
         self._reads_only = reads_only
+        self._is_held = is_held
         self._waiting: list[tuple[I, Deferred[R]]] = []
         self._batch: list[tuple[I, Deferred[R]]] = []
         self._task: Deferred[None] | None = None
@@ -64,9 +74,13 @@ class Coalescer(Generic[I, R]):
         """The result of the batch that the item is in, which begins after this call."""
         done: Deferred[R] = Deferred(self._give_up if self._reads_only else None)
         self._waiting.append((item, done))
-        if not self._is_busy:
-            self._next()
+        self.go_on()
         return await done
+
+    def go_on(self) -> None:
+        """Begin with what waits, if nothing is under way."""
+        if not self._is_busy and not self._is_held():
+            self._next()
 
     def _give_up(self, done: Deferred[R]) -> None:
         """One of those who wait is gone."""
@@ -126,6 +140,12 @@ class _Queues:
     def are_idle(self) -> bool:
         return self.changes.is_idle and self.reads.is_idle and self.makes.is_idle
 
+    def go_on(self) -> None:
+        """Begin with what waits."""
+        self.changes.go_on()
+        self.reads.go_on()
+        self.makes.go_on()
+
 
 @define(eq=False)
 class Directories:
@@ -138,6 +158,7 @@ class Directories:
     _beside: Callable[[str], str] | None = None
     _tasks: Tasks = field(factory=Tasks)
     _queues: dict[DirectoryCap, _Queues] = field(factory=dict)
+    _is_held: bool = False
 
     @property
     def is_idle(self) -> bool:
@@ -247,6 +268,17 @@ class Directories:
             await self.change(parent, decide)
         return found
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is asked for meanwhile, without waiting for anything else, shares publishes and reads. It is not nested."""
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+            for queues in list(self._queues.values()):
+                queues.go_on()
+
     def close(self) -> None:
         """Give up what is under way."""
         self._tasks.cancel()
@@ -265,10 +297,13 @@ class Directories:
             async def make(names: list[str]) -> Mapping[str, DirectoryCap]:
                 return await self._make_all(cap, names)
 
+            def is_held() -> bool:
+                return self._is_held
+
             queues = _Queues(
-                Coalescer(publish, self._tasks),
-                Coalescer(read, self._tasks, reads_only=True),
-                Coalescer(make, self._tasks),
+                Coalescer(publish, self._tasks, is_held=is_held),
+                Coalescer(read, self._tasks, reads_only=True, is_held=is_held),
+                Coalescer(make, self._tasks, is_held=is_held),
             )
             self._queues[cap] = queues
         return queues

@@ -97,13 +97,14 @@ class ClientSettings:
 class S3Settings:
     """The S3 door. port: endpoint to listen on, None for no door. domain: its subdomains are buckets; "" for none.
 
-    certificate, private_key: PEM files, as written, for TLS.
+    certificate, private_key: PEM files, as written, for TLS. pack: put small objects into packs; None: as the client does.
     """
 
     port: str | None = None
     domain: str = ""
     certificate: str | None = None
     private_key: str | None = None
+    pack: bool | None = None
 
 
 @frozen(kw_only=True)
@@ -368,9 +369,8 @@ def _read_s3(section: _Section) -> S3Settings:
     certificate, private_key = section.text("certificate"), section.text("private_key")
     if private_key is not None and certificate is None:
         raise section.error("private_key", "takes a certificate as well")
-    return S3Settings(
-        port=section.text("port"), domain="".join(domain), certificate=certificate, private_key=private_key
-    )
+    port, pack = section.text("port"), section.read("pack", parse_boolean, None)
+    return S3Settings(port=port, domain="".join(domain), certificate=certificate, private_key=private_key, pack=pack)
 
 
 def _read_sftp(section: _Section) -> SftpSettings:

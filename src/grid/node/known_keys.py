@@ -18,14 +18,14 @@ helper: enabled
 tor: enabled socks.port control.port launch tor.executable onion onion.local_port onion.external_port
 tor: onion.private_key_file
 i2p: enabled sam.port launch i2p.configdir i2p.executable dest dest.port dest.private_key_file
-s3: port domain certificate private_key
+s3: port domain certificate private_key pack
 sftpd: enabled port host_pubkey_file host_privkey_file accounts.file
 """
 _OWN_KEYS = {
     "node": frozenset({"web.allowed_hosts", "web.drain_timeout", "web.read_only", "web.trusted_proxies", "log_format"}),
     "client": frozenset({"transport", "plaintext_reads", "pack", "convergence"}),
     "storage": frozenset({"durability", "plaintext_reads"}),
-    "s3": frozenset({"port", "domain", "certificate", "private_key"}),
+    "s3": frozenset({"port", "domain", "certificate", "private_key", "pack"}),
 }
 _FREE_SECTIONS = ("grid_managers", "grid_manager_certificates")
 _FREE_PREFIXES = ("storageclient.plugins.", "storageserver.plugins.")

@@ -16,6 +16,7 @@ from twisted.protocols.tls import TLSMemoryBIOFactory
 from grid.errors import ConfigError
 from grid.gateway.shared.node_view import DoorUser, DoorView
 from grid.gateway.shared.services import Services
+from grid.node.config import NodeSettings
 from grid.node.directory import NodeDirectory
 from grid.node.files import expand_home
 from grid.node.redaction import one_line
@@ -49,7 +50,7 @@ async def running_s3_door(
         return
     where = f"{directory.config_file}: section [s3]"
     keys = KeyFile(directory.private)
-    door = Door(services, keys.find, settings.domain, keys.public)
+    door = Door(services, keys.find, settings.domain, keys.public, packs_objects(directory.settings))
     factory = S3Factory(door, reactor, connection_limit)
     listening: Any = factory
     if settings.certificate is not None:
@@ -80,7 +81,12 @@ async def running_s3_door(
         services.doors.remove(view)
         await port.stopListening()
         await factory.drain(services.settings.drain_s)
-        door.directories.close()
+        door.close()
+
+
+def packs_objects(settings: NodeSettings) -> bool:
+    """Whether the door stores small objects in packs."""
+    return settings.client.pack if settings.s3.pack is None else settings.s3.pack
 
 
 def _users(keys: KeyFile) -> list[DoorUser]:

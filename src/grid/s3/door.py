@@ -20,6 +20,7 @@ from grid.s3.lifetimes import BucketLink, Lifetimes
 from grid.s3.listing import Lister
 from grid.s3.names import beside_of, path_of
 from grid.s3.object_info import StoredObject
+from grid.s3.packing import ObjectPacks
 from grid.s3.signature import RequestHead
 
 FindAccount = Callable[[str], Account | None]
@@ -32,20 +33,31 @@ Place = tuple[Bucket, Sequence[Children]]
 class Door:
     """One door. domain: the host name whose subdomains are buckets; "" for none. find_account: by access key.
 
-    find_public: the account of requests that are not signed, or None.
+    find_public: the account of requests that are not signed, or None. packs_objects: small objects that come together are
+    stored in packs.
     """
 
     services: Services
     find_account: FindAccount = field(repr=False)
     domain: str = ""
     find_public: Callable[[], Account | None] = field(default=lambda: None, repr=False)
+    packs_objects: bool = False
     directories: Directories = field(init=False)
+    packs: ObjectPacks | None = field(init=False, default=None)
     lister: Lister = field(init=False)
     lifetimes: Lifetimes = field(factory=Lifetimes)
 
     def __attrs_post_init__(self) -> None:
         self.directories = Directories(self.services.store, beside_of)
+        if self.packs_objects:
+            self.packs = ObjectPacks(self.services, self.directories)
         self.lister = Lister(self.directories, self.services.store.runtime)
+
+    def close(self) -> None:
+        """Give up what is under way."""
+        if self.packs is not None:
+            self.packs.close()
+        self.directories.close()
 
     def now(self) -> float:
         """Unix time."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 
 from attrs import evolve
@@ -12,9 +13,11 @@ from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, SequenceCap, Slice
 from grid.directory.gathering import Children
 from grid.directory.metadata import pack_metadata
 from grid.errors import GridError
-from grid.gateway.files.uploads import Arriving, NewFile, store_new
+from grid.extents.pack_writer import is_packed
+from grid.gateway.files.uploads import Arriving, NewFile, spool_body, store_new
 from grid.gateway.http.answers import Answer, AnyAnswer, StreamedAnswer
 from grid.gateway.http.ranges_and_tags import ByteRange, RangeBeyondEndError, parse_range
+from grid.gateway.shared.spool import Spool
 from grid.ports import Sink
 from grid.runtime import Begun
 from grid.s3.bucket import Bucket
@@ -63,17 +66,17 @@ async def put_object(call: Call) -> AnyAnswer:
     if conditions != Conditions():
         bucket, _ = await place.result()
         conditions.require_put(await bucket.find(call.key))
-    target = await store_payload(call, payload)
-    info = evolve(
-        info,
-        etag=payload.md5,
-        checksums=payload.checksums,
-        checksum_type="FULL_OBJECT" if payload.checksums else "",
-    )
-    bucket, above = await place.result()
-    bucket.require_writable()
-    require_same_list(call, bucket.root)
-    await link_object(bucket, call.key, target, info, conditions, above)
+    async with _stored(call, bucket, payload) as target:
+        info = evolve(
+            info,
+            etag=payload.md5,
+            checksums=payload.checksums,
+            checksum_type="FULL_OBJECT" if payload.checksums else "",
+        )
+        bucket, above = await place.result()
+        bucket.require_writable()
+        require_same_list(call, bucket.root)
+        await link_object(bucket, call.key, target, info, conditions, above)
     said = (("ETag", f'"{info.etag}"'), ("x-amz-object-size", str(payload.size)))
     return Answer(200, "", headers=(*said, *checksum_headers(info)))
 
@@ -83,6 +86,19 @@ async def _find_place(call: Call) -> tuple[Bucket, Begun[Place]]:
     place = Begun(call.place(), call.tasks)
     likely = call.door.recall_bucket(call.account, call.bucket_name)
     return likely or (await place.result())[0], place
+
+
+@asynccontextmanager
+async def _stored(call: Call, bucket: Bucket, payload: Payload) -> AsyncIterator[KnownCap]:
+    """Store the payload, verified and durable, in a pack if the door packs objects of its size; the caller links it meanwhile."""
+    packs, services = call.door.packs, call.door.services
+    if packs is None or not is_packed(payload.size):
+        yield await store_payload(call, payload)
+        return
+    with Spool(services.settings.spools, services.store.runtime.cpu) as spool:
+        await spool_body(spool, Arriving(size=payload.size, chunks=payload.chunks()), None)
+        async with packs.stored(bucket.root, spool) as target:
+            yield target
 
 
 async def store_payload(call: Call, payload: Payload) -> KnownCap:

@@ -116,9 +116,9 @@ class RecordedStore:
         """Store an immutable file."""
         return await self._store.put_immutable(source, key=key, segment_size=segment_size)
 
-    async def put_unique(self, source: Source) -> ChkCap | LitCap:
+    async def put_unique(self, source: Source, *, segment_size: int | None = None) -> ChkCap | LitCap:
         """Store an immutable file under a random key."""
-        return await self._store.put_immutable(source, convergence=None)
+        return await self._store.put_immutable(source, convergence=None, segment_size=segment_size)
 
     async def put_mutable(
         self, source: Source | Buffer, *, format: FormatName | None = None, key: PrivateKey | None = None

@@ -1,0 +1,230 @@
+"""Stores small objects that come at the same time together: as slices of one pack. [spec extents 1]
+
+A put begins at once if none of its bucket is under way. What comes meanwhile waits, and is stored as one group: a pack, and a
+publish of each directory. The next group begins soon after the first object of the last one is answered, or when it is full.
+Soon: clients that had an answer send their next objects, so the group waits for as many as were there before, but not for
+long. An object that is alone is stored as a file of its own. Objects wait only when all their bytes are here, so that a slow
+client holds up nobody, and those of one bucket never share a pack with those of another.
+
+A pack has a random key: which objects meet in it is chance, so that no pack is stored twice.
+
+Cost: for a group, what one file costs. Memory: objects that wait are spooled like every body; a pack and its shares take a turn
+of `Stores`, as a file of their size does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from attrs import define, field
+from twisted.internet.defer import Deferred
+
+from grid.caps import DirectoryCap, KnownCap
+from grid.directory.gathering import Directories
+from grid.extents.pack_writer import SEGMENT_SIZE, PackContents
+from grid.gateway.files.uploads import NewFile, store_spooled
+from grid.gateway.shared.services import Services
+from grid.gateway.shared.spool import Spool
+from grid.mutable.sources import MemorySource
+from grid.ports import Buffer, Clock, Timer
+from grid.runtime import Tasks
+
+MOST_OBJECTS = 256
+"""Objects of one group."""
+
+MOST_BYTES = 2 * 2**20
+"""Bytes of one group, or a single object: its shares fit into one message to each server."""
+
+PAUSE = 0.25
+"""The longest wait for clients that were just answered, as a part of the time that this took."""
+
+
+@define(eq=False)
+class _Object:
+    """An object that has fully arrived. target: the file that it is stored as, or what has prevented that."""
+
+    spool: Spool
+    target: Deferred[KnownCap] = field(factory=Deferred, repr=False)
+    group: _Group | None = None
+
+
+@define(eq=False)
+class _Group:
+    """Objects that are stored together. members: those whose requests are not over."""
+
+    members: list[_Object]
+    size: int
+    began_at: float
+    task: Deferred[None] | None = None
+    is_stored: bool = False
+    is_over: bool = False
+
+
+@define(eq=False)
+class _Line:
+    """The objects of one bucket. under_way: groups of which no object is answered. expected: objects for which to wait until the
+    pause is over.
+    """
+
+    waiting: list[_Object] = field(factory=list)
+    under_way: int = 0
+    expected: int = 0
+    pause: Timer | None = None
+
+    @property
+    def is_time(self) -> bool:
+        """Whether the next group begins."""
+        if _is_full(self.waiting):
+            return True
+        return not self.under_way and (self.pause is None or len(self.waiting) >= self.expected)
+
+    def end_pause(self) -> None:
+        """Wait no longer."""
+        if self.pause is not None:
+            self.pause.cancel()
+            self.pause = None
+
+
+@define(eq=False)
+class ObjectPacks:
+    """All packs of a door."""
+
+    _services: Services
+    _directories: Directories
+    _lines: dict[DirectoryCap, _Line] = field(factory=dict)
+    _tasks: Tasks = field(factory=Tasks)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits or is under way."""
+        return not self._lines
+
+    @property
+    def waiting_count(self) -> int:
+        """Objects that wait for their group."""
+        return sum(len(line.waiting) for line in self._lines.values())
+
+    @asynccontextmanager
+    async def stored(self, root: DirectoryCap, spool: Spool) -> AsyncIterator[KnownCap]:
+        """The object as a stored file, durable; the caller links it meanwhile. Raises the errors of a put.
+
+        root: of its bucket. spool: all its bytes, which is closed after this.
+        """
+        line = self._lines.setdefault(root, _Line())
+        each = _Object(spool)
+        line.waiting.append(each)
+        self._advance(root, line)
+        try:
+            yield await each.target
+        finally:
+            self._leave(root, line, each)
+
+    def close(self) -> None:
+        """Give up what is under way."""
+        for line in self._lines.values():
+            line.end_pause()
+        self._tasks.cancel()
+
+    def _advance(self, root: DirectoryCap, line: _Line) -> None:
+        """Begin with the next group, if it is time."""
+        while line.waiting and line.is_time:
+            line.end_pause()
+            count = _fitting(line.waiting)
+            group = _Group(line.waiting[:count], count, self._clock.now())
+            line.waiting = line.waiting[count:]
+            line.under_way += 1
+            for each in group.members:
+                each.group = group
+            self._begin(root, line, group)
+        if not line.waiting and not line.under_way and line.pause is None and self._lines.get(root) is line:
+            del self._lines[root]
+
+    def _begin(self, root: DirectoryCap, line: _Line, group: _Group) -> None:
+        members = list(group.members)
+
+        def succeed(targets: list[KnownCap]) -> None:
+            group.is_stored = True
+            with self._directories.together():
+                for each, target in zip(members, targets, strict=True):
+                    each.target.callback(target)
+            if not group.members:
+                self._end(root, line, group)
+
+        def fail(error: BaseException) -> None:
+            group.is_stored = True
+            for each in members:
+                each.target.errback(error)
+            self._end(root, line, group)
+
+        task = self._tasks.start(self._store([each.spool for each in members]), succeed, fail)
+        if not task.called:
+            group.task = task
+
+    def _leave(self, root: DirectoryCap, line: _Line, each: _Object) -> None:
+        """The object's request is over."""
+        group = each.group
+        if group is None:
+            line.waiting.remove(each)
+            self._advance(root, line)
+            return
+        group.members.remove(each)
+        if group.is_stored:
+            self._end(root, line, group)
+        elif not group.members and group.task is not None:
+            group.task.cancel()
+
+    def _end(self, root: DirectoryCap, line: _Line, group: _Group) -> None:
+        if group.is_over:
+            return
+        group.is_over = True
+        line.under_way -= 1
+        line.expected = group.size + len(line.waiting)
+        if not line.under_way and line.expected > 1:
+
+            def wake() -> None:
+                line.pause = None
+                self._advance(root, line)
+
+            line.end_pause()
+            line.pause = self._clock.call_later(PAUSE * (self._clock.now() - group.began_at), wake)
+        self._advance(root, line)
+
+    @property
+    def _clock(self) -> Clock:
+        return self._services.store.runtime.clock
+
+    async def _store(self, spools: Sequence[Spool]) -> list[KnownCap]:
+        services = self._services
+        size = sum(spool.size for spool in spools)
+        with services.history.upload(size=size) as operation:
+            if len(spools) == 1:
+                targets = [await store_spooled(services.store, services.stores, NewFile(), spools[0])]
+            else:
+                async with services.stores.turn(size):
+                    targets = await self._store_pack([await spool.read_at(0, spool.size) for spool in spools])
+            index = targets[0].storage_index
+            if index is not None:
+                operation.name(index)
+        return targets
+
+    async def _store_pack(self, plaintexts: Sequence[Buffer]) -> list[KnownCap]:
+        store = self._services.store
+        contents = PackContents(store.convergence, store.runtime.entropy.random_bytes)
+        extents = await store.runtime.cpu.run(contents.add_all, plaintexts)
+        pack = await store.put_unique(MemorySource(contents.data), segment_size=SEGMENT_SIZE)
+        return [extent.slice_of(pack) for extent in extents]
+
+
+def _fitting(waiting: Sequence[_Object]) -> int:
+    """How many objects the next group takes."""
+    size = 0
+    for count, each in enumerate(waiting[:MOST_OBJECTS]):
+        size += each.spool.size
+        if count and size > MOST_BYTES:
+            return count
+    return min(MOST_OBJECTS, len(waiting))
+
+
+def _is_full(waiting: Sequence[_Object]) -> bool:
+    return len(waiting) >= MOST_OBJECTS or sum(each.spool.size for each in waiting) >= MOST_BYTES
