@@ -71,9 +71,9 @@ async def targets_of(rig: S3Rig, names: Sequence[str]) -> list[KnownCap]:
     return [await target_of(rig, name) for name in names]
 
 
-def publish_count(calls: Calls) -> int:
-    """Messages that change a mutable slot, to all servers."""
-    return sum(name == "test_and_write" for name, _ in calls.made)
+def call_count(calls: Calls, wanted: str) -> int:
+    """Calls of a method, to all servers."""
+    return sum(name == wanted for name, _ in calls.made)
 
 
 async def test_objects_that_come_together_take_one_pack_and_one_publish(tmp_path: Path) -> None:
@@ -81,14 +81,15 @@ async def test_objects_that_come_together_take_one_pack_and_one_publish(tmp_path
         assert (await putting(rig, "before")).status == 200
         calls.made.clear()
         await putting(rig, "alone")
-        publish = publish_count(calls)
+        publish = call_count(calls, "test_and_write")
         first, rest = await put_while_held(rig, calls, NAMES)
         calls.made.clear()
         calls.release()
         replies = list(await gatherResults([first, *rest]))
         assert {reply.status for reply in replies} == {200}
         assert len(calls.asked(*STORES)) == 1  # The first one's messages were on their way already.
-        assert publish_count(calls) == 2 * publish
+        assert call_count(calls, "test_and_write") == 2 * publish
+        assert call_count(calls, "read_slot") == len(rig.rig.servers)  # The directory of buckets, once for all.
         assert replies[1].headers["etag"] == f'"{hashlib.md5(body_of(NAMES[0])).hexdigest()}"'
         targets = await targets_of(rig, NAMES)
         assert len({target.pack for target in targets if isinstance(target, SliceCap)}) == 1

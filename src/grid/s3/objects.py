@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
-from attrs import evolve
+from attrs import define, evolve
 
 from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, SequenceCap, SliceCap
 from grid.directory.gathering import Children
@@ -58,7 +58,8 @@ _REFUSED = {
 
 async def put_object(call: Call) -> AnyAnswer:
     """Store an object durably."""
-    bucket, place = await _find_place(call)
+    place = _SoughtPlace(call)
+    bucket = call.door.recall_bucket(call.account, call.bucket_name) or (await place.result())[0]
     bucket.require_writable()
     info = described(call, bucket)
     conditions = Conditions.of(call.header)
@@ -66,7 +67,7 @@ async def put_object(call: Call) -> AnyAnswer:
     if conditions != Conditions():
         bucket, _ = await place.result()
         conditions.require_put(await bucket.find(call.key))
-    async with _stored(call, bucket, payload) as target:
+    async with _stored(call, bucket, payload, place) as target:
         info = evolve(
             info,
             etag=payload.md5,
@@ -81,23 +82,39 @@ async def put_object(call: Call) -> AnyAnswer:
     return Answer(200, "", headers=(*said, *checksum_headers(info)))
 
 
-async def _find_place(call: Call) -> tuple[Bucket, Begun[Place]]:
-    """The bucket and, once that is known, where its object goes; NoSuchBucket. The bucket is only probable if it is remembered."""
-    place = Begun(call.place(), call.tasks)
-    likely = call.door.recall_bucket(call.account, call.bucket_name)
-    return likely or (await place.result())[0], place
+@define(eq=False)
+class _SoughtPlace:
+    """Where the object of a put goes, sought from `begin` on; NoSuchBucket."""
+
+    _call: Call
+    _found: Begun[Place] | None = None
+
+    def begin(self) -> None:
+        """Begin to seek it, once."""
+        if self._found is None:
+            self._found = Begun(self._call.place(), self._call.tasks)
+
+    async def result(self) -> Place:
+        """The place, sought after the request came."""
+        self.begin()
+        assert self._found is not None
+        return await self._found.result()
 
 
 @asynccontextmanager
-async def _stored(call: Call, bucket: Bucket, payload: Payload) -> AsyncIterator[KnownCap]:
-    """Store the payload, verified and durable, in a pack if the door packs objects of its size; the caller links it meanwhile."""
+async def _stored(call: Call, bucket: Bucket, payload: Payload, place: _SoughtPlace) -> AsyncIterator[KnownCap]:
+    """Store the payload, verified and durable, in a pack if the door packs objects of its size; the caller links it meanwhile.
+
+    Its place is sought beside that. bucket: probably its own.
+    """
     packs, services = call.door.packs, call.door.services
     if packs is None or not is_packed(payload.size):
+        place.begin()
         yield await store_payload(call, payload)
         return
     with Spool(services.settings.spools, services.store.runtime.cpu) as spool:
         await spool_body(spool, Arriving(size=payload.size, chunks=payload.chunks()), None)
-        async with packs.stored(bucket.root, spool) as target:
+        async with packs.stored(bucket.root, spool, place.begin) as target:
             yield target
 
 

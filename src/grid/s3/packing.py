@@ -14,7 +14,7 @@ of `Stores`, as a file of their size does.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from attrs import define, field
@@ -45,6 +45,7 @@ class _Object:
     """An object that has fully arrived. target: the file that it is stored as, or what has prevented that."""
 
     spool: Spool
+    begin: Callable[[], None]
     target: Deferred[KnownCap] = field(factory=Deferred, repr=False)
     group: _Group | None = None
 
@@ -106,13 +107,14 @@ class ObjectPacks:
         return sum(len(line.waiting) for line in self._lines.values())
 
     @asynccontextmanager
-    async def stored(self, root: DirectoryCap, spool: Spool) -> AsyncIterator[KnownCap]:
+    async def stored(self, root: DirectoryCap, spool: Spool, begin: Callable[[], None]) -> AsyncIterator[KnownCap]:
         """The object as a stored file, durable; the caller links it meanwhile. Raises the errors of a put.
 
-        root: of its bucket. spool: all its bytes, which is closed after this.
+        root: of its bucket. spool: all its bytes, which is closed after this. begin: begins what the object needs beside that;
+        the objects of a group share their reads of directories.
         """
         line = self._lines.setdefault(root, _Line())
-        each = _Object(spool)
+        each = _Object(spool, begin)
         line.waiting.append(each)
         self._advance(root, line)
         try:
@@ -134,8 +136,10 @@ class ObjectPacks:
             group = _Group(line.waiting[:count], count, self._clock.now())
             line.waiting = line.waiting[count:]
             line.under_way += 1
-            for each in group.members:
-                each.group = group
+            with self._directories.together():
+                for each in group.members:
+                    each.group = group
+                    each.begin()
             self._begin(root, line, group)
         if not line.waiting and not line.under_way and line.pause is None and self._lines.get(root) is line:
             del self._lines[root]
