@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from functools import partial
 
-from attrs import define, evolve
+from attrs import evolve
 
 from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, SequenceCap, SliceCap
 from grid.directory.gathering import Children
 from grid.directory.metadata import pack_metadata
 from grid.errors import GridError
-from grid.extents.pack_writer import is_packed
-from grid.gateway.files.uploads import Arriving, NewFile, spool_body, store_new
 from grid.gateway.http.answers import Answer, AnyAnswer, StreamedAnswer
 from grid.gateway.http.ranges_and_tags import ByteRange, RangeBeyondEndError, parse_range
-from grid.gateway.shared.spool import Spool
 from grid.ports import Sink
-from grid.runtime import Begun
 from grid.s3.bucket import Bucket
 from grid.s3.checksums import default_algorithms
 from grid.s3.conditions import Conditions, DeleteConditions
 from grid.s3.documents import XML, document, element, flag, text
-from grid.s3.door import Call, Place
+from grid.s3.door import Call
 from grid.s3.early_read import EarlyRead
 from grid.s3.faults import S3Fault, invalid_argument, not_implemented
 from grid.s3.object_info import KEPT_HEADERS, MAX_PARTS, ObjectInfo, StoredObject
 from grid.s3.payload import Payload
 from grid.s3.permissions import require_same_list
+from grid.s3.storing import SoughtPlace, stored_payload
 from grid.s3.tagging import header_tags
 from grid.s3.times import header_time
 
@@ -58,7 +54,7 @@ _REFUSED = {
 
 async def put_object(call: Call) -> AnyAnswer:
     """Store an object durably."""
-    place = _SoughtPlace(call)
+    place = SoughtPlace(call)
     bucket = call.door.recall_bucket(call.account, call.bucket_name) or (await place.result())[0]
     bucket.require_writable()
     info = described(call, bucket)
@@ -67,7 +63,7 @@ async def put_object(call: Call) -> AnyAnswer:
     if conditions != Conditions():
         bucket, _ = await place.result()
         conditions.require_put(await bucket.find(call.key))
-    async with _stored(call, bucket, payload, place) as target:
+    async with stored_payload(call, bucket, payload, place) as target:
         info = evolve(
             info,
             etag=payload.md5,
@@ -80,61 +76,6 @@ async def put_object(call: Call) -> AnyAnswer:
         await link_object(bucket, call.key, target, info, conditions, above)
     said = (("ETag", f'"{info.etag}"'), ("x-amz-object-size", str(payload.size)))
     return Answer(200, "", headers=(*said, *checksum_headers(info)))
-
-
-@define(eq=False)
-class _SoughtPlace:
-    """Where the object of a put goes, sought from `begin` on; NoSuchBucket."""
-
-    _call: Call
-    _found: Begun[Place] | None = None
-
-    def begin(self) -> None:
-        """Begin to seek it, once."""
-        if self._found is None:
-            self._found = Begun(self._call.place(), self._call.tasks)
-
-    async def result(self) -> Place:
-        """The place, sought after the request came."""
-        self.begin()
-        assert self._found is not None
-        return await self._found.result()
-
-
-@asynccontextmanager
-async def _stored(call: Call, bucket: Bucket, payload: Payload, place: _SoughtPlace) -> AsyncIterator[KnownCap]:
-    """Store the payload, verified and durable, in a pack if the door packs objects of its size; the caller links it meanwhile.
-
-    Its place is sought beside that. bucket: probably its own.
-    """
-    packs, services = call.door.packs, call.door.services
-    if packs is None or not is_packed(payload.size):
-        place.begin()
-        yield await store_payload(call, payload)
-        return
-    with Spool(services.settings.spools, services.store.runtime.cpu) as spool:
-        await spool_body(spool, Arriving(size=payload.size, chunks=payload.chunks()), None)
-        async with packs.stored(bucket.root, spool, place.begin) as target:
-            yield target
-
-
-async def store_payload(call: Call, payload: Payload) -> KnownCap:
-    """Store the request's payload as a new file, verified and durable."""
-    return await store_file(call, payload.size, payload.chunks())
-
-
-async def store_file(call: Call, size: int, chunks: AsyncIterator[bytes]) -> KnownCap:
-    """Store these bytes as a new file, durably. Also raises what `chunks` raises after the last byte."""
-    services = call.door.services
-    body = Arriving(size=size, chunks=chunks)
-    with services.history.upload(size=size) as operation:
-        cap = await store_new(services.store, services.settings.spools, services.stores, NewFile(), body)
-        # A file that is sent on while it arrives takes exactly its bytes, and the verification follows them.
-        async for _ in chunks:
-            pass
-        if cap.storage_index is not None:
-            operation.name(cap.storage_index)
-    return cap
 
 
 async def link_object(

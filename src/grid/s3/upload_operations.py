@@ -36,10 +36,9 @@ from grid.s3.objects import (
     link_object,
     part_number,
     read_object,
-    store_file,
-    store_payload,
 )
 from grid.s3.payload import Payload, named_checksums, read_document
+from grid.s3.storing import store_file, store_payload
 from grid.s3.times import iso_time
 from grid.s3.uploads import Upload, Uploads
 
