@@ -28,10 +28,11 @@ S3_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "boto3": ("tuned",),
     "http": (),
 }
+S3_SERVERS: Mapping[str, tuple[str, ...]] = {"versitygw": (), "minio": (), "grid": ("packed",)}
 PEERS: Mapping[str, tuple[str, ...]] = {
     **{
-        f"{client}@{server}": options
-        for server in ("versitygw", "minio", "grid")
+        f"{client}@{server}": (*options, *more)
+        for server, more in S3_SERVERS.items()
         for client, options in S3_OPTIONS.items()
     },
     "scp": ("tuned", "old", "strict", "cipher=*"),
@@ -45,7 +46,7 @@ PEERS: Mapping[str, tuple[str, ...]] = {
 """Systems that are not grids: a client program, its server if there is a choice, and the options of each.
 
 `*` stands for any value. Without options, a program runs with its defaults; `tuned` uses its options for speed, `sync`
-waits for the disk, `old` is scp's old protocol, and a `strict` server accepts only its default ciphers. perf.peers runs
+waits for the disk, a `packed` door puts small objects into packs, `old` is scp's old protocol, and a `strict` server accepts only its default ciphers. perf.peers runs
 them.
 """
 

@@ -46,6 +46,7 @@ def make_peer(text: str, servers: int = 10) -> Peer:
         found = S3_CLIENTS[client](text, server, label.options)
         if isinstance(found.server, GridServer):
             found.server.grid.server_count = servers
+            found.server.packs = "packed" in label.options
         return found
     if client == "restic":
         return Restic(text, server, label.options)

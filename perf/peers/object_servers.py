@@ -12,6 +12,7 @@ from perf.peers.grid_behind_door import GridBehindDoor
 from perf.peers.programs import find_program
 from perf.peers.servers import ServerProcess, free_port
 from perf.processes.open_doors import S3Door, open_s3_door
+from perf.processes.process_grid import ClientSettings, ProcessGrid
 
 DRIVES = 4
 """MinIO's directories: with four, it uses 2-of-4 coding, and any two may fail."""
@@ -162,7 +163,12 @@ class GridServer(ObjectServer):
 
     def __init__(self) -> None:
         super().__init__()
-        self.grid: GridBehindDoor[S3Door] = GridBehindDoor(open_s3_door)
+        self.packs = False
+        """Whether the door puts small objects into packs."""
+        self.grid: GridBehindDoor[S3Door] = GridBehindDoor(self._open_door)
+
+    def _open_door(self, grid: ProcessGrid, settings: ClientSettings) -> S3Door:
+        return open_s3_door(grid, settings, prepare=lambda _: "pack = yes\n" if self.packs else "")
 
     @property
     def properties(self) -> Properties:

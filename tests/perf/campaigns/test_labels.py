@@ -53,7 +53,9 @@ def test_label_of_a_peer_names_its_program_its_server_and_its_options() -> None:
     assert not label.is_default
 
 
-@pytest.mark.parametrize("text", ["scp+crypt", "scp+cipher=", "cp+x", "rclone", "rclone@minio:abc"])
+@pytest.mark.parametrize(
+    "text", ["scp+crypt", "scp+cipher=", "cp+x", "rclone", "rclone@minio:abc", "s5cmd@versitygw+packed"]
+)
 def test_label_of_a_peer_when_it_has_no_such_option_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"no (option|system)"):
         parse_label(text)

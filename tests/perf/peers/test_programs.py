@@ -11,7 +11,9 @@ import pytest
 from perf.campaigns.labels import PEERS, parse_label
 from perf.network.contract import Placement
 from perf.peers.catalogue import default_and_tuned, make_peer
+from perf.peers.object_servers import GridServer
 from perf.peers.programs import MissingPeerError, abilities, find_program
+from perf.peers.s3_commands import S3Peer
 from perf.systems.peers import make_system
 
 
@@ -52,6 +54,13 @@ def test_every_label_names_a_peer_that_says_what_it_does_before_it_starts() -> N
         said = make_peer(label).properties
         assert said.expansion >= 1.0
         assert said.proves
+
+
+@pytest.mark.parametrize(("label", "packs"), [("s5cmd@grid+tuned", False), ("s5cmd@grid+tuned+packed", True)])
+def test_a_packed_door_puts_small_objects_into_packs(label: str, packs: bool) -> None:
+    peer = make_peer(label)
+    assert isinstance(peer, S3Peer) and isinstance(peer.server, GridServer)
+    assert peer.server.packs is packs
 
 
 def test_every_base_is_among_the_labels() -> None:
