@@ -70,7 +70,7 @@ def checkout(variable: str, name: str) -> Path:
 
 
 @contextmanager
-def open_door(folder: Path, *, storage_count: int = 10, tls: bool = False) -> Iterator[OpenDoor]:
+def open_door(folder: Path, *, storage_count: int = 10, tls: bool = False, packs: bool = False) -> Iterator[OpenDoor]:
     """A grid and its door, until the context ends."""
     with ProcessGrid(
         folder / "grid", introducer="grid", storage=["grid"] * storage_count, force_foolscap=False
@@ -81,7 +81,7 @@ def open_door(folder: Path, *, storage_count: int = 10, tls: bool = False) -> It
         def prepare(directory: Path) -> str:
             authorities.append(make_certificate(directory, DOMAIN))
             certificate = f"certificate = {authorities[0].name}\nprivate_key = key.pem\n" if tls else ""
-            return f"domain = {DOMAIN}\n{certificate}"
+            return f"domain = {DOMAIN}\n{certificate}{'pack = yes' if packs else ''}\n"
 
         settings = ClientSettings(kind="grid", needed=needed, happy=happy, total=storage_count)
         door = open_s3_door(grid, settings, [BUCKET], prepare)

@@ -98,6 +98,28 @@ async def test_changes_that_come_during_a_publish_go_out_with_the_next_one(tmp_p
         assert len(await rig.keys()) == 100
 
 
+async def test_paths_that_are_asked_for_together_share_reads_and_none_depends_on_another(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        await put_all(rig, ["deep/down/a", "deep/b"])
+        root, directories = rig.accounts[MAIN].buckets["bucket"], rig.door.directories
+        reads: list[object] = []
+        rig.rig.gateway.history.watch(
+            lambda operation: reads.append(operation) if operation.kind == "retrieve" else None
+        )
+        with directories.together():
+            asked = [
+                Deferred.fromCoroutine(directories.read_path(root, names))
+                for names in (("deep",), ("deep", "down"), ("deep",), ("deep",))
+            ]
+        gone = asked.pop()
+        gone.addErrback(lambda _: None)
+        gone.cancel()
+        found = list(await gatherResults(asked))
+        assert [len(levels) for levels in found] == [2, 3, 2]
+        assert {name for levels in found for name in levels[-1]} == {"down", "b", "a"}
+        assert len({id(each) for each in reads}) == 3
+
+
 async def test_puts_at_a_time_into_a_directory_that_is_missing_make_it_once(tmp_path: Path) -> None:
     keys = [f"deep/down/k{number:02}" for number in range(20)]
     async with running_door(tmp_path) as rig:

@@ -159,6 +159,7 @@ class Directories:
     _tasks: Tasks = field(factory=Tasks)
     _queues: dict[DirectoryCap, _Queues] = field(factory=dict)
     _is_held: bool = False
+    _paths: dict[tuple[DirectoryCap, tuple[str, ...]], Coalescer[None, list[Children]]] | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -178,6 +179,21 @@ class Directories:
 
         Each is read after this was called. Raises the errors of a listing.
         """
+        if self._paths is None:
+            return await self._read_path(top, names)
+        key = (top, tuple(names))
+        shared = self._paths.get(key)
+        if shared is None:
+
+            async def read(_: list[None]) -> list[Children]:
+                return await self._read_path(*key)
+
+            paths = self._paths
+            shared = Coalescer(read, self._tasks, reads_only=True, is_held=lambda: self._paths is paths)
+            self._paths[key] = shared
+        return await shared.submit(None)
+
+    async def _read_path(self, top: DirectoryCap, names: Sequence[str]) -> list[Children]:
         tasks = Tasks()
         ahead = {cap: Begun(self.read(cap), tasks) for cap in self._likely_path(top, names)}
         found: list[Children] = []
@@ -270,11 +286,18 @@ class Directories:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What is asked for meanwhile, without waiting for anything else, shares publishes and reads. It is not nested."""
+        """What is asked for meanwhile, without waiting for anything else, shares publishes and reads, also of whole paths.
+
+        It is not nested.
+        """
+        paths = self._paths = {}
         self._is_held = True
         try:
             yield
         finally:
+            self._paths = None
+            for path in paths.values():
+                path.go_on()
             self._is_held = False
             for queues in list(self._queues.values()):
                 queues.go_on()

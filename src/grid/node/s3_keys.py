@@ -5,6 +5,7 @@ A running door reloads the file when it changes, so a removed key opens nothing 
 
 from __future__ import annotations
 
+import os
 import secrets
 import string
 from collections.abc import Iterator, Mapping
@@ -57,6 +58,7 @@ class KeyFile:
     def __init__(self, private: Path) -> None:
         """ConfigError if the file cannot be used now."""
         self._private = private
+        self._file = str(private / NAME)
         self._mark: tuple[int, ...] | None = None
         self._accounts: dict[str, Account] = {}
         self._mark = self._look()
@@ -84,7 +86,7 @@ class KeyFile:
 
     def _look(self) -> tuple[int, ...] | None:
         try:
-            found = (self._private / NAME).stat()
+            found = os.stat(self._file)
         except OSError:
             return None
         return found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode

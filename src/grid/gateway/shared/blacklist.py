@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from twisted.logger import Logger
@@ -22,6 +23,7 @@ class Blacklist:
 
     def __init__(self, file: Path) -> None:
         self._file = file
+        self._name = str(file)
         self._seen: tuple[int, int, int] | None = None
         self._reasons: dict[bytes, str] = {}
         self._problem: str | None = None
@@ -33,7 +35,7 @@ class Blacklist:
 
     def _refresh(self) -> None:
         try:
-            found = self._file.stat()
+            found = os.stat(self._name)
             seen = (found.st_mtime_ns, found.st_size, found.st_ino)
             if seen == self._seen:
                 return
