@@ -107,6 +107,27 @@ async def test_objects_that_come_at_the_same_time_take_few_packs(tmp_path: Path)
         assert await rig.keys(bucket=BUCKET) == NAMES
 
 
+@pytest.mark.parametrize("coming", [3, 2], ids=["as many", "fewer"])
+async def test_the_next_group_waits_a_moment_for_as_many_as_were_just_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, coming: int
+) -> None:
+    monkeypatch.setattr(packing, "PAUSE", 10**6)
+    monkeypatch.setattr(packing, "LONGEST_PAUSE_S", 10**6 if coming == 3 else 0.5)
+    async with packing_door(tmp_path) as (rig, calls):
+        first, rest = await put_while_held(rig, calls, NAMES[:2])
+        calls.release()
+        await first
+        rest.append(putting(rig, NAMES[2]))
+        assert {reply.status for reply in await gatherResults(rest)} == {200}
+        after = [putting(rig, name) for name in NAMES[3:5]]
+        await until(lambda: waiting(rig) == 2)
+        after += [putting(rig, name) for name in NAMES[5 : 3 + coming]]
+        assert {reply.status for reply in await gatherResults(after)} == {200}
+        targets = await targets_of(rig, NAMES[3 : 3 + coming])
+        assert len({target.pack for target in targets if isinstance(target, SliceCap)}) == 1
+        rig.door.close()
+
+
 async def test_an_object_alone_is_a_file_of_its_own(tmp_path: Path) -> None:
     async with packing_door(tmp_path) as (rig, _):
         for name in NAMES[:3]:

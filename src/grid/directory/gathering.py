@@ -288,7 +288,7 @@ class Directories:
     def together(self) -> Iterator[None]:
         """What is asked for meanwhile, without waiting for anything else, shares publishes and reads, also of whole paths.
 
-        It is not nested.
+        The end of one inside another is that of both.
         """
         paths = self._paths = {}
         self._is_held = True

@@ -1,4 +1,4 @@
-"""Stores small objects that come at the same time together: as slices of one pack. [spec extents 1]
+"""Stores small objects that come at the same time together: as slices of one pack. [spec extents 1; docs/decisions/0511-packs-of-objects.md]
 
 A put begins at once if none of its bucket is under way. What comes meanwhile waits, and is stored as one group: a pack, and a
 publish of each directory. The next group begins soon after the first object of the last one is answered, or when it is full.
@@ -38,6 +38,9 @@ MOST_BYTES = 2 * 2**20
 
 PAUSE = 0.25
 """The longest wait for clients that were just answered, as a part of the time that this took."""
+
+LONGEST_PAUSE_S = 0.2
+"""The longest wait for them at all."""
 
 
 @define(eq=False)
@@ -124,7 +127,8 @@ class ObjectPacks:
 
     def close(self) -> None:
         """Give up what is under way."""
-        for line in self._lines.values():
+        lines, self._lines = self._lines, {}
+        for line in lines.values():
             line.end_pause()
         self._tasks.cancel()
 
@@ -191,7 +195,8 @@ class ObjectPacks:
                 self._advance(root, line)
 
             line.end_pause()
-            line.pause = self._clock.call_later(PAUSE * (self._clock.now() - group.began_at), wake)
+            took = self._clock.now() - group.began_at
+            line.pause = self._clock.call_later(min(LONGEST_PAUSE_S, PAUSE * took), wake)
         self._advance(root, line)
 
     @property
