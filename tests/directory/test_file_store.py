@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from attrs import evolve
 
 from grid.caps import (
     ChkCap,
@@ -19,9 +20,9 @@ from grid.caps import (
 from grid.directory import file_store
 from grid.directory.file_store import KEEP, Keep
 from grid.directory.pack import Child
-from grid.errors import AuthorityError, CapError, FormatError, GridError, MustBeDeepImmutableError
+from grid.errors import AuthorityError, CapError, FormatError, GridError, MustBeDeepImmutableError, NoServersError
 from grid.mutable.sources import MemorySource
-from grid.ports import Event
+from grid.ports import Event, StorageServer
 from grid.sinks import BytesSink
 from tests.support.tree_grid import TreeGrid
 
@@ -147,6 +148,31 @@ def test_files_when_many_were_opened_then_only_the_last_few_are_kept(
         store.open_mutable(cap)
     assert store.open_mutable(caps[0]) is held
     assert list(store._open._last) == [caps[3], caps[4], caps[0]]
+
+
+def test_file_when_it_was_used_before_any_server_was_known_then_is_found_afterwards(grid: TreeGrid) -> None:
+    cap = grid.run(grid.store.put_mutable(DATA))
+    known: list[StorageServer] = []
+    store = evolve(grid.store, grid=evolve(grid.store.grid, servers=known))
+    with pytest.raises(NoServersError, match="no storage server is known"):
+        grid.run(store.read(cap, BytesSink()))
+    known += grid.servers
+    sink = BytesSink()
+    grid.run(store.read(cap, sink))
+    assert bytes(sink.data) == DATA
+    assert store.open_mutable(cap) is store.open_mutable(cap)
+
+
+def test_file_when_servers_have_joined_since_it_was_used_then_its_next_version_is_stored_there_too() -> None:
+    grid = TreeGrid()
+    known: list[StorageServer] = list(grid.servers[:7])
+    store = evolve(grid.store, grid=evolve(grid.store.grid, servers=known))
+    cap = grid.run(store.put_mutable(DATA))
+    assert len(grid.run(store.open_mutable(cap).check()).found.answered) == 7
+    known += grid.servers[7:]
+    grid.run(store.open_mutable(cap).overwrite(b"new"))
+    assert len(grid.run(store.open_mutable(cap).check()).found.answered) == 10
+    assert contents(grid, cap) == b"new"
 
 
 def test_store_when_observed_by_another_then_tells_that_one_and_no_more_the_first(grid: TreeGrid) -> None:

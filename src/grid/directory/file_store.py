@@ -48,7 +48,7 @@ from grid.mutable.share import health
 from grid.mutable.share.geometry import MDMF_VERSION, SDMF_VERSION, FormatName
 from grid.mutable.share.keys import WriteCap, write_cap
 from grid.mutable.sources import MemorySource
-from grid.ports import Buffer, Observer, Runtime, Sink, Source
+from grid.ports import Buffer, Observer, Runtime, Sink, Source, StorageServer
 from grid.runtime import run_sized
 
 FileHealth = immutable_check.CheckResult | health.CheckResult
@@ -79,14 +79,19 @@ def permit_all(cap: KnownCap) -> None:
 
 
 class _OpenFiles:
-    """The mutable files in use, and the last few that were in use."""
+    """The mutable files in use, and the last few that were in use. All are opened anew once the grid has other servers."""
 
     def __init__(self) -> None:
+        self._servers: tuple[StorageServer, ...] = ()
         self._all: WeakValueDictionary[KnownCap, MutableFile] = WeakValueDictionary()
         self._last: OrderedDict[KnownCap, MutableFile] = OrderedDict()
 
-    def get(self, cap: KnownCap) -> MutableFile | None:
-        """The file, if it is open."""
+    def get(self, cap: KnownCap, servers: tuple[StorageServer, ...]) -> MutableFile | None:
+        """The file, if it is open and uses these servers."""
+        if servers != self._servers:
+            self._servers = servers
+            self._all.clear()
+            self._last.clear()
         file = self._all.get(cap)
         if file is not None:
             self.put(cap, file)
@@ -170,7 +175,7 @@ class FileStore:
         What one use remembers makes the next one cheaper. CapError for any other kind of cap.
         """
         body = self._permitted(cap)
-        file = self._open.get(body)
+        file = self._open.get(body, tuple(self.grid.servers))
         if file is None:
             file = MutableFile(body, self.grid)
             self._open.put(body, file)
