@@ -6,9 +6,10 @@ import itertools
 
 import pytest
 
-from grid.caps import KnownCap
+from grid.caps import KnownCap, StorageIndex
 from grid.engine.grid import Encoding
 from grid.mutable.node import MutableFile
+from grid.mutable.read.newest import NewestSeen
 from tests.support.mutable_grid import MutableGrid
 
 FEW = 5
@@ -39,6 +40,19 @@ def test_a_remembered_version_is_confirmed_by_few_servers_with_one_message_each(
     file = remembered(grid, grid.create(b"old"))
     assert len(few_of(grid, file)) == FEW
     assert sum(len(server.calls) for server in grid.servers) == FEW
+
+
+def test_all_servers_are_asked_and_the_next_version_is_higher_when_a_newer_one_is_known() -> None:
+    grid = MutableGrid()
+    cap = grid.create(b"old")
+    file = remembered(grid, cap)
+    assert cap.storage_index is not None
+    newest = grid.grid().remembered.of(NewestSeen)
+    newest.learn(StorageIndex(cap.storage_index), 77)
+    assert len(few_of(grid, file)) == 10
+    assert file.warning is not None and "seq77" in file.warning
+    grid.run(file.overwrite(b"new"))
+    assert newest.seqnum(StorageIndex(cap.storage_index)) == 78
 
 
 def test_other_servers_are_asked_after_a_while_and_all_in_the_end() -> None:

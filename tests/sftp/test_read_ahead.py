@@ -156,11 +156,13 @@ def test_read_now_when_a_fetch_is_under_way_or_failed_returns_what_arrived_or_no
         await Deferred()
 
     ahead = ReadAhead(fetch, 100_000, AheadRoom())
-    Deferred.fromCoroutine(ahead.read(0, 2000))
+    failures: list[Failure] = []
+    Deferred.fromCoroutine(ahead.read(0, 2000)).addErrback(failures.append)
     assert ahead.read_now(500, 500) == CONTENTS[500:1000]
     assert ahead.read_now(500, 501) is None
     sinks[0].fail(GridError("gone"))  # type: ignore[attr-defined]
     assert ahead.read_now(500, 500) is None
+    assert [failure.getErrorMessage() for failure in failures] == ["gone"]
 
 
 class PatientSource(Source):
