@@ -97,6 +97,25 @@ def test_create_when_large_then_a_server_gets_a_piece_while_it_stores_one_once_t
     assert grid.read(cap) == contents
 
 
+def test_create_when_servers_are_distant_then_each_gets_more_and_smaller_pieces_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stream_plan, "WRITE_BYTES", 3_000_000)
+    monkeypatch.setattr(stream_plan, "LIVE_BYTES", 6_000_000)
+    monkeypatch.setattr(stream_plan, "DISTANT_BYTES", 500_000)
+    grid = MutableGrid()
+    grid.servers[:] = [CrowdedServer(f"server{index}", grid.runtime.clock) for index in range(10)]
+    for server in grid.servers:
+        grid.grid().memory.latency(server.identity.server_id).learn(10, 10, 0.1)
+    contents = sample_bytes(12)
+    cap = grid.create(contents, "mdmf")
+    for server in grid.servers:
+        assert isinstance(server, CrowdedServer)
+        assert len(server.at_once) == 13 and server.at_once[:2] == [1, 1]
+        assert max(server.at_once) == stream_plan.DISTANT_IN_FLIGHT == 3
+    assert grid.read(cap) == contents
+
+
 @pytest.mark.parametrize("segments", [3, 8, 12])
 def test_overwrite_when_large_then_leaves_shares_as_if_written_whole(segments: int) -> None:
     grid = MutableGrid()
