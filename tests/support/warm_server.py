@@ -134,12 +134,16 @@ class Call:
             runpy.run_module(self.module, run_name="__main__", alter_sys=True)
 
 
-def receive(connection: socket.socket) -> Call:
-    """What a caller sent."""
+def receive(connection: socket.socket) -> Call | None:
+    """What a caller sent; None if it was killed before it had sent everything."""
     head, streams, _, _ = socket.recv_fds(connection, 4, STREAM_COUNT)
     size, text = int.from_bytes(head, "big"), b""
-    while len(text) < size:
-        text += connection.recv(size - len(text))
+    while len(text) < size and (more := connection.recv(size - len(text))):
+        text += more
+    if not size or len(text) < size:
+        for stream in streams:
+            os.close(stream)
+        return None
     parent, module, folder, count, *rest = text.split(b"\0")
     arguments, variables = rest[: int(count)], rest[int(count) :]
     return Call(
@@ -165,11 +169,16 @@ class Server:
         """Return, in each child, what to run, and None in the server when nobody needs it anymore."""
         while True:
             for key, _ in self._selector.select():
+                call: Call | None = None
                 if key.fileobj is sys.stdin:
                     return None
                 if key.fileobj is self._listener:
                     connection, _ = self._listener.accept()
-                    call = receive(connection)
+                    with suppress(ConnectionError):
+                        call = receive(connection)
+                    if call is None:
+                        connection.close()
+                        continue
                     process = os.fork()
                     if not process:
                         if call.parent and (node := os.fork()):
@@ -197,9 +206,14 @@ class Server:
         ended = os.pidfd_open(process)
 
         def hear() -> None:
-            signals = connection.recv(1)
+            if connection.fileno() < 0:
+                return  # The program ended at the same moment.
+            try:
+                signals = connection.recv(1)
+            except ConnectionError:
+                signals = b""
             number = signals[0] if signals else signal.SIGKILL  # A caller that is gone was killed.
-            os.kill(process, number)
+            os.kill(process, number)  # It is not reaped before it is forgotten here.
             if not signals:
                 self._selector.unregister(connection)
 
