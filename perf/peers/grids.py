@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 from attrs import evolve
 
 from perf.campaigns.campaign import Encoding
 from perf.campaigns.labels import Label, parse_label
 from perf.network.contract import Host
-from perf.peers.commands import read_peer, run_peer
+from perf.peers.commands import read_peer, run_peer, timed, timed_each
 from perf.peers.contract import Cost, Peer, PeerError, Properties
 from perf.peers.library_client import LibraryClient
 from perf.peers.programs import MissingPeerError, find_program
@@ -24,15 +22,10 @@ from perf.processes.clients import Client, GridClient, WebClient
 from perf.processes.node_directory import Kind, Transport, grid_executable, tahoe_executable
 from perf.processes.process_grid import ClientSettings, ProcessGrid
 
-T = TypeVar("T")
-
 GridClientName = Literal["cli", "gateway", "links", "library", "cp", "transfer", "transfer-pack"]
 """transfer, transfer-pack: folders use `grid transfer`, the latter with packs; single files use cli. links: a gateway that
 stores each file in one directory, one after the other.
 """
-
-AT_ONCE = 8
-"""Files of a folder sent in parallel through a gateway: `grid cp`'s default."""
 
 
 def grid_properties(settings: ClientSettings, *, proves: str, syncs: bool) -> Properties:
@@ -184,7 +177,7 @@ class GridPeer(Peer):
             return self._linked(lambda client, folder, entry: client.put_in(folder, entry, source), name)
         if self._library is not None:
             library = self._library
-            return _timed(lambda: self._caps.__setitem__(name, library.put(source)))
+            return timed(lambda: self._caps.__setitem__(name, library.put(source)))
         answer = self.root / f"{name}.cap"
         cost = run_peer(self.command("put", str(source), number=number), self.environment(), output=answer)
         self._caps[name] = answer.read_text().strip()
@@ -199,13 +192,13 @@ class GridPeer(Peer):
             return self._linked(lambda client, folder, entry: client.get_from(folder, entry, target), name)
         if self._library is not None:
             library = self._library
-            return _timed(lambda: library.get(cap, target))
+            return timed(lambda: library.get(cap, target))
         return run_peer(self.command("get", cap, str(target), number=number), self.environment())
 
     def put_folder(self, source: Path, name: str) -> Cost:
         """`grid cp FILES ALIAS:NAME`, or PUT /uri for each file, 8 at a time."""
         if self.stays:
-            return self._each(lambda path: self.put(path, f"{name}/{path.name}"), sorted(source.iterdir()))
+            return timed_each(lambda path: self.put(path, f"{name}/{path.name}"), sorted(source.iterdir()))
         if self.client.startswith("transfer"):
             return self._transfer_folder(source, name)
         return self.copy_into(sorted(source.iterdir()), name)
@@ -255,7 +248,7 @@ class GridPeer(Peer):
         target.mkdir()
         names = [one for one in self._caps if one.startswith(f"{name}/")]
         if self.stays:
-            return self._each(lambda one: self.get(one, target / one.partition("/")[2]), names)
+            return timed_each(lambda one: self.get(one, target / one.partition("/")[2]), names)
         if self.client.startswith("transfer"):
             command = self.command("transfer", *self.words, f"bench:{name}", str(target))
             return run_peer(command, self.environment())
@@ -290,7 +283,7 @@ class GridPeer(Peer):
     def _through_gateway(self, operation: Callable[[WebClient], object], number: int) -> Cost:
         client = self._clients[number]
         assert isinstance(client, WebClient)
-        return _timed(lambda: operation(client))
+        return timed(lambda: operation(client))
 
     def _linked(self, operation: Callable[[WebClient, str, str], object], name: str) -> Cost:
         """Through the gateway, on files of one directory, one at a time."""
@@ -299,20 +292,4 @@ class GridPeer(Peer):
         with self._turn:
             self._folder = self._folder or client.make_directory()
             self._caps[name] = ""
-            return _timed(lambda: operation(client, self._folder, name.replace("/", "-")))
-
-    def _each(self, one: Callable[[T], Cost], items: Sequence[T]) -> Cost:
-        started = time.perf_counter()
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(one, items))
-        return Cost(seconds=time.perf_counter() - started)
-
-
-def _timed(operation: Callable[[], object]) -> Cost:
-    """The cost of an operation by a permanent process; PeerError if it failed."""
-    started = time.perf_counter()
-    try:
-        operation()
-    except (OSError, RuntimeError) as error:
-        raise PeerError(str(error)) from None
-    return Cost(seconds=time.perf_counter() - started)
+            return timed(lambda: operation(client, self._folder, name.replace("/", "-")))

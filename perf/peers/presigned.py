@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import quote
 
 from grid.s3.signature import ALGORITHM, UNSIGNED, RequestHead, Scope, encode, request_text, sign, signing_key
-from perf.peers.contract import Cost, PeerError
+from perf.peers.commands import timed, timed_each
+from perf.peers.contract import Cost
 from perf.peers.s3_commands import BUCKET, REGION, S3Peer
 from perf.processes.clients import http_download, http_request
 from perf.processes.node_process import wait_until
 
-T = TypeVar("T")
-
 EXPIRES_S = 3600
-AT_ONCE = 8
-"""Files of a folder moved at once, as many as through a web gateway."""
 
 _KEY = re.compile(r"<Key>([^<]*)</Key>")
 
@@ -57,20 +51,20 @@ class Presigned(S3Peer):
             with source.open("rb") as body, http_request(self.server.url, "PUT", path, body, source.stat().st_size):
                 pass
 
-        return _timed(send)
+        return timed(send)
 
     def get(self, name: str, target: Path) -> Cost:
         """GET of the object."""
-        return _timed(lambda: http_download(self.server.url, self._sign("GET", name), target))
+        return timed(lambda: http_download(self.server.url, self._sign("GET", name), target))
 
     def put_folder(self, source: Path, name: str) -> Cost:
         """PUT of each file."""
-        return _each(lambda path: self.put(path, f"{name}/{path.name}"), sorted(source.iterdir()))
+        return timed_each(lambda path: self.put(path, f"{name}/{path.name}"), sorted(source.iterdir()))
 
     def get_folder(self, name: str, target: Path) -> Cost:
         """GET of each file."""
         target.mkdir()
-        return _each(lambda one: self.get(f"{name}/{one}", target / one), self.list_folder(name))
+        return timed_each(lambda one: self.get(f"{name}/{one}", target / one), self.list_folder(name))
 
     def list_folder(self, name: str) -> list[str]:
         """ListObjectsV2, its first page."""
@@ -79,11 +73,11 @@ class Presigned(S3Peer):
 
     def delete(self, name: str) -> Cost:
         """DELETE of the object."""
-        return _timed(lambda: self._ask("DELETE", name))
+        return timed(lambda: self._ask("DELETE", name))
 
     def delete_folder(self, name: str) -> Cost:
         """DELETE of each object."""
-        return _each(lambda one: self.delete(f"{name}/{one}"), self.list_folder(name))
+        return timed_each(lambda one: self.delete(f"{name}/{one}"), self.list_folder(name))
 
     def _ask(self, method: str, name: str, *query: tuple[str, str]) -> str:
         with http_request(self.server.url, method, self._sign(method, name, *query)) as answer:
@@ -107,20 +101,3 @@ class Presigned(S3Peer):
         key = signing_key(self.server.secret_key, scope)
         parameters.append(("X-Amz-Signature", sign(key, request_text(head, moment, scope, ["host"], UNSIGNED))))
         return f"{path}?" + "&".join(f"{encode(name)}={encode(value)}" for name, value in parameters)
-
-
-def _each(one: Callable[[T], Cost], items: Sequence[T]) -> Cost:
-    started = time.perf_counter()
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(one, items))
-    return Cost(seconds=time.perf_counter() - started)
-
-
-def _timed(operation: Callable[[], object]) -> Cost:
-    """The cost of an operation; PeerError if it failed."""
-    started = time.perf_counter()
-    try:
-        operation()
-    except (OSError, RuntimeError) as error:
-        raise PeerError(str(error)) from None
-    return Cost(seconds=time.perf_counter() - started)
