@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,7 +15,7 @@ from perf.network.contract import Host
 from perf.peers.commands import read_peer, run_peer, timed, timed_each
 from perf.peers.contract import Cost, Peer, PeerError, Properties
 from perf.peers.library_client import LibraryClient
-from perf.peers.programs import MissingPeerError, find_program
+from perf.peers.programs import settle_tahoe
 from perf.processes.clients import Client, GridClient, WebClient
 from perf.processes.node_directory import Kind, Transport, grid_executable, tahoe_executable
 from perf.processes.process_grid import ClientSettings, ProcessGrid
@@ -111,10 +109,7 @@ class GridPeer(Peer):
         """1.20's version; Grid's is the commit in a record's environment."""
         if self.kind == "grid":
             return {}
-        if not os.environ.get("GRID_TAHOE"):
-            os.environ["GRID_TAHOE"] = find_program("tahoe").path
-        if shutil.which(tahoe_executable()) is None:
-            raise MissingPeerError("tahoe", f"{tahoe_executable()} cannot be run")
+        settle_tahoe()
         return {"tahoe": "1.20.0"}
 
     def bring_up(self, server: Host) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -71,6 +72,15 @@ def find_program(name: str) -> Program:
     if not os.access(found["program"], os.X_OK):
         raise MissingPeerError(name, f"{found['program']} is gone; {ADVICE}")
     return Program(name, found["program"], found["version"])
+
+
+def settle_tahoe() -> str:
+    """The `tahoe` that GRID_TAHOE names, which is the installed one from now on if it names none; MissingPeerError."""
+    path = os.environ.get("GRID_TAHOE") or find_program("tahoe").path
+    if shutil.which(path) is None:
+        raise MissingPeerError("tahoe", f"{path} cannot be run")
+    os.environ["GRID_TAHOE"] = path
+    return path
 
 
 def abilities() -> Sequence[Ability]:

@@ -17,7 +17,7 @@ from perf.campaigns.labels import Label, parse_label
 from perf.network.contract import Placement
 from perf.peers.catalogue import make_peer as make
 from perf.peers.contract import Cost, Peer
-from perf.peers.programs import MissingPeerError
+from perf.peers.programs import MissingPeerError, settle_tahoe
 from perf.peers.servers import server_use
 from perf.processes.installation import OWN, install_baseline
 from perf.processes.node_directory import Transport
@@ -154,14 +154,23 @@ def _link(source: Path, name: Path) -> None:
         shutil.copyfile(source, name)
 
 
+def make_tahoe(text: str, transport: Transport) -> TahoeSystem:
+    """Tahoe-LAFS 1.20, not started; ValueError if it is not installed."""
+    try:
+        settle_tahoe()
+    except MissingPeerError as error:
+        raise ValueError(f"{text}: {error}") from None
+    return TahoeSystem(text, transport)
+
+
 def make_system(text: str) -> System:
-    """The system of a label; ValueError if there is none."""
+    """The system of a label; ValueError if there is none, or if its program is not installed."""
     label = parse_label(text)
     transport: Transport = "foolscap" if label.base.endswith("@foolscap") else "http"
     if label.is_peer:
         return make_peer(text, label)
     if not label.is_grid:
-        return TahoeSystem(text, transport)
+        return make_tahoe(text, transport)
     return GridSystem(
         text,
         transport,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -47,6 +48,21 @@ def test_a_program_that_was_removed_is_missing(index: Path) -> None:
 
     with pytest.raises(MissingPeerError, match="is gone"):
         find_program("rclone")
+
+
+def test_a_missing_tahoe_is_a_gap_and_an_installed_one_needs_no_variable(
+    index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRID_TAHOE", "")
+    with pytest.raises(ValueError, match=r"^tahoe@http: tahoe is missing: .*make peers"):
+        make_system("tahoe@http")
+
+    index.write_text(json.dumps({"found": {"tahoe": {"program": sys.executable, "version": "1.20.0"}}, "missing": {}}))
+
+    assert make_system("tahoe@http").label == "tahoe@http" and os.environ["GRID_TAHOE"] == sys.executable
+    monkeypatch.setenv("GRID_TAHOE", "/nonexistent/tahoe")
+    with pytest.raises(ValueError, match="/nonexistent/tahoe cannot be run"):
+        make_system("tahoe@foolscap")
 
 
 def test_every_label_names_a_peer_that_says_what_it_does_before_it_starts() -> None:
