@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.browser.tabs import axe_script
@@ -47,6 +49,30 @@ def test_files_are_previewed_in_a_pane_one_after_the_other(visitor: Visitor) -> 
     page.wait_for_function("() => document.activeElement.textContent === '4.bin'")
 
 
+def test_heading_and_neighbors_stay_where_they_are_while_the_contents_come(visitor: Visitor) -> None:
+    page = visitor.page
+    visitor.go(visitor.make_directory({"0.txt": b"a text with a few words " * 300, "1.txt": b"short"}))
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        held.append(route)
+
+    page.route(lambda address: "0.txt" in address and "t=info" not in address, hold)
+    page.locator("#listing").get_by_role("link", name="0.txt", exact=True).click()
+    pane = page.locator("dialog.pane")
+    step = pane.get_by_role("link", name="Next: 1.txt")
+    step.wait_for()
+    before = step.bounding_box()
+    while not held:
+        page.wait_for_timeout(20)
+    held[0].continue_()
+    pane.locator("pre", has_text="a few words").wait_for()
+    assert step.bounding_box() == before
+    step.click()
+    pane.locator("pre", has_text="short").wait_for()
+    assert pane.get_by_role("link", name="Previous: 0.txt").bounding_box()["y"] == before["y"]
+
+
 def test_finger_that_moves_over_the_pane_leads_to_the_neighbor_and_one_that_scrolls_does_not(visitor: Visitor) -> None:
     files = {f"{number}.txt": b"a text with a few words " * 300 for number in range(3)}
     visitor.go(visitor.make_directory(files))
@@ -60,27 +86,23 @@ def test_finger_that_moves_over_the_pane_leads_to_the_neighbor_and_one_that_scro
             points = [{"x": at[0] + 40 * n, "y": at[1], "id": n} for n in range(fingers)] if at else []
             session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
-    def find_heading(position: str) -> tuple[int, int]:
-        # The pane is in the middle of the window and grows when its text is there, so the heading moves up with it.
-        pane.get_by_text(position).wait_for()
-        pane.locator("pre", has_text="a few words").wait_for()
-        box = pane.locator("h1").bounding_box()
-        assert box
-        return 60, int(box["y"] + box["height"] / 2)
-
     pane = page.locator("dialog.pane")
     page.locator("#listing").get_by_role("link", name="0.txt", exact=True).click()
-    x, y = find_heading("1 of 3")
+    where = pane.locator(".neighbors li").nth(1)
+    where.get_by_text("1 of 3").wait_for()
+    box = pane.locator("h1").bounding_box()
+    assert box
+    x, y = 60, int(box["y"] + box["height"] / 2)
     move((x + 200, y), (x + 100, y), (x, y + 5))
-    x, y = find_heading("2 of 3")
+    where.get_by_text("2 of 3").wait_for()
     for ways in ([(x + 200, y), (x + 170, y)], [(x + 80, y + 60), (x, y)]):
         move(*ways)
     move((x + 100, y), (x, y), fingers=2)
     move((x, y), (x + 100, y), (x + 200, y))
-    x, y = find_heading("1 of 3")
+    where.get_by_text("1 of 3").wait_for()
     move((x, y), (x + 200, y))
     move((x + 200, y), (x, y))
-    find_heading("2 of 3")
+    where.get_by_text("2 of 3").wait_for()
     session.detach()
 
 
