@@ -9,6 +9,7 @@ import pytest
 from grid.caps import KnownCap, StorageIndex
 from grid.engine.grid import Encoding
 from grid.mutable.node import MutableFile
+from grid.mutable.read.few_servers import LOOK_S
 from grid.mutable.read.newest import NewestSeen
 from tests.support.mutable_grid import MutableGrid
 
@@ -63,6 +64,19 @@ def test_other_servers_are_asked_after_a_while_and_all_in_the_end() -> None:
         grid.run(grid.runtime.clock.sleep(1.0))
         seen.update(few_of(grid, file))
     assert seen == set(range(10))
+
+
+def test_all_servers_are_asked_every_half_minute_so_that_near_ones_cannot_hide_a_change_for_long() -> None:
+    grid = MutableGrid()
+    cap = grid.create(b"old")
+    file = remembered(grid, cap)
+    liars = range(7)
+    before = {n: {m: bytearray(d) for m, d in grid.servers[n].slots[cap.storage_index].items()} for n in liars}
+    grid.run(grid.open(cap, process=1).overwrite(b"new"))
+    for number, slot in before.items():
+        grid.servers[number].slots[cap.storage_index] = slot
+    grid.run(grid.runtime.clock.sleep(LOOK_S))
+    assert set(few_of(grid, file, b"new")) == set(range(10))
 
 
 def test_files_that_are_read_together_ask_the_same_servers() -> None:

@@ -138,13 +138,14 @@ class Session:
 
     def few(self, found: VersionMap) -> Few | None:
         """The servers that are enough to see whether the best version of a remembered map is still the newest; None if all are needed."""
-        newest = self.grid.remembered.of(NewestSeen).seqnum(self.keys.storage_index)
+        newest, storage_index = self.grid.remembered.of(NewestSeen), self.keys.storage_index
         return choose_few(
-            found.knowing(newest),
+            found.knowing(newest.seqnum(storage_index)),
             self.grid.encoding.happy,
             lambda server_id: self.loads.is_doubtful(server_id, ReadFronts),
             lambda server_id: self.loads.of(server_id).latency.latency_s,
             self.grid.runtime.clock.now(),
+            newest.mapped_at(storage_index),
         )
 
     def without_refuted(self, found: VersionMap) -> VersionMap:

@@ -24,6 +24,9 @@ MARGIN = 1
 TURN_S = 1.0
 """How long the same servers are asked, if others are as near."""
 
+LOOK_S = 30.0
+"""All servers are asked if that was not done for so long: the nearest ones might lie together."""
+
 NEAR_S = 0.02
 """Servers whose usual times differ by less are equally near."""
 
@@ -53,10 +56,14 @@ def choose_few(
     is_doubtful: Callable[[ServerId], bool],
     latency_s: Callable[[ServerId], float],
     now: float,
+    mapped_at: float,
 ) -> Few | None:
-    """The servers to ask, the nearest ones; None if all must be asked. found: what is remembered of the file."""
+    """The servers to ask, the nearest ones; None if all must be asked.
+
+    found: what is remembered of the file. mapped_at: when all servers were last asked.
+    """
     best = found.best
-    if best is None or found.is_outdated or found.rivals_of(best) or found.bad:
+    if best is None or found.is_outdated or found.rivals_of(best) or found.bad or now - mapped_at >= LOOK_S:
         return None
     count = max(len(found.servers), best.n) - min(happy, best.n) + 1 + MARGIN
     if count >= len(found.servers):

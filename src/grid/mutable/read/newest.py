@@ -8,6 +8,7 @@ Pure: `now` is an argument. Memory: about a hundred bytes per file, for MOST_FIL
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 
 from attrs import define
@@ -28,6 +29,7 @@ class _Newest:
     seqnum: int
     accepted: Prefix | None = None
     accepted_at: float = 0.0
+    mapped_at: float = -math.inf
 
 
 class NewestSeen:
@@ -43,6 +45,11 @@ class NewestSeen:
         """The highest known sequence number of that file; 0 if none."""
         known = self._files.get(storage_index)
         return known.seqnum if known is not None else 0
+
+    def mapped_at(self, storage_index: StorageIndex) -> float:
+        """When a map last had all servers in it."""
+        known = self._files.get(storage_index)
+        return known.mapped_at if known is not None else -math.inf
 
     def floor(self, storage_index: StorageIndex, now: float) -> int:
         """Before a version below this sequence number is accepted, all servers must be asked; 0 if they were asked lately."""
@@ -64,6 +71,8 @@ class NewestSeen:
         highest = max((share.prefix.seqnum for share in found.sightings), default=0)
         if highest > known.seqnum:
             known.seqnum, known.accepted = highest, None
+        if len(found.answered | found.failed) == len(found.servers):
+            known.mapped_at = now
         found = found.knowing(known.seqnum)
         best = found.best
         if not found.is_outdated:
