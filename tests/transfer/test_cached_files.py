@@ -79,21 +79,43 @@ def test_cached_files_are_read_without_a_thread(source: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("cached", [0, 1, 7, COUNT - 1])
-def test_files_from_the_first_that_is_not_cached_are_read_on_a_thread(
+def test_thread_waits_for_one_file_while_the_kernel_fetches_the_others(
     source: Path, monkeypatch: pytest.MonkeyPatch, cached: int
 ) -> None:
     entries, on_threads = entries_of(source), _Read(monkeypatch)
-    names = {entry.name for entry in entries if entry is not entries[cached]}
+    names, fetched = {entry.name for entry in entries[:cached]}, list[str]()
+
+    def fetch(descriptor: int, offset: int, length: int, advice: int) -> None:
+        assert (offset, length, advice) == (0, 0, os.POSIX_FADV_WILLNEED)
+        fetched.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+        names.add(fetched[-1])
+
     monkeypatch.setattr(os, "preadv", as_if_cached(names=names))
+    monkeypatch.setattr(os, "posix_fadvise", fetch)
     assert read(LocalEnd(str(source)), entries) == read_all(str(source), entries)
-    assert on_threads.groups == [entries[cached:]]
+    assert fetched == [entry.name for entry in entries[cached:]]
+    assert on_threads.groups == [[entries[cached]]]
+
+
+def test_files_that_cannot_be_opened_or_fetched_ahead_are_read_like_others(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = entries_of(source)
+
+    def refuse(*arguments: object) -> None:
+        raise OSError(errno.EINVAL, "not this file")
+
+    (source / "03").unlink()
+    monkeypatch.setattr(os, "preadv", as_if_cached(names=set()))
+    monkeypatch.setattr(os, "posix_fadvise", refuse)
+    assert read(LocalEnd(str(source)), entries) == read_all(str(source), entries)
 
 
 def test_file_of_which_a_part_is_cached_is_read_on_a_thread(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entries, on_threads = entries_of(source), _Read(monkeypatch)
     monkeypatch.setattr(os, "preadv", as_if_cached(most=999))
     assert read(LocalEnd(str(source)), entries) == read_all(str(source), entries)
-    assert on_threads.groups == [entries]
+    assert [entry for group in on_threads.groups for entry in group] == entries
 
 
 def test_files_on_a_cold_disk_are_looked_for_in_the_cache_a_few_times(
@@ -105,10 +127,13 @@ def test_files_on_a_cold_disk_are_looked_for_in_the_cache_a_few_times(
         asked.append(entries)
         return []
 
+    on_threads = _Read(monkeypatch)
     monkeypatch.setattr(local_end, "read_cached", nothing)
-    for entry in entries:
-        assert read(end, [entry]) == read_all(str(source), [entry])
-    assert len(asked) == MOST_UNCACHED < len(entries)
+    for _ in range(3):
+        assert read(end, entries) == read_all(str(source), entries)
+    singly = [group for group in on_threads.groups if len(group) == 1]
+    assert len(singly) == MOST_UNCACHED < len(asked) < MOST_UNCACHED + 3
+    assert on_threads.groups[-1] == entries
 
 
 def test_kernel_that_cannot_tell_what_it_has_cached_has_nothing_cached(

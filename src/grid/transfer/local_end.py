@@ -34,6 +34,7 @@ from grid.transfer.local_files import (
     PARTIAL,
     SMALL_SIZE,
     begin,
+    fetch_ahead,
     open_file,
     read_all,
     read_cached,
@@ -51,8 +52,8 @@ SORTED_AT_ONCE = 1000
 in which a directory of the grid lists them.
 """
 
-MOST_UNCACHED = 8
-"""Groups of which not even the first file was cached, after which the cache is not tried any more."""
+MOST_UNCACHED = 32
+"""Files in a row that were fetched ahead and yet not cached, after which the cache is not tried any more."""
 
 UNSETTLED = "it was written a moment ago"
 
@@ -108,14 +109,26 @@ class LocalEnd:
         return False
 
     async def read_together(self, entries: Sequence[Entry]) -> Sequence[Buffer | None]:
-        """Read small files: what is cached at once, and the rest in one call on a thread."""
-        found = read_cached(self._path, entries) if self._uncached < MOST_UNCACHED else []
-        self._uncached = 0 if found else self._uncached + 1
-        return (
-            found
-            if len(found) == len(entries)
-            else found + await asyncio.to_thread(read_all, self._path, entries[len(found) :])
-        )
+        """Read small files: what is cached at once. Of the others, which the kernel fetches together, a thread waits for one, until
+        the next are cached.
+        """
+        found = self._read_cached(entries)
+        if len(found) < len(entries) and self._tries_cache:
+            fetch_ahead(self._path, entries[len(found) :])
+        while len(found) < len(entries):
+            count = 1 if self._tries_cache else len(entries)
+            found += await asyncio.to_thread(read_all, self._path, entries[len(found) :][:count])
+            more = self._read_cached(entries[len(found) :])
+            self._uncached = 0 if more else self._uncached + 1
+            found += more
+        return found
+
+    @property
+    def _tries_cache(self) -> bool:
+        return self._uncached < MOST_UNCACHED
+
+    def _read_cached(self, entries: Sequence[Entry]) -> list[bytes | None]:
+        return read_cached(self._path, entries) if self._tries_cache else []
 
     async def close(self) -> None:
         """Do nothing: nothing is held open."""

@@ -1,4 +1,5 @@
-"""Local files of a transfer: opens, reads and writes them. Every call but `read_cached` blocks, and belongs on a thread.
+"""Local files of a transfer: opens, reads and writes them. Every call but `read_cached` and `fetch_ahead` blocks, and
+belongs on a thread.
 
 A file is written under another name, synced, and renamed, so it is complete or not there.
 """
@@ -28,6 +29,8 @@ PARTIAL = ".grid-partial-"
 
 _CACHED_ONLY: int | None = getattr(os, "RWF_NOWAIT", None)
 """A flag of preadv: do not wait for the disk. Linux has it."""
+
+_TO_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 
 
 class Partial:
@@ -61,7 +64,7 @@ class Partial:
 def open_file(root: str, name: str) -> tuple[int, os.stat_result, bytes]:
     """Open a file of a directory, or the single file `root`. The bytes: all of a small file."""
     path = os.path.join(root, name) if os.path.isdir(root) else root
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    descriptor = os.open(path, _TO_READ)
     try:
         status = os.fstat(descriptor)
         is_small = stat.S_ISREG(status.st_mode) and status.st_size <= SMALL_SIZE
@@ -102,9 +105,20 @@ def read_cached(root: str, entries: Sequence[Entry]) -> list[bytes | None]:
     return found
 
 
+def fetch_ahead(root: str, entries: Sequence[Entry]) -> None:
+    """Ask the kernel to read files of a directory into its cache, all at the same time. It does not wait for them."""
+    for entry in entries if _CACHED_ONLY is not None else ():
+        with suppress(OSError):
+            descriptor = os.open(f"{root}/{entry.name}", _TO_READ)
+            try:
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_WILLNEED)
+            finally:
+                os.close(descriptor)
+
+
 def _read_as_listed(path: str, entry: Entry, flags: int = 0) -> bytes | None:
     """The contents; None if the file is not as listed. flags: of preadv. BlockingIOError for what is not cached; OSError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    descriptor = os.open(path, _TO_READ)
     try:
         data = b""
         if _is_as_listed(os.fstat(descriptor), entry):
