@@ -41,6 +41,8 @@ class BytesBody:
         self.resumed: list[KeptPart] = []
         self.parts: KeptParts = NoParts()
 
+    is_ahead = False
+
     def ranges(self) -> Sequence[tuple[int, int]]:
         return self._ranges
 

@@ -6,15 +6,20 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Coroutine
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import pytest
 
+from grid.engine.batches import READ_BYTES
 from grid.errors import DamagedFileError
 from grid.ports import Buffer, Sink
 from grid.transfer.body import FileBody, Flow
+from grid.transfer.choices import Mode
 from grid.transfer.ends import PIECE_SIZE, Entry, SourceChangedError
+from grid.transfer.engine import FILE_MEMORY
 from grid.transfer.grid_contents import READ_AHEAD, READ_SIZE, BodySource, OpenedImmutableFile
+from grid.transfer.local_end import LocalEnd
 from grid.transfer.outcome import Plan
 
 T = TypeVar("T")
@@ -98,6 +103,29 @@ def test_read_that_fails_after_its_last_byte_fails_the_stream() -> None:
     file = _File(bytes(4 * MIB), DamagedFileError("bad"))
     with pytest.raises(DamagedFileError):
         asyncio.run(collect(body_of(file)))
+
+
+def test_large_file_goes_to_a_local_disk_by_one_read_whatever_its_ranges_would_be(tmp_path: Path) -> None:
+    file = _File(os.urandom(50 * MIB + 5))
+    body = body_of(file)
+    assert len(body.ranges()) == 3, "ranges in parallel hold several times as much"
+    asyncio.run(LocalEnd(str(tmp_path)).store(Entry(name="file", size=body.size), body))
+    assert (tmp_path / "file").read_bytes() == file.data
+    assert file.reads == [(0, READ_AHEAD)]
+
+
+def test_files_side_by_side_to_a_local_disk_read_ahead_within_the_memory_of_the_transfer() -> None:
+    plan, size = Plan(), 10**9
+    count = plan.max_memory // (FILE_MEMORY + flow_of(plan).memory_of(size))
+    assert count == 3
+    assert count * (READ_AHEAD + READ_BYTES) <= plan.max_memory
+
+
+@pytest.mark.parametrize("mode", ["chunked", "chunked-stream"])
+def test_ranges_of_a_large_file_are_read_in_parallel_if_asked_for(mode: Mode) -> None:
+    file = _File(b"")
+    assert not FileBody(opened(file, 9), 9, flow_of(Plan(mode=mode))).is_ahead
+    assert FileBody(opened(file, 9), 9, flow_of(Plan())).is_ahead
 
 
 class _Segments:

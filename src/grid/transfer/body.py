@@ -131,6 +131,11 @@ class FileBody:
         self.digest = ContentDigest()
         self.counted = 0
 
+    @property
+    def is_ahead(self) -> bool:
+        """Whether the source's own stream is the best way to read it, and nothing else was asked for."""
+        return self._flow.mode == "auto" and isinstance(self._opened, StreamedFile)
+
     def ranges(self) -> Sequence[tuple[int, int]]:
         """The ranges to fetch in parallel; empty if they must be delivered in order."""
         if self._flow.mode == "chunked-stream":

@@ -205,6 +205,10 @@ class Body(Protocol):
     def stream(self, offset: int = 0) -> AsyncIterator[Buffer]:
         """Yield all bytes from the offset to the end, in order, or raise."""
 
+    @property
+    def is_ahead(self) -> bool:
+        """Whether `stream` fetches ahead by itself, so that ranges in parallel are no faster, and hold more memory."""
+
     def ranges(self) -> Sequence[tuple[int, int]]:
         """(offset, length) of each range to fetch in parallel; empty if the file must be sent in order."""
 

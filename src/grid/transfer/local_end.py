@@ -164,7 +164,7 @@ class LocalEnd:
         partial = await asyncio.to_thread(begin, path, body.scratch, resumes=bool(body.parts.load()))
         try:
             try:
-                await fill(partial, body, await held_parts(partial, body))
+                await fill(partial, body, await held_parts(partial, body), in_order=body.is_ahead)
                 await body.require_unchanged()
                 await asyncio.to_thread(partial.finish, entry, body.size)
             finally:

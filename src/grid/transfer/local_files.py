@@ -223,10 +223,9 @@ def _digests(descriptor: int, offset: int, length: int) -> bytes:
 
 def _write_at(descriptor: int, offset: int, piece: Buffer, *, may_skip: bool) -> None:
     """Write a piece. may_skip: leave a hole for one that is all zeros."""
-    data = bytes(piece)
-    if may_skip and data.count(0) == len(data):
+    view = memoryview(piece)
+    if may_skip and not (view and view[0]) and bytes(view).count(0) == len(view):
         return
-    view = memoryview(data)
     while view:
         written = os.pwrite(descriptor, view, offset)
         view, offset = view[written:], offset + written

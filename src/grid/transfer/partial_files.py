@@ -70,13 +70,13 @@ async def held_parts(file: PartialFile, body: Body) -> list[KeptPart]:
     return held
 
 
-async def fill(file: PartialFile, body: Body, held: Sequence[KeptPart]) -> None:
+async def fill(file: PartialFile, body: Body, held: Sequence[KeptPart], *, in_order: bool = False) -> None:
     """Write what is missing, and record each range once it is written. Raises the errors of reading and writing.
 
-    held: parts of earlier attempts.
+    held: parts of earlier attempts. in_order: read no ranges in parallel.
     """
     try:
-        ranges = body.ranges()
+        ranges = [] if in_order else body.ranges()
         if ranges:
             await _fill_ranges(file, body, ranges, held)
         else:
