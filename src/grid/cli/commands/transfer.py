@@ -102,7 +102,7 @@ class _Size(click.ParamType[int | str]):
 )
 @click.option("--mode", type=click.Choice(["auto", "stream", "chunked", "chunked-stream"]), default="auto",
               show_default=True, help="How to read a large file. stream: from start to end; chunked: in parallel ranges;"
-              " chunked-stream: in parallel ranges, delivered in order; auto: chunked for files of two or more ranges, otherwise stream.")  # fmt: skip
+              " chunked-stream: in parallel ranges, delivered in order; auto: what suits the ends and the size.")  # fmt: skip
 @click.option("--chunk-size", metavar="SIZE", type=_Size(permits_auto=True), default="20MiB", show_default=True,
               help="Size of each range; auto: choose by the size of the file.")  # fmt: skip
 @click.option("--transfers", "--jobs", "transfers", metavar="N", type=JobsType(), default=8, show_default=True,
