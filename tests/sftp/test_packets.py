@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -194,3 +195,18 @@ def test_bytes_when_the_client_has_logged_in_are_read_in_pieces_that_suit_the_nu
     assert connection.transport.bufferSize == size
     connection.dataReceived(b"little")
     assert connection.transport.bufferSize == min(size, USUAL_READ)
+
+
+def test_connection_when_it_is_made_sends_answers_without_waiting_for_acknowledgments() -> None:
+    calls: list[tuple[str, object]] = []
+    noted = {
+        name: partial(lambda name, value, *_: calls.append((name, value)), name)
+        for name in ("setTcpKeepAlive", "setTcpNoDelay")
+    }
+    connection: Any = SftpTransport()
+    connection.permit = SimpleNamespace(hold=lambda *_: None)
+    connection.factory = SimpleNamespace(transports=set(), reactor=SimpleNamespace(callLater=lambda *_: None))
+    connection.makeConnection(
+        SimpleNamespace(**noted, registerProducer=lambda *_: None, write=lambda data: None, abortConnection=None)
+    )
+    assert ("setTcpNoDelay", True) in calls

@@ -168,11 +168,16 @@ class SftpTransport(PacketTransport):
         self._paused_at: float | None = None
 
     def connectionMade(self) -> None:
-        """Start the timer that drops a client that has not logged in after LOGIN_S."""
+        """Start the timer that drops a client that has not logged in after LOGIN_S.
+
+        Answers leave at once: a client whose window is used up sends nothing that could acknowledge the last answer, so the
+        system would keep the next one, and the window that comes with it, for the 40 ms that acknowledgments may take.
+        """
         self.permit.hold(self.transport.abortConnection, self._waited_s)
         self.factory.transports.add(self)
         if hasattr(self.transport, "setTcpKeepAlive"):
             self.transport.setTcpKeepAlive(1)
+            self.transport.setTcpNoDelay(True)
         self.transport.SEND_LIMIT = SEND_SIZE
         self.transport.registerProducer(self, True)
         self._timer = self.factory.reactor.callLater(LOGIN_S, self._give_up_on_stranger)
