@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Coroutine
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from twisted.python.failure import Failure
 
 from grid.errors import GridError
 from grid.ports import Sink
-from grid.sftp.read_ahead import KEPT_SPANS, LARGEST_SPAN, LEAST_SPAN, MOST_STREAMS, AheadRoom, ReadAhead
+from grid.sftp.read_ahead import KEPT_SPANS, LARGEST_SPAN, LEAST_SPAN, MOST_STREAMS, STREAM_FROM, AheadRoom, ReadAhead
 
 CONTENTS = random.Random(7).randbytes(20_000_000)
 
@@ -193,7 +194,7 @@ def test_file_when_it_is_read_on_is_fetched_at_once_and_taken_piece_by_piece(siz
     source, room = PatientSource(size), AheadRoom()
     ahead = ReadAhead(source.fetch, len(CONTENTS), room)
     assert read_to(ahead, len(CONTENTS), 65_536) == CONTENTS
-    assert len(source.asked) == 5 and source.asked[-1] == (2**22, len(CONTENTS) - 2**22)
+    assert len(source.asked) == 4 and source.asked[-1] == (STREAM_FROM, len(CONTENTS) - STREAM_FROM)
     ahead.close()
     assert (room.taken, room.streams) == (0, 0)
 
@@ -201,12 +202,12 @@ def test_file_when_it_is_read_on_is_fetched_at_once_and_taken_piece_by_piece(siz
 def test_stream_when_its_client_stops_takes_no_more_than_one_piece() -> None:
     source, room = PatientSource(500_000), AheadRoom()
     ahead = ReadAhead(source.fetch, len(CONTENTS), room)
-    assert read_to(ahead, 2_200_000) == CONTENTS[:2_200_000]
-    assert source.asked[-1][0] == 2**22 and room.streams == 1
+    assert read_to(ahead, 1_200_000) == CONTENTS[:1_200_000]
+    assert source.asked[-1][0] == STREAM_FROM and room.streams == 1
     before = source.taken
-    assert ahead.read_now(2**22, 1000) == CONTENTS[2**22 : 2**22 + 1000]
+    assert ahead.read_now(STREAM_FROM, 1000) == CONTENTS[STREAM_FROM : STREAM_FROM + 1000]
     assert source.taken == before
-    assert now(ahead.read(2**22 + 499_000, 2000)) == CONTENTS[2**22 + 499_000 : 2**22 + 501_000]
+    assert now(ahead.read(STREAM_FROM + 499_000, 2000)) == CONTENTS[STREAM_FROM + 499_000 : STREAM_FROM + 501_000]
     assert source.taken == before + 1
     ahead.close()
     assert (room.taken, room.streams, source.taken) == (0, 0, before + 1)
@@ -229,20 +230,20 @@ def test_stream_when_readers_wait_in_any_order_gives_each_its_bytes() -> None:
     sinks: list[Sink] = []
 
     async def fetch(sink: Sink, start: int, length: int) -> None:
-        if start < 2**22:
+        if start < STREAM_FROM:
             await sink.write(CONTENTS[start : start + length])
         else:
             sinks.append(sink)
             await Deferred()
 
     ahead = ReadAhead(fetch, len(CONTENTS), AheadRoom())
-    read_to(ahead, 2**22)
-    offsets = [2**22 + 1000 * number for number in range(8)]
+    read_to(ahead, STREAM_FROM)
+    offsets = [STREAM_FROM + 1000 * number for number in range(8)]
     random.Random(3).shuffle(offsets)
     found: dict[int, bytes] = {}
     for offset in offsets:
         Deferred.fromCoroutine(ahead.read(offset, 1000)).addCallback(partial(found.__setitem__, offset))
-    for start in range(2**22, 2**22 + 8000, 700):
+    for start in range(STREAM_FROM, STREAM_FROM + 8000, 700):
         Deferred.fromCoroutine(sinks[0].write(CONTENTS[start : start + 700]))
     assert found == {offset: CONTENTS[offset : offset + 1000] for offset in offsets}
 
@@ -268,3 +269,50 @@ def test_streams_when_many_files_are_read_are_few() -> None:
     for ahead in files:
         ahead.close()
     assert room.taken == room.files == room.streams == 0
+
+
+def test_request_when_it_reaches_into_the_stream_gets_what_later_requests_make_pass() -> None:
+    asked: list[int] = []
+    sinks: dict[int, Sink] = {}
+
+    async def fetch(sink: Sink, start: int, length: int) -> None:
+        asked.append(start)
+        sinks[start] = sink
+        await Deferred()
+
+    ahead = ReadAhead(fetch, len(CONTENTS), AheadRoom())
+    found: dict[int, bytes] = {}
+    spans, step = [0, 2**18, 2**20, STREAM_FROM], 261_120
+    for offset in range(0, 20 * step, step):
+        Deferred.fromCoroutine(ahead.read(offset, step)).addCallback(partial(found.__setitem__, offset))
+    assert asked == spans
+    for start in range(STREAM_FROM, 20 * step, 300_000):
+        Deferred.fromCoroutine(sinks[STREAM_FROM].write(CONTENTS[start : start + 300_000]))
+    for start, stop in pairwise(spans):
+        Deferred.fromCoroutine(sinks[start].write(CONTENTS[start:stop]))
+    assert found == {offset: CONTENTS[offset : offset + step] for offset in range(0, 20 * step, step)}
+    assert asked == spans
+    ahead.close()
+
+
+def test_request_when_the_stream_behind_its_span_fails_or_the_file_is_closed_fails_once() -> None:
+    sinks: dict[int, Sink] = {}
+
+    async def fetch(sink: Sink, start: int, length: int) -> None:
+        sinks[start] = sink
+        if start < 2**20:
+            await sink.write(CONTENTS[start : start + length])
+        else:
+            await Deferred()
+
+    for ends in (lambda ahead: sinks[STREAM_FROM].fail(GridError("gone")), ReadAhead.close):  # type: ignore[attr-defined]
+        room = AheadRoom()
+        ahead = ReadAhead(fetch, len(CONTENTS), room)
+        failures: list[Failure] = []
+        read_to(ahead, 2**20)
+        for offset in (2**20, STREAM_FROM - 1000):
+            Deferred.fromCoroutine(ahead.read(offset, 2000)).addErrback(failures.append)
+        assert room.streams == 1
+        ends(ahead)
+        ahead.close()
+        assert len(failures) == 2 and room.taken == room.streams == 0

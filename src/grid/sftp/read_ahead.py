@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from attrs import define, field
+from twisted.internet.defer import Deferred
 
 from grid.errors import GridError
 from grid.gateway.shared.store_turns import Semaphore
@@ -28,8 +29,11 @@ LARGEST_SPAN = 2**23
 FETCHES = 16
 """Fetches in parallel by all files of a door; each takes memory for segments."""
 
-STREAM_FROM = 2**22
+STREAM_FROM = 2**21
 """A span of this size or more is a stream instead, if there may be one."""
+
+STREAM_ROOM = 2**22
+"""There may be one if a span of this size would get the memory that it wants."""
 
 MOST_STREAMS = 4
 """Streams of all files of a door."""
@@ -68,7 +72,7 @@ class AheadRoom:
     @property
     def has_room_for_stream(self) -> bool:
         """Whether one more stream may start."""
-        return self.streams < MOST_STREAMS and self.fitting(STREAM_FROM) == STREAM_FROM
+        return self.streams < MOST_STREAMS and self.fitting(STREAM_ROOM) == STREAM_ROOM
 
     def add(self, span: Span | Stream) -> None:
         """Add a span, dropping others if necessary."""
@@ -118,7 +122,7 @@ class ReadAhead:
     async def read(self, offset: int, length: int) -> bytes:
         """Read bytes; fewer at the end, none beyond it. Raises the errors of a read."""
         stop = min(offset + length, self._size)
-        pieces: list[bytes] = []
+        start, pieces = offset, list[bytes]()
         while offset < stop:
             if self._is_closed:
                 raise GridError("the file was closed")
@@ -127,10 +131,14 @@ class ReadAhead:
             span.readers += 1
             try:
                 self._go_ahead(span)
-                pieces.append(await span.read(offset, min(stop, span.stop)))
+                stream = self._stream_from(span.stop) if span.stop < stop else None
+                if stream is None:
+                    pieces.append(await span.read(offset, min(stop, span.stop)))
+                else:
+                    pieces += await _read_both(span, offset, stream, stop)
             finally:
                 span.readers -= 1
-            offset += len(pieces[-1])
+            offset = start + sum(map(len, pieces))
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def close(self) -> None:
@@ -147,6 +155,10 @@ class ReadAhead:
         if not in_order:
             self._next_size = FIRST_SPAN
         return self._begin(offset, FIRST_SPAN if in_order else stop - offset)
+
+    def _stream_from(self, start: int) -> Stream | None:
+        """The stream that begins there, if there is one."""
+        return next((each for each in self._spans if isinstance(each, Stream) and each.start == start), None)
 
     def _go_ahead(self, span: Span | Stream) -> None:
         """Start the next span if the client, reading in order, has reached the last."""
@@ -199,3 +211,17 @@ class ReadAhead:
             self._room.files -= 1
         if not span.readers or self._is_closed:
             span.cancel()
+
+
+async def _read_both(span: Span | Stream, start: int, stream: Stream, stop: int) -> list[bytes]:
+    """Read the end of a span and the beginning of the stream behind it, which is asked at once: later requests, whose bytes
+    may come sooner than the span's, make it go on.
+    """
+    stream.readers += 1
+    second = Deferred.fromCoroutine(stream.read(span.stop, stop))
+    try:
+        return [await span.read(start, span.stop), await second]
+    finally:
+        stream.readers -= 1
+        second.addErrback(lambda _: None)
+        second.cancel()
