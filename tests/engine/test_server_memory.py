@@ -207,7 +207,7 @@ def test_later_process_when_it_restores_begins_with_doubts_and_speeds() -> None:
     document = json.loads(json.dumps(memory.export(20.0)))
     later = ServerMemory()
     later.restore(document, age_s=5.0, now=1000.0)
-    assert later.latency(A).latency_s == pytest.approx(0.02)
+    assert later.latency(A).latency_s == pytest.approx(0.02) == later.latency(A).quickest_s
     assert later.is_doubtful(B, "ReadSlot") and not later.is_doubtful(C)
     later.heard(B, 1000.0)
     assert not later.is_doubtful(B)

@@ -134,6 +134,21 @@ def test_get_when_lines_are_long_reads_from_all_servers(delay_s: float, is_sprea
     assert grid.now - began < 1.2 if is_spread else grid.now - began > 1.2
 
 
+def test_get_when_connecting_took_long_reads_from_as_many_servers_as_near_ones() -> None:
+    grid = ScriptedGrid()
+    small = grid.store(noise(1000))
+    for delay_s in (0.05, 0.005):  # The first answers of a process include connecting.
+        for index in range(10):
+            grid.script(index, delay_s=delay_s, rate=200e6)
+        assert len(grid.get(small.cap)) == 1000
+    data = noise(50_000_000)
+    file = grid.store(data)
+    raw, result = grid.read(grid.open(file.cap))
+    assert raw == data and result.hedged_bytes == 0
+    assert result.share_count <= 4
+    assert sum(server.calls.count("find_shares") for server in grid.servers) <= 2 * 4 + 4
+
+
 @pytest.mark.parametrize("segment_size", [2**20, 131072])
 def test_get_when_the_first_block_is_asked_for_has_cost_at_most_three_messages_per_server(segment_size: int) -> None:
     grid = ScriptedGrid()

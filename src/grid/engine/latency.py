@@ -17,10 +17,13 @@ SMALL_ANSWER = 32768
 LEAST_ELAPSED_S = 1e-4
 FIRST_WEIGHT = 1.0
 NEXT_WEIGHT = 0.2
-"""Weight of the newest answer in the running average."""
+"""Weight of the newest answer in the running average. The first small answer may include connecting, so a quicker second one replaces it."""
 
 SLOWEST_WEIGHT = 0.2
 """The weight of a faster answer when it lowers the slowest recent time."""
+
+QUICKEST_WEIGHT = 0.02
+"""The weight of a slower answer when it raises the quickest time. It is small because answers take long on busy machines, too."""
 
 
 def slowest_recent(before_s: float, now_s: float) -> float:
@@ -28,16 +31,24 @@ def slowest_recent(before_s: float, now_s: float) -> float:
     return max(now_s, before_s + SLOWEST_WEIGHT * (now_s - before_s))
 
 
+def quickest_recent(before_s: float, now_s: float) -> float:
+    """The new quickest time: a quicker answer replaces it, slower ones raise it by small steps. before_s: inf before the first."""
+    return now_s if now_s < before_s else before_s + QUICKEST_WEIGHT * (now_s - before_s)
+
+
 @define(kw_only=True, eq=False)
 class Latency:
     """What one server's answers cost, in seconds. The flags say whether each number has been measured.
 
-    slowest_s: how long the slowest recent small answers took; 0 before the first.
+    slowest_s: how long the slowest recent small answers took; 0 before the first. quickest_s: how long the quickest took, which shows
+    how far away the server is; inf before the first. first_s: how long the first took, if it was the only one; 0 otherwise.
     """
 
     latency_s: float = FIRST_LATENCY_S
     byte_s: float = FIRST_BYTE_S
     slowest_s: float = 0.0
+    quickest_s: float = float("inf")
+    first_s: float = 0.0
     latency_known: bool = False
     rate_known: bool = False
 
@@ -53,14 +64,20 @@ class Latency:
         """Learn from an answer of `size` bytes that took elapsed_s. queued: bytes outstanding when it was requested, its own included."""
         elapsed_s = max(elapsed_s, LEAST_ELAPSED_S)
         if size < SMALL_ANSWER:
-            weight = NEXT_WEIGHT if self.latency_known else FIRST_WEIGHT
-            self.latency_s += weight * (elapsed_s - self.latency_s)
-            self.slowest_s = slowest_recent(self.slowest_s, elapsed_s)
-            self.latency_known = True
+            self._learn_latency(elapsed_s)
         else:
             weight = NEXT_WEIGHT if self.rate_known else FIRST_WEIGHT
             self.byte_s += weight * (self.byte_s_of(max(size, queued), elapsed_s) - self.byte_s)
             self.rate_known = True
+
+    def _learn_latency(self, elapsed_s: float) -> None:
+        is_first, was_connecting = not self.latency_known, elapsed_s < self.first_s
+        weight = FIRST_WEIGHT if is_first or was_connecting else NEXT_WEIGHT
+        self.latency_s += weight * (elapsed_s - self.latency_s)
+        self.slowest_s = slowest_recent(self.slowest_s, elapsed_s)
+        self.quickest_s = quickest_recent(self.quickest_s, elapsed_s)
+        self.first_s = elapsed_s if is_first else 0.0
+        self.latency_known = True
 
     def byte_s_of(self, size: int, elapsed_s: float) -> float:
         """What each of `size` bytes cost that took elapsed_s together."""

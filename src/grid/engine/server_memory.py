@@ -257,6 +257,7 @@ class ServerMemory:
                     "doubts": doubts,
                     "latency_s": latency.latency_s if latency.latency_known else None,
                     "slowest_s": latency.slowest_s if latency.latency_known else None,
+                    "quickest_s": latency.quickest_s if latency.latency_known else None,
                     "byte_s": latency.byte_s if latency.rate_known else None,
                 }
         return {"format": FORMAT, "servers": servers}
@@ -278,10 +279,11 @@ class ServerMemory:
     def _restore_one(self, server_id: ServerId, found: Mapping[str, object], age_s: float, now: float) -> None:
         record = self._record(server_id)
         latency_s, byte_s, doubts = found.get("latency_s"), found.get("byte_s"), found.get("doubts")
-        slowest_s = found.get("slowest_s")
+        slowest_s, quickest_s = found.get("slowest_s"), found.get("quickest_s")
         if _is_seconds(latency_s):
             record.latency.latency_s, record.latency.latency_known = float(latency_s), True
             record.latency.slowest_s = float(slowest_s) if _is_seconds(slowest_s) else float(latency_s)
+            record.latency.quickest_s = float(quickest_s) if _is_seconds(quickest_s) else float(latency_s)
         if _is_seconds(byte_s):
             record.latency.byte_s, record.latency.rate_known = float(byte_s), True
         if not isinstance(doubts, Mapping):

@@ -47,8 +47,7 @@ class PeerQueue:
     @property
     def is_distant(self) -> bool:
         """Whether even the nearest server is far away, as far as is known: then lines limit a read, and not processors."""
-        known = (peer.latency.latency_s for peer in self._peers if peer.latency.latency_known)
-        return are_distant(min(known, default=float("inf")))
+        return are_distant(min((peer.latency.quickest_s for peer in self._peers), default=float("inf")))
 
     @property
     def failed_count(self) -> int:

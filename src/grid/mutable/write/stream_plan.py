@@ -177,8 +177,7 @@ class StreamPlan(PlanBase):
         self._hashes = VersionHashes(geometry)
         self._servers = _Servers(goal, job.needed, job.happy)
         self._wanted = frozenset(number for _, number in goal)
-        known = (memory.latency(server_id) for server_id in self._servers)
-        distant = are_distant(min((each.latency_s for each in known if each.latency_known), default=0.0))
+        distant = are_distant(min((memory.latency(server_id).quickest_s for server_id in self._servers), default=0.0))
         self._in_flight = DISTANT_IN_FLIGHT if distant else IN_FLIGHT
         stripe, size = geometry.n * geometry.stride, DISTANT_BYTES if distant else WRITE_BYTES
         cut = partial(_cut, job, max(1, WRITE_BYTES // FIRST_PART // stripe), max(1, size // stripe))
