@@ -105,7 +105,7 @@ class Pool:
         fresh: the request must not go to a connection on which it might have to be repeated. on_quiet: called when
         connecting gets no sign of life.
         """
-        destination = self._destinations.setdefault(address, _Destination())
+        destination = self._destination(address)
         while True:
             connection = self._take_idle(destination, fresh)
             if connection is not None:
@@ -129,7 +129,7 @@ class Pool:
 
     def release(self, address: Address, connection: ClientConnection) -> None:
         """Return a connection after its request."""
-        destination = self._destinations.setdefault(address, _Destination())
+        destination = self._destination(address)
         destination.busy.discard(connection)
         if connection.is_reusable and not connection.is_lost:
             destination.idle.append(connection)
@@ -139,12 +139,19 @@ class Pool:
             connection.keep_idle(seconds)
         _wake_one(destination)
 
+    def _destination(self, address: Address) -> _Destination:
+        """The one of this address. Every request asks several times, so it must not make one in vain."""
+        destination = self._destinations.get(address)
+        if destination is None:
+            destination = self._destinations[address] = _Destination()
+        return destination
+
     def note_patience(self, address: Address, greeting: Sequence[Buffer]) -> None:
         """Note that the server at the address keeps idle connections for HTTP_IDLE_DEADLINE_S, once they had a request.
 
         greeting: a request for connections that are opened for later.
         """
-        destination = self._destinations.setdefault(address, _Destination())
+        destination = self._destination(address)
         destination.greeting = greeting
         for connection in destination.idle:
             connection.keep_idle(destination.idle_s)
@@ -172,7 +179,7 @@ class Pool:
 
     def turns(self, address: Address, direction: Direction) -> DeferredSemaphore:
         """What each part of a split message must hold while it is on its way."""
-        return self._destinations.setdefault(address, _Destination()).turns[direction]
+        return self._destination(address).turns[direction]
 
     def moved(self, address: Address, direction: Direction, size: int) -> None:
         """Note that a message of that many bytes went to the address or came from it."""
