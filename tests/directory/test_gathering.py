@@ -87,18 +87,20 @@ def test_change_when_nobody_waits_for_it_anymore_is_still_made(is_under_way: boo
 
 
 class Opened:
-    """Directories that answer when the test says so. asked: those whose children are wanted."""
+    """Directories that answer when the test says so. asked: those whose children are wanted. opened_count: how often one was opened."""
 
     def __init__(self) -> None:
         self.caps = [_cap(letter) for letter in b"abcd"]
         self.present: dict[DirectoryCap, dict[str, Child]] = {}
         self.recalled: dict[DirectoryCap, dict[str, Child]] = {}
         self.asked: dict[DirectoryCap, Deferred[None]] = {}
+        self.opened_count = 0
         self.directories = Directories(cast(Any, self))
 
     def directory(self, cap: DirectoryCap) -> Any:
         """The directory of this capability."""
         opened = self
+        self.opened_count += 1
 
         class Fake:
             def recall(self) -> Mapping[str, Child] | None:
@@ -144,7 +146,7 @@ def test_a_remembered_path_is_read_at_once_and_in_any_order_of_answers() -> None
     assert not reading.called
     opened.answer(1)
     assert reading.result == [opened.present[cap] for cap in opened.caps[:3]]
-    assert opened.directories.is_idle
+    assert opened.directories.is_idle and opened.opened_count == 3
 
 
 def test_a_path_that_leads_elsewhere_now_is_read_anew_from_there() -> None:

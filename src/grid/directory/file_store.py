@@ -238,9 +238,13 @@ class FileStore:
 
     def directory(self, cap: DirectoryCap) -> Directory:
         """The directory of this cap; CapError if no file can have the cap's numbers."""
+        self.require_directory(cap)
+        return Directory(self, cap)
+
+    def require_directory(self, cap: DirectoryCap) -> None:
+        """Raise what `directory` would raise."""
         require_usable(cap)
         self._permitted(cap)
-        return Directory(self, cap)
 
     async def create_directory(
         self,

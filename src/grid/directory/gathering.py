@@ -14,7 +14,7 @@ Memory: the changes that wait, and a directory's queues while something waits in
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Generic, Protocol, TypeVar
 
 from attrs import define, field
@@ -168,7 +168,11 @@ class Directories:
 
     async def read(self, cap: DirectoryCap) -> Children:
         """The children, read after this was called; the errors of a listing."""
-        queues = self._of(cap)
+        return await self._read(cap, None)
+
+    async def _read(self, cap: DirectoryCap, opened: Directory | None) -> Children:
+        """Like `read`. opened: the directory, if it is open already."""
+        queues = self._of(cap, opened)
         try:
             return await queues.reads.submit(None)
         finally:
@@ -195,7 +199,8 @@ class Directories:
 
     async def _read_path(self, top: DirectoryCap, names: Sequence[str]) -> list[Children]:
         tasks = Tasks()
-        ahead = {cap: Begun(self.read(cap), tasks) for cap in self._likely_path(top, names)}
+        likely = self._recall(top, names)
+        ahead = {cap: Begun(self._read(cap, opened), tasks) for cap, opened, _ in likely}
         found: list[Children] = []
         cap = top
         try:
@@ -212,29 +217,25 @@ class Directories:
 
     def recall_path(self, top: DirectoryCap, names: Sequence[str]) -> list[Children]:
         """The same as it was when each of the directories was last used here, as far as it is remembered. Asks nobody."""
-        found: list[Children] = []
-        cap: DirectoryCap | None = top
-        for name in (*names, ""):
-            try:
-                children = None if cap is None else self._store.directory(cap).recall()
-            except GridError:
-                children = None
-            if children is None:
-                break
-            found.append(children)
-            child = children.get(name)
-            cap = child.target if child is not None and isinstance(child.target, DirectoryCap) else None
-        return found
+        return [children for _, _, children in self._recall(top, names) if children is not None]
 
-    def _likely_path(self, top: DirectoryCap, names: Sequence[str]) -> list[DirectoryCap]:
-        """The directories that a path probably leads through."""
-        caps = [top]
-        for name, children in zip(names, self.recall_path(top, names), strict=False):
-            child = children.get(name)
+    def _recall(
+        self, top: DirectoryCap, names: Sequence[str]
+    ) -> list[tuple[DirectoryCap, Directory | None, Children | None]]:
+        """The directories that a path probably leads through, opened unless that fails, and what is remembered of each."""
+        found: list[tuple[DirectoryCap, Directory | None, Children | None]] = []
+        cap = top
+        for name in (*names, None):
+            opened, children = None, None
+            with suppress(GridError):
+                opened = self._store.directory(cap)
+                children = opened.recall()
+            found.append((cap, opened, children))
+            child = None if name is None or children is None else children.get(name)
             if child is None or not isinstance(child.target, DirectoryCap):
                 break
-            caps.append(child.target)
-        return caps
+            cap = child.target
+        return found
 
     async def change(self, cap: DirectoryCap, decide: Decide) -> None:
         """Make a change, and return when it is durable; what it raises, and the errors of `Directory.edit`."""
@@ -306,10 +307,11 @@ class Directories:
         """Give up what is under way."""
         self._tasks.cancel()
 
-    def _of(self, cap: DirectoryCap) -> _Queues:
+    def _of(self, cap: DirectoryCap, opened: Directory | None = None) -> _Queues:
+        """The queues of a directory. opened: as for `_read`."""
         queues = self._queues.get(cap)
         if queues is None:
-            directory = self._store.directory(cap)
+            directory = opened or self._store.directory(cap)
 
             async def publish(batch: list[_Change]) -> None:
                 await directory.edit_by(lambda look, retrying: _decide_all(batch, look, retrying), len(batch))

@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import fields
 
-from grid.caps import DirectoryCap, UnknownCap, parse_cap
+from grid.caps import DirectoryCap, KnownCap, SdmfWriteCap, UnknownCap, parse_cap
 from grid.codec import base32
 from grid.directory.file_store import FileStore
 from grid.engine.grid import Grid
@@ -154,3 +154,13 @@ def test_store_when_it_is_recorded_then_its_grid_is_the_same_but_for_its_observe
     assert recorded.grid.observer == history.observe
     kept = [each.name for each in fields(Grid) if each.name != "observer"]
     assert all(getattr(recorded.grid, name) is getattr(grid, name) for name in kept)
+
+
+def test_store_when_it_is_recorded_opens_a_directory_once() -> None:
+    asked: list[KnownCap] = []
+    recorded = RecordedStore(
+        FileStore(grid=grid_of((), VirtualRuntime()), permit=asked.append), History(VirtualClock())
+    )
+    cap = DirectoryCap(SdmfWriteCap(write_key=bytes(16), fingerprint=bytes(32)))
+    assert recorded.directory(cap).recall() is None
+    assert len(asked) == 2, "for the directory, and for its file"

@@ -63,7 +63,7 @@ class RecordedStore:
 
     def directory(self, cap: DirectoryCap) -> Directory:
         """The directory of this capability."""
-        self._store.directory(cap)
+        self._store.require_directory(cap)
         return RecordedDirectory(self, cap, self._history, self.journal)
 
     async def create_directory(
