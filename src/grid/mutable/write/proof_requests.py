@@ -34,6 +34,9 @@ PROOF_FLOOR_S = 0.5
 PROOF_FACTOR = 4.0
 """A server has at least this long, and this many times the slowest answer, to prove what it has shown."""
 
+NEEDED_PROOF_FLOOR_S = 15.0
+"""The same for servers without which most servers may have a rival, as long as a map waits for servers that it needs."""
+
 MOST_LAYOUTS = 4
 """Different layouts of one server's shares that are examined: an honest server has one or two."""
 
@@ -105,10 +108,10 @@ class ProofRequests:
         more, self._more = self._more, []
         return [*requests, *more]
 
-    def limit(self, server_id: ServerId, slowest_s: float) -> float | None:
+    def limit(self, server_id: ServerId, slowest_s: float, *, is_needed: bool) -> float | None:
         """When that server has had enough time; None if it was asked nothing."""
-        case = self._cases.get(server_id)
-        return None if case is None else case.sent_at + max(PROOF_FLOOR_S, PROOF_FACTOR * slowest_s)
+        case, floor_s = self._cases.get(server_id), NEEDED_PROOF_FLOOR_S if is_needed else PROOF_FLOOR_S
+        return None if case is None else case.sent_at + max(floor_s, PROOF_FACTOR * slowest_s)
 
     def drop(self, server_id: ServerId) -> list[Request]:
         """Drop that server. Returns its requests, which are no longer needed."""

@@ -75,10 +75,7 @@ class WritePlan(PlanBase):
         limits = [self._hopeless_at(request, sent) for request, sent in self._queue.sent.items()]
         limits += [self._late_at(request, sent) for request, sent in self._queue.sent.items() if not sent.late]
         limits += self._other_writer_limits()
-        claims = (
-            self._proof_requests.limit(server_id, self._lateness.slowest_s)
-            for server_id in self._proof_requests.servers
-        )
+        claims = map(self._proof_limit, self._proof_requests.servers)
         return min([*limits, *(limit for limit in claims if limit is not None)], default=None)
 
     def advance(self, now: float) -> Sequence[Request]:
@@ -329,6 +326,11 @@ class WritePlan(PlanBase):
     def _hopeless_at(self, request: WriteSlot, sent: Sent) -> float:
         return self._lateness.hopeless_at(request.size, sent.at)
 
+    def _proof_limit(self, server_id: ServerId) -> float | None:
+        # Without a majority, this version may be the one that must give way, and only the proof shows it.
+        is_needed = not self._shares.has_majority
+        return self._proof_requests.limit(server_id, self._lateness.slowest_s, is_needed=is_needed)
+
     def _look_at_the_clock(self, now: float) -> None:
         """Mark late servers, and give up on hopeless ones."""
         for request, sent in list(self._queue.sent.items()):
@@ -338,7 +340,7 @@ class WritePlan(PlanBase):
                 self._withdrawn.append(request)
                 self.fail(request, timed_out(request), now)
         for server_id in self._proof_requests.servers:
-            limit = self._proof_requests.limit(server_id, self._lateness.slowest_s)
+            limit = self._proof_limit(server_id)
             if limit is not None and now >= limit:
                 error = PeerTimeoutError(f"server {server_id} did not prove in time the share that it showed")
                 self._cannot_prove(server_id, {}, error, now)
