@@ -225,6 +225,7 @@ def late(draws: random.Random) -> Travel:
 @given(seed=st.integers(0, 2**32))
 @example(seed=122)
 @example(seed=969)
+@example(seed=2565)
 def test_edit_when_servers_are_late_to_some_clients_then_no_acknowledged_entry_is_lost(seed: int) -> None:
     """Two or three clients make up to three edits each; the last one may die before its last."""
     draws = random.Random(seed)

@@ -240,8 +240,8 @@ class WritePlan(PlanBase):
         if front and self._others.is_newer(parse_identity(front)):
             self._shown.add(location)
             self._proof_requests.demand(server_id, [number])
-        elif self._job.spared.front and front.startswith(self._job.spared.front):
-            return
+        elif self._job.spared.front and front.startswith(self._job.spared.front) and location not in self._shares.goal:
+            return  # Where the old version has come late, this one replaces it: the spared shares are elsewhere.
         elif self._job.settle:
             self._shares.require(location, tests_of_front(front) if front else ABSENT)
         elif location in self._shares.goal:
