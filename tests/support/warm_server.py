@@ -49,16 +49,33 @@ def import_all(program: str, warm: str) -> None:
 
 def import_grid(warm: str) -> None:
     """Import what Grid's commands and nodes use."""
-    import grid.cli
-    import grid.directory
-    import grid.node
+    import grid
     import grid.node.local_grid
 
-    for package in (grid.cli, grid.node, grid.directory):
-        for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-            if not module.name.endswith("__main__"):
-                importlib.import_module(module.name)
+    for module in pkgutil.walk_packages(grid.__path__, "grid."):
+        # The part in C is no module of Python's.
+        if not module.name.endswith(("__main__", "._lanes")):
+            importlib.import_module(module.name)
+    use_once()
     grid.node.local_grid.GRID_COMMAND = (warm,)
+
+
+def use_once() -> None:
+    """Do what each process does once, before its first connection and its first file."""
+    from twisted.internet.ssl import CertificateOptions
+
+    from grid.codec.erasure import codec_name
+    from grid.crypto.multi_buffer import multi_buffer
+    from grid.wire.http.format.tls import client_context
+
+    importlib.import_module("encodings.idna")
+    CertificateOptions().getContext()
+    client_context()
+    codec_name()
+    multi_buffer()
+    for optional in ("asyncssh", "wormhole"):
+        with suppress(ImportError):
+            importlib.import_module(optional)
 
 
 def find_one_key() -> None:
