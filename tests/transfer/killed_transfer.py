@@ -32,6 +32,7 @@ from grid.transfer.journal import Journal
 from grid.transfer.local_end import LocalEnd
 from grid.transfer.opening import open_source, open_target
 from grid.transfer.outcome import Observer, Outcome, Plan
+from tests.support.warm_programs import warm_program
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -61,9 +62,9 @@ class Killable:
 
 @contextmanager
 def killable_transfers(environment: Mapping[str, str]) -> Iterator[Killable]:
-    """A process that runs transfers as often as it is asked to. environment: changes to ours."""
+    """A process that runs transfers as often as it is asked to; it starts warm. environment: changes to ours."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.transfer.killed_transfer"], cwd=ROOT, env={**os.environ, **environment},
+        [warm_program("tests.transfer.killed_transfer")], cwd=ROOT, env={**os.environ, **environment},
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
