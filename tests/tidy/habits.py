@@ -133,7 +133,7 @@ def parser_asserts() -> Iterator[Finding]:
     for module in modules("src"):
         for name, function in functions(module.tree):
             reads_outside = name.rpartition(".")[2].startswith("parse_") or module.name.startswith("grid.wire.")
-            asserts = [node for node in ast.walk(function) if isinstance(node, ast.Assert)]
+            asserts = (node for node in ast.walk(function) if isinstance(node, ast.Assert))
             if reads_outside and not all(_tests_for_none(node.test) for node in asserts):
                 yield "assert in a parser", f"{module.path}::{name}"
 

@@ -77,5 +77,5 @@ def functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, Function]]
             yield from functions(child, prefix + child.name + ".")
         elif isinstance(child, ast.ClassDef):
             yield from functions(child, prefix + child.name + ".")
-        else:
+        elif not isinstance(child, ast.expr):  # No expression holds a function that has a name.
             yield from functions(child, prefix)
