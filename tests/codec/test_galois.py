@@ -32,6 +32,7 @@ def test_rows_when_computed_are_those_of_the_vectors(row: dict[str, Any]) -> Non
     assert [list(made) for made in recovery_rows(range(row["k"]), range(row["k"], row["n"]))] == row["rows"]
 
 
+@pytest.mark.rows(40)
 @pytest.mark.parametrize("k", range(1, 257))
 def test_rows_when_the_code_is_widest_are_zfecs(k: int) -> None:
     # Unit vectors as runs make zfec show its matrix.
