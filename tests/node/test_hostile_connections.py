@@ -43,6 +43,7 @@ DESCRIPTORS = 400
 """Of each process: some 160 connections, of which one address gets 120."""
 
 COUNT = 320
+FEW_DESCRIPTORS, FEW_COUNT = 64, 100
 NEGOTIATED = 130
 """Each of those costs both sides a certificate's signature."""
 
@@ -74,6 +75,8 @@ class Running:
     port: int
     web_port: int
     cap: str
+    count: int
+    """Of connections that take more descriptors than it has."""
 
     @property
     def storage_index(self) -> str:
@@ -93,7 +96,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     yield from started(folder, DESCRIPTORS)
 
 
-def started(folder: Path, descriptors: int | None) -> Iterator[Running]:
+def started(folder: Path, descriptors: int | None, count: int = COUNT) -> Iterator[Running]:
     introducer_port, port = free_ports(2)
     base = NodeSettings(kind="grid", role="introducer", port=introducer_port)
     introducer = limited(make_node(folder / "introducer", base), descriptors)
@@ -131,6 +134,7 @@ def started(folder: Path, descriptors: int | None) -> Iterator[Running]:
             port=port,
             web_port=web_port,
             cap=cap.decode(),
+            count=count,
         )
     finally:
         stop_all(nodes)
@@ -174,17 +178,17 @@ def post(path: str, *lines: str, length: int = 1000) -> bytes:
 FIND = f"/storage/v1/immutable/{'a' * 26}/grid-find"
 
 AT_THE_SHARED_PORT: dict[str, Callable[[Running], Hostile]] = {
-    "silent": lambda on: hostile(COUNT, plainly(on.port)),
-    "half a TLS handshake": lambda on: hostile(COUNT, half_a_handshake(on.port)),
-    "TLS and silence": lambda on: hostile(COUNT, over_tls(on.port)),
-    "head byte by byte": lambda on: hostile(COUNT, over_tls(on.port, b"GET /storage"), b"x"),
-    "unauthorized, then silence": lambda on: hostile(COUNT, over_tls(on.port, post(FIND))),
-    "unauthorized body byte by byte": lambda on: hostile(COUNT, over_tls(on.port, post(FIND)), b"x"),
-    "unknown path, then silence": lambda on: hostile(COUNT, over_tls(on.port, post("/nothing"))),
-    "authorized, then silence": lambda on: hostile(COUNT, over_tls(on.port, post(FIND, on.authority))),
-    "authorized body byte by byte": lambda on: hostile(COUNT, over_tls(on.port, post(FIND, on.authority)), b"x"),
+    "silent": lambda on: hostile(on.count, plainly(on.port)),
+    "half a TLS handshake": lambda on: hostile(on.count, half_a_handshake(on.port)),
+    "TLS and silence": lambda on: hostile(on.count, over_tls(on.port)),
+    "head byte by byte": lambda on: hostile(on.count, over_tls(on.port, b"GET /storage"), b"x"),
+    "unauthorized, then silence": lambda on: hostile(on.count, over_tls(on.port, post(FIND))),
+    "unauthorized body byte by byte": lambda on: hostile(on.count, over_tls(on.port, post(FIND)), b"x"),
+    "unknown path, then silence": lambda on: hostile(on.count, over_tls(on.port, post("/nothing"))),
+    "authorized, then silence": lambda on: hostile(on.count, over_tls(on.port, post(FIND, on.authority))),
+    "authorized body byte by byte": lambda on: hostile(on.count, over_tls(on.port, post(FIND, on.authority)), b"x"),
     "answer never read": lambda on: hostile(
-        COUNT,
+        on.count,
         over_tls(
             on.port,
             f"GET /storage/v1/immutable/{on.storage_index}/0 HTTP/1.1\r\nHost: x\r\n{on.authority}\r\n".encode(),
@@ -192,27 +196,27 @@ AT_THE_SHARED_PORT: dict[str, Callable[[Running], Hostile]] = {
         ),
     ),
     "idle after an answer": lambda on: hostile(
-        COUNT, over_tls(on.port, f"GET /storage/v1/version HTTP/1.1\r\nHost: x\r\n{on.authority}\r\n".encode())
+        on.count, over_tls(on.port, f"GET /storage/v1/version HTTP/1.1\r\nHost: x\r\n{on.authority}\r\n".encode())
     ),
-    "negotiation begun": lambda on: hostile(COUNT, plainly(on.port, b"GET /id/x"), b"x"),
-    "negotiation without TLS": lambda on: hostile(COUNT, switched(on.port, on.furl.tub_id)),
+    "negotiation begun": lambda on: hostile(on.count, plainly(on.port, b"GET /id/x"), b"x"),
+    "negotiation without TLS": lambda on: hostile(on.count, switched(on.port, on.furl.tub_id)),
     "negotiation half done": lambda on: hostile(
         NEGOTIATED, switched(on.port, on.furl.tub_id, tls=True, hello=b"banana"), b"x"
     ),
 }
 
 AT_THE_GATEWAY: dict[str, Callable[[Running], Hostile]] = {
-    "silent": lambda on: hostile(COUNT, plainly(on.web_port)),
-    "head byte by byte": lambda on: hostile(COUNT, plainly(on.web_port, b"GET /he"), b"x"),
-    "refused, then silence": lambda on: hostile(COUNT, plainly(on.web_port, post("/nothing"))),
-    "refused body byte by byte": lambda on: hostile(COUNT, plainly(on.web_port, post("/nothing")), b"x"),
-    "body, then silence": lambda on: hostile(COUNT, plainly(on.web_port, post("/uri", host(on)))),
-    "body byte by byte": lambda on: hostile(COUNT, plainly(on.web_port, post("/uri", host(on))), b"x"),
+    "silent": lambda on: hostile(on.count, plainly(on.web_port)),
+    "head byte by byte": lambda on: hostile(on.count, plainly(on.web_port, b"GET /he"), b"x"),
+    "refused, then silence": lambda on: hostile(on.count, plainly(on.web_port, post("/nothing"))),
+    "refused body byte by byte": lambda on: hostile(on.count, plainly(on.web_port, post("/nothing")), b"x"),
+    "body, then silence": lambda on: hostile(on.count, plainly(on.web_port, post("/uri", host(on)))),
+    "body byte by byte": lambda on: hostile(on.count, plainly(on.web_port, post("/uri", host(on))), b"x"),
     "answer never read": lambda on: hostile(
-        COUNT, plainly(on.web_port, f"GET /uri/{on.cap} HTTP/1.1\r\n{host(on)}\r\n".encode(), unread=True)
+        on.count, plainly(on.web_port, f"GET /uri/{on.cap} HTTP/1.1\r\n{host(on)}\r\n".encode(), unread=True)
     ),
     "idle after an answer": lambda on: hostile(
-        COUNT, plainly(on.web_port, f"GET /healthz HTTP/1.1\r\n{host(on)}\r\n".encode())
+        on.count, plainly(on.web_port, f"GET /healthz HTTP/1.1\r\n{host(on)}\r\n".encode())
     ),
 }
 
@@ -277,8 +281,8 @@ async def test_clients_of_a_storage_node_are_served(running: Running, kind: str)
 
 
 AT_THE_INTRODUCER: dict[str, Callable[[Running], Hostile]] = {
-    "silent": lambda on: hostile(COUNT, plainly(on.introducer_port)),
-    "negotiation begun": lambda on: hostile(COUNT, plainly(on.introducer_port, b"GET /id/x"), b"x"),
+    "silent": lambda on: hostile(on.count, plainly(on.introducer_port)),
+    "negotiation begun": lambda on: hostile(on.count, plainly(on.introducer_port, b"GET /id/x"), b"x"),
     "negotiation half done": lambda on: hostile(
         NEGOTIATED, switched(on.introducer_port, on.introducer_furl.tub_id, tls=True, hello=b"banana"), b"x"
     ),
@@ -346,8 +350,8 @@ async def test_clients_of_a_gateway_are_served(running: Running, kind: str) -> N
 
 @pytest.fixture(scope="module")
 def poor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """The same with 64 descriptors each."""
-    yield from started(tmp_path_factory.mktemp("poor"), 64)
+    """The same with few descriptors each."""
+    yield from started(tmp_path_factory.mktemp("poor"), FEW_DESCRIPTORS, FEW_COUNT)
 
 
 POOR = {
