@@ -13,6 +13,7 @@ from pathlib import Path
 
 from grid.node.local_grid import LocalGrid
 from tests.cli.command import environment, grid
+from tests.support.warm_programs import warm_program
 
 ROOT = Path(__file__).resolve().parents[2]
 SUITE = "tests/filesystem/suite/abstract_suite.py"
@@ -42,14 +43,17 @@ def running_grid(path: Path, *, node_count: int) -> Iterator[LocalGrid]:
         grid("down", "--dir", path)
 
 
-def run_program(body: str, directory: Path, folder: Path, packages: Path | None = None) -> list[str]:
+def run_program(
+    body: str, directory: Path, folder: Path, packages: Path | None = None, *, is_warm: bool = False
+) -> list[str]:
     """The lines that a program prints. It has `fsspec` and `options`, ends by itself, and says nothing on stderr.
 
-    packages: a folder of packages that it finds before those that are installed.
+    packages: a folder of packages that it finds before those that are installed, unless it starts warm.
     """
+    start = [warm_program("tests.library.program")] if is_warm else [sys.executable, "-c"]
     program = f"DIRECTORY = {str(directory)!r}\n{HEAD}{textwrap.dedent(body)}"
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [*start, program],
         cwd=folder,
         env=environment(**({} if packages is None else {"PYTHONPATH": str(packages)})),
         capture_output=True,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from configparser import ConfigParser
 from importlib import import_module
@@ -18,6 +17,7 @@ from grid.node.running import find_running
 from perf.processes.node_process import free_ports, wait_until
 from tests.cli.command import environment, grid
 from tests.filesystem.programs import ROOT, run_program, run_suite, running_grid
+from tests.support.warm_programs import warm_program
 
 NODE_COUNT = 3
 
@@ -31,7 +31,13 @@ def local_grid(tmp_path_factory: pytest.TempPathFactory, require: Callable[[str]
 
 @pytest.fixture
 def run(local_grid: LocalGrid, tmp_path: Path) -> Callable[[str], list[str]]:
-    """Runs a program with the file system of the client; returns its output."""
+    """Runs a program with the file system of the client; returns its output. The program starts warm."""
+    return lambda body: run_program(body, local_grid.client, tmp_path, is_warm=True)
+
+
+@pytest.fixture
+def fresh(local_grid: LocalGrid, tmp_path: Path) -> Callable[[str], list[str]]:
+    """The same, and the program starts as users' do: it has no reactor yet, and ends as Python does."""
     return lambda body: run_program(body, local_grid.client, tmp_path)
 
 
@@ -200,12 +206,12 @@ def test_transaction_when_it_ends_shows_all_of_its_files_or_none(run: Callable[[
 
 
 def test_program_when_it_ends_has_no_thread_left_that_keeps_it_even_if_the_introducer_is_suspended(
-    run: Callable[[str], list[str]], local_grid: LocalGrid
+    fresh: Callable[[str], list[str]], local_grid: LocalGrid
 ) -> None:
     introducer = find_running(local_grid.introducer)
     assert introducer is not None
     try:
-        lines = run(
+        lines = fresh(
             f"""
             import atexit, os, signal, threading
             from grid.library import reactor_thread
@@ -254,8 +260,8 @@ def test_coroutines_when_run_beside_the_reactor_await_the_grid(run: Callable[[st
     assert run(ASYNCIO + "asyncio.run(main())") == ["20 [b'77', b'88']", "b'xx'", "made"]
 
 
-def test_coroutines_when_run_on_the_reactor_await_the_grid(run: Callable[[str], list[str]]) -> None:
-    lines = run(
+def test_coroutines_when_run_on_the_reactor_await_the_grid(fresh: Callable[[str], list[str]]) -> None:
+    lines = fresh(
         f"""
 from twisted.internet import asyncioreactor
 asyncioreactor.install()
@@ -270,7 +276,7 @@ react(lambda reactor: Deferred.fromFuture(asyncio.ensure_future(main())))
 
 def test_gateway_when_it_is_named_serves_the_same_calls(run: Callable[[str], list[str]], local_grid: LocalGrid) -> None:
     (port,) = free_ports(1)
-    command = [sys.executable, "-m", "grid.cli", "gateway", str(local_grid.client), "--listen", str(port)]
+    command = [warm_program("grid.cli"), "gateway", str(local_grid.client), "--listen", str(port)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()) as process:
         try:
             wait_until(lambda: grid("--gateway", f"http://127.0.0.1:{port}/", "status").code == 0, "a gateway")
