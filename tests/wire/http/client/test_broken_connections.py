@@ -117,7 +117,7 @@ async def test_server_that_answers_the_last_check_and_ends_is_asked_again_when_t
         await client.get_version()
         rig.offer.close()
         await until(lambda: network.attempts == 2 and open_count(rig) == 1)
-        await client.get_version()  # The check is over when this has its turn, or else the same connection serves both.
+        await until(lambda: not client._link._checks.count)  # The check is over.
         network.is_nobody_there = True
         rig.offer.close()
         await until(lambda: client.status.state is ConnectionState.WAITING)
