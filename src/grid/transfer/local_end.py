@@ -116,8 +116,8 @@ class LocalEnd:
         if len(found) < len(entries) and self._tries_cache:
             fetch_ahead(self._path, entries[len(found) :])
         while len(found) < len(entries):
-            count = 1 if self._tries_cache else len(entries)
-            found += await asyncio.to_thread(read_all, self._path, entries[len(found) :][:count])
+            end = len(found) + 1 if self._tries_cache else len(entries)
+            found += await asyncio.to_thread(read_all, self._path, entries[len(found) : end])
             more = self._read_cached(entries[len(found) :])
             self._uncached = 0 if more else self._uncached + 1
             found += more
