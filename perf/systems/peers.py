@@ -29,13 +29,10 @@ from perf.systems.tahoe import TahoeSystem
 T = TypeVar("T")
 
 
-def make_peer(text: str, label: Label) -> PeerSystem:
-    """The system of a label in perf.campaigns.labels.PEERS, not started; ValueError if it is not installed."""
+def make_peer(text: str) -> PeerSystem:
+    """The system of a label in perf.campaigns.labels.PEERS, not started; MissingPeerError."""
     peer = make(text)
-    try:
-        peer.versions()
-    except MissingPeerError as error:
-        raise ValueError(f"{text}: {error}") from None
+    peer.versions()
     return PeerSystem(peer)
 
 
@@ -154,23 +151,21 @@ def _link(source: Path, name: Path) -> None:
         shutil.copyfile(source, name)
 
 
-def make_tahoe(text: str, transport: Transport) -> TahoeSystem:
-    """Tahoe-LAFS 1.20, not started; ValueError if it is not installed."""
-    try:
-        settle_tahoe()
-    except MissingPeerError as error:
-        raise ValueError(f"{text}: {error}") from None
-    return TahoeSystem(text, transport)
-
-
 def make_system(text: str) -> System:
     """The system of a label; ValueError if there is none, or if its program is not installed."""
-    label = parse_label(text)
+    try:
+        return _make_system(text, parse_label(text))
+    except MissingPeerError as error:
+        raise ValueError(f"{text}: {error}") from None
+
+
+def _make_system(text: str, label: Label) -> System:
     transport: Transport = "foolscap" if label.base.endswith("@foolscap") else "http"
     if label.is_peer:
-        return make_peer(text, label)
+        return make_peer(text)
     if not label.is_grid:
-        return make_tahoe(text, transport)
+        settle_tahoe()
+        return TahoeSystem(text, transport)
     return GridSystem(
         text,
         transport,
