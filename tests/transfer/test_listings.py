@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.transfer.ends import Entry
 from grid.transfer.listings import Listings
-from grid.transfer.records import JournalFullError
+from grid.transfer.records import JournalFullError, among
 
 NAMES = st.sampled_from(["a", "A", "b", "\u00e9", "\u00c9", "\udcff", "\ud800", "a/B", "A/b"])
 
@@ -55,3 +57,17 @@ def test_disk_for_temporary_files_that_is_full_is_named_as_such() -> None:
     with pytest.raises(JournalFullError, match="temporary files is full; make room there, or set TMPDIR"):
         listings.note_there(entries)
     listings.close()
+
+
+def test_pages_of_any_length_are_found_with_few_statements() -> None:
+    """A connection keeps every statement that it has prepared: with slow listings, of which no two pages have one length, these took megabytes."""
+    rows = sqlite3.connect(":memory:")
+    rows.executescript("CREATE TABLE here (name BLOB); INSERT INTO here VALUES (x'00'), (x'01'), (x'02');")
+    statements = set()
+    for count in range(300):
+        names = [bytes([number % 256, *[9] * (number > 2)]) for number in range(count)]
+        question = among("SELECT name FROM here WHERE name IN (?)", names)
+        assert sorted(rows.execute(*question)) == [(name,) for name in names[:3]]
+        statements.add(question[0])
+    assert len(statements) <= 11
+    rows.close()

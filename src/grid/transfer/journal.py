@@ -116,7 +116,8 @@ class Journal:
             "SELECT name, size, mtime_ns, tag, mode, state, token, digest, error FROM files"
             " WHERE source = ? AND name IN (?)"
         )
-        found = list(self._all(among(statement, names), [text_of(source), *map(key_of, names)]))
+        statement, keys = among(statement, [key_of(name) for name in names])
+        found = list(self._all(statement, [text_of(source), *keys]))
         return {name: _row(source, name, values) for name, values in _by_name(names, found)}
 
     def note(self, rows: Sequence[Row]) -> None:

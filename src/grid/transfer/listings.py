@@ -49,10 +49,10 @@ class Listings:
 
     def there(self, names: Sequence[str]) -> Mapping[str, Entry]:
         """The target's files of these names, by name. JournalError."""
-        statement = among("SELECT place, size, mtime_ns, tag FROM there WHERE place IN (?)", names)
         places = [place for place, _ in self._placed(names)]
+        question = among("SELECT place, size, mtime_ns, tag FROM there WHERE place IN (?)", places)
         with _as_journal_error():
-            found = {place: facts for place, *facts in self._rows.execute(statement, places)}
+            found = {place: facts for place, *facts in self._rows.execute(*question)}
         if not found:
             return {}
         return {
@@ -74,8 +74,9 @@ class Listings:
             ).rowcount
             if new == len(placed):
                 return {}
-            statement = among("SELECT place, name, source FROM wanted WHERE place IN (?)", names)
-            found = self._rows.execute(statement, [place for place, _ in placed]).fetchall()
+            places = [place for place, _ in placed]
+            question = among("SELECT place, name, source FROM wanted WHERE place IN (?)", places)
+            found = self._rows.execute(*question).fetchall()
         first = {place: (name, str(holder)) for place, name, holder in found}
         return {
             each: (name_of(first[place][0] or place), first[place][1])

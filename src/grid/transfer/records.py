@@ -28,9 +28,16 @@ def is_full(error: Exception) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
 
 
-def among(statement: str, values: Sequence[object]) -> str:
-    """The statement with room for as many values as there are, instead of one."""
-    return statement.replace("(?)", f"({','.join('?' * len(values))})")
+def among(statement: str, values: Sequence[object]) -> tuple[str, Sequence[object]]:
+    """The statement with room for all values, instead of one, and the values that fill it; the last may be repeated.
+
+    Connections keep the statements that they have prepared, some kilobytes each, so there are few different ones.
+    """
+    if not values:
+        return statement.replace("(?)", "()"), values
+    count = 1 << (len(values) - 1).bit_length()
+    filled = [*values, *[values[-1]] * (count - len(values))]
+    return statement.replace("(?)", f"({','.join('?' * count)})"), filled
 
 
 def key_of(name: str) -> bytes:
