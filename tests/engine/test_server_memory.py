@@ -13,6 +13,7 @@ from grid.engine.server_memory import (
     MANY_BYTES,
     MOST_SERVERS,
     PROBATION_S,
+    RESENT_S,
     SILENCE_FACTOR,
     SILENCE_FLOOR_S,
     ServerMemory,
@@ -171,6 +172,14 @@ def test_request_given_up_when_much_was_asked_for_counts_from_what_that_takes() 
     memory.latency(A).learn(10**6, 10**6, 1.0)
     assert not memory.is_overdue(A, "ReadShares", 10**6, 0.0, 0.001, 3.5)
     assert memory.is_overdue(A, "ReadShares", 10**6, 0.0, 0.001, 6.0)
+
+
+def test_request_given_up_when_its_answer_may_have_been_sent_twice_over_a_long_line_counts_as_no_silence() -> None:
+    memory = ServerMemory()
+    memory.latency(A).learn(100, 100, 0.04)
+    resent = 0.06 + RESENT_S
+    assert not memory.is_overdue(A, "FindShares", 0, 0.0, 0.06, resent - 0.01)
+    assert memory.is_overdue(A, "FindShares", 0, 0.0, 0.06, resent + 0.01)
 
 
 def abandon(memory: ServerMemory, sent_at: float, now: float) -> bool:

@@ -9,6 +9,7 @@ from grid.engine.grid import Encoding
 from grid.immutable.read.get_plan import GetPlan
 from grid.immutable.read.segment_batch import Batch
 from grid.immutable.share.requests import ReadShares
+from grid.immutable.write import put_plan
 from grid.ports import Event
 from tests.support.scripted_grid import ScriptedGrid, encoded, noise
 
@@ -251,6 +252,17 @@ def test_put_when_the_file_is_large_writes_one_message_per_server_and_batch() ->
         assert "close" not in server.calls
         assert "abort" not in server.calls
     assert grid.virtual.cpu.calls.count("absorb") == batches
+
+
+@pytest.mark.parametrize(("servers", "k", "n"), [(1, 1, 1), (1, 3, 10), (3, 3, 10), (10, 3, 10), (10, 30, 60)])
+def test_put_when_servers_are_few_sends_none_of_them_more_than_it_should_hold_at_once(
+    servers: int, k: int, n: int
+) -> None:
+    grid = ScriptedGrid(servers)
+    grid.put(noise(30_000_000), encoding=Encoding(k=k, n=n, happy=1))
+    longest = max(event.count for event in grid.events if event.detail.startswith("WriteShares"))
+    assert longest <= put_plan.SERVER_BYTES + 2**16
+    assert longest > 2**20
 
 
 @pytest.mark.parametrize("size", [9_000_000, 10_000_000, 11_900_000])

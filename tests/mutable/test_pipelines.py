@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from grid.engine.grid import Encoding
 from grid.mutable import publish
 from grid.mutable.read import read_plan, segment_batch
 from grid.mutable.share.geometry import SALT_SIZE
@@ -53,6 +54,17 @@ def test_create_when_the_line_gets_slower_behind_the_first_piece_then_loses_no_s
     found = grid.run(grid.open(cap).check())
     assert found.healthy
     assert len(grid.shares(cap)) == 10
+
+
+@pytest.mark.parametrize(("servers", "k", "n"), [(1, 1, 1), (1, 3, 10), (3, 3, 10)])
+def test_create_when_servers_are_few_sends_none_of_them_more_than_it_should_hold_at_once(
+    servers: int, k: int, n: int
+) -> None:
+    grid = MutableGrid(servers, Encoding(k=k, n=n, happy=1))
+    cap = grid.create(random.Random(3).randbytes(30_000_000), "mdmf")
+    longest = max(event.count for event in grid.events if event.detail == "WriteSlot")
+    assert 2**20 < longest <= stream_plan.SERVER_BYTES + 2**16
+    assert grid.run(grid.open(cap).check()).healthy
 
 
 def test_read_when_a_batch_fills_the_window_then_has_another_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:

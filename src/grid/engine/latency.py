@@ -26,6 +26,15 @@ QUICKEST_WEIGHT = 0.02
 """The weight of a slower answer when it raises the quickest time. It is small because answers take long on busy machines, too."""
 
 
+DISTANT_S = 0.02
+"""If even the quickest answer takes this long, lines are the limit, and not processors."""
+
+
+def are_distant(quickest_s: float) -> bool:
+    """Whether servers are so far away that lines are the limit. quickest_s: their quickest answer; inf if none is known."""
+    return DISTANT_S <= quickest_s < float("inf")
+
+
 def slowest_recent(before_s: float, now_s: float) -> float:
     """The new slowest recent time: a slower answer replaces it, faster ones lower it step by step."""
     return max(now_s, before_s + SLOWEST_WEIGHT * (now_s - before_s))

@@ -13,7 +13,7 @@ from typing import Generic, Self, TypeVar
 
 from attrs import define, field
 
-from grid.engine.latency import SMALL_ANSWER, Latency, slowest_recent
+from grid.engine.latency import SMALL_ANSWER, Latency, are_distant, slowest_recent
 from grid.engine.server_memory import SHORT_PATIENCE_S, ServerMemory
 from grid.ports import ServerId
 
@@ -35,9 +35,6 @@ TARDY_S = 0.15
 """An answer is tardy when it takes this much longer than expected by the slowest recent ones, and some server has answered meanwhile.
 That matters only if an operation waits for nothing but tardy answers."""
 
-DISTANT_S = 0.02
-"""If even the quickest answer takes this long, lines are the limit, and not processors."""
-
 SILENCE_FLOOR_S = 1.5
 COMPARED_SILENCE_FLOOR_S = 0.85
 SILENCE_FACTOR = 8.0
@@ -56,11 +53,6 @@ RETRY_RATE = 100e3
 
 DOUBTFUL_S = 0.9
 """How long work that can do without a server waits for it if the server was silent lately."""
-
-
-def are_distant(quickest_s: float) -> bool:
-    """Whether servers are so far away that lines are the limit. quickest_s: their quickest answer; inf if none is known."""
-    return DISTANT_S <= quickest_s < float("inf")
 
 
 @define(kw_only=True)

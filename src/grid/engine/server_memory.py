@@ -17,7 +17,7 @@ from typing import Any, TypeGuard
 
 from attrs import define, field
 
-from grid.engine.latency import Latency
+from grid.engine.latency import Latency, are_distant
 from grid.ports import ServerId
 
 SHORT_PATIENCE_S = 0.08
@@ -27,6 +27,10 @@ SILENCE_FLOOR_S = 0.15
 SILENCE_FACTOR = 4.0
 """An abandoned request marks its server as silent if it waited at least this long, and this many times as long as the slowest
 answer of its operation and as the answer was expected to take."""
+
+RESENT_S = 0.3
+"""A message whose last packets a distant line lost arrives this much later: systems wait at least 0.2 s before they send them again. So
+there, a request must have waited this much longer than usual, too."""
 
 MISSED_FACTOR = 1.5
 MISSES = 2
@@ -231,7 +235,9 @@ class ServerMemory:
         The arguments are those of abandoned.
         """
         waited_s, usual_s = self._waits(server_id, kind, size, sent_at, slowest_s, now)
-        return waited_s >= max(SILENCE_FLOOR_S, SILENCE_FACTOR * usual_s)
+        quickest_s = self._record(server_id).latency.quickest_s
+        resent_s = RESENT_S if are_distant(min(quickest_s, slowest_s)) else 0.0
+        return waited_s >= max(SILENCE_FLOOR_S, SILENCE_FACTOR * usual_s, usual_s + resent_s)
 
     def _waits(
         self, server_id: ServerId, kind: Kind, size: int, sent_at: float, slowest_s: float, now: float

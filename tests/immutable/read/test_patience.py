@@ -284,3 +284,19 @@ def test_get_over_lines_when_answers_vary_requests_little_twice() -> None:
         raw, _ = grid.read(grid.open(grid.store(data).cap))
         assert raw == data
         assert sum(server.read_bytes for server in grid.servers) <= 1.2 * len(data)
+
+
+@pytest.mark.parametrize(("reads", "used"), [(1, 1), (2, 0)])
+def test_put_when_a_distant_server_was_late_for_one_read_uses_it_and_after_two_does_not(reads: int, used: int) -> None:
+    """A packet that is lost and sent again is no silence; a server that misses two reads is in doubt."""
+    grid = ScriptedGrid()
+    for index in range(10):
+        grid.script(index, delay_s=0.04 if index else 0.25, known=True)
+    for number in range(reads):
+        file = grid.store(noise(1_000_000 + number))
+        grid.read(grid.open(file.cap), 0, 1_000_000)
+        assert len(grid.servers[0].calls) == number + 1
+    before = len(grid.servers[0].shares)
+    grid.script(0, delay_s=0.04, known=True)
+    assert grid.put(noise(900_000)).pushed == 10
+    assert len(grid.servers[0].shares) - before == used

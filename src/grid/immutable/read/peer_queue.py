@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from grid.engine.lateness import Answers, are_distant
+from grid.engine.latency import are_distant
+from grid.engine.lateness import Answers
 from grid.engine.server_memory import ServerMemory
 from grid.immutable.read.held_share import Peer
 from grid.immutable.share.requests import READ_KINDS

@@ -17,7 +17,8 @@ from functools import partial
 
 from attrs import define, field, frozen
 
-from grid.engine.lateness import WriteLateness, are_distant
+from grid.engine.latency import are_distant
+from grid.engine.lateness import WriteLateness
 from grid.engine.plan import PlanBase
 from grid.engine.requests import ReadSource, Request
 from grid.engine.server_memory import ServerMemory
@@ -34,6 +35,9 @@ from grid.ports import Buffer, Event, ServerId, ShareNumber, SlotAnswer, TestWri
 
 WRITE_BYTES = 32 * 2**20
 """Bytes of all shares in a batch: more than for an immutable file, because each write to a slot costs a server more than its bytes."""
+
+SERVER_BYTES = 8 * 2**20
+"""Bytes of such a batch that one server gets at most, for it holds a message whole: one of few servers gets smaller ones."""
 
 LIVE_BYTES = 2 * WRITE_BYTES
 """Bytes of shares that are read and encoded, but that some server has not taken: one batch on its way, and the next one."""
@@ -179,8 +183,10 @@ class StreamPlan(PlanBase):
         self._wanted = frozenset(number for _, number in goal)
         distant = are_distant(min((memory.latency(server_id).quickest_s for server_id in self._servers), default=0.0))
         self._in_flight = DISTANT_IN_FLIGHT if distant else IN_FLIGHT
-        stripe, size = geometry.n * geometry.stride, DISTANT_BYTES if distant else WRITE_BYTES
-        cut = partial(_cut, job, max(1, WRITE_BYTES // FIRST_PART // stripe), max(1, size // stripe))
+        most = max((1, *(len(server.shares) for server in self._servers.values())))
+        size = min((DISTANT_BYTES if distant else WRITE_BYTES) // geometry.n, SERVER_BYTES // most)
+        first = min(WRITE_BYTES // FIRST_PART // geometry.n, size)
+        cut = partial(_cut, job, max(1, first // geometry.stride), max(1, size // geometry.stride))
         self._batches: WriteBatches[EncodedRun] = WriteBatches(geometry.segment_count, LIVE_BYTES, cut)
         self._failures: dict[ServerId, GridError] = {}
 
