@@ -226,6 +226,21 @@ def test_files_of_a_pack_when_read_together_come_from_the_same_few_calls() -> No
     assert session.calls < 20, f"{session.calls} calls for {PAGE} files"
 
 
+def test_files_of_a_pack_when_read_together_in_any_order_cost_a_call_for_each_group() -> None:
+    session = _PackedSession()
+    end = GridEnd(session, folder_cap(0), [], "work:")  # type: ignore[arg-type]
+
+    async def case() -> None:
+        found = [each async for each in end.entries() if isinstance(each, Entry)]
+        listed = session.calls
+        for begin in reversed(range(0, PAGE, 32)):
+            for data in await end.read_together(found[begin : begin + 32][::-1]):
+                assert data == decrypt_slice(bytes(16), bytes(1024))
+        assert session.calls - listed <= -(-PAGE // 32)
+
+    asyncio.run(case())
+
+
 def test_local_directory_is_listed_in_the_order_of_names(tmp_path: Path) -> None:
     names = [f"file-{number * SHUFFLED % PAGE:07}" for number in range(PAGE)]
     for name in names:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from grid.caps import ChkCap, KnownCap, SliceCap
 from grid.codec.buffers import unwiped
 from grid.directory.file_store import FileStore
 from grid.extents.ciphers import decrypt_slice
+from grid.extents.pack_reader import LONGEST_RUN
 from grid.ports import Buffer, Sink
 from grid.sinks import FrozenBytesSink
 from grid.transfer.ends import PIECE_SIZE, Body, Entry
@@ -23,6 +24,9 @@ READ_SIZE = 4 * 2**20
 
 READ_AHEAD = 6 * 2**20
 """Bytes that a read of a whole file has in flight: two files side by side take no more than the ranges of one did."""
+
+SPAN_GAP = 16 * 2**10
+"""Bytes of other files that are fetched along with slices on either side of them: a segment of a pack."""
 
 KEPT_RUNS = 4
 """Ranges of packs that are kept for files which follow."""
@@ -84,7 +88,13 @@ async def read_ciphertext(session: GridSession, store: FileStore, neighbors: Nei
 async def read_slices(
     session: GridSession, store: FileStore, neighbors: Neighbors, caps: Sequence[KnownCap | None]
 ) -> list[Buffer | None]:
-    """The contents of slices of at most LONGEST_RUN bytes, None for whatever is none; GridError."""
+    """The contents of slices of at most LONGEST_RUN bytes, None for whatever is none; GridError.
+
+    Slices that lie side by side are fetched together, in whatever order they come.
+    """
+    slices = [cap for cap in caps if isinstance(cap, SliceCap) and neighbors.find(cap) is None]
+    for span in _spans(slices):
+        await read_ciphertext(session, store, neighbors, span)
     found: list[Buffer | None] = []
     for cap in caps:
         if isinstance(cap, SliceCap):
@@ -92,6 +102,24 @@ async def read_slices(
         else:
             found.append(None)
     return found
+
+
+def _spans(slices: Sequence[SliceCap]) -> Iterator[SliceCap]:
+    """Yield slices that cover two or more of those given, with at most SPAN_GAP bytes between them; their keys decrypt nothing."""
+    joined: list[SliceCap] = []
+    stop = 0
+    for cap in sorted(slices, key=lambda one: (one.pack.storage_index, one.offset)):
+        end = max(stop, cap.offset + cap.length)
+        if joined and (
+            joined[0].pack != cap.pack or cap.offset > stop + SPAN_GAP or end - joined[0].offset > LONGEST_RUN
+        ):
+            if len(joined) > 1:
+                yield evolve(joined[0], length=stop - joined[0].offset)
+            joined, end = [], cap.offset + cap.length
+        joined.append(cap)
+        stop = end
+    if len(joined) > 1:
+        yield evolve(joined[0], length=stop - joined[0].offset)
 
 
 class OpenedSlice:
