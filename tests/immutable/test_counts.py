@@ -6,10 +6,10 @@ import pytest
 
 from grid.engine.batches import READ_BYTES, WIDE_READ_BYTES
 from grid.engine.grid import Encoding
+from grid.engine.write_batches import SERVER_BYTES
 from grid.immutable.read.get_plan import GetPlan
 from grid.immutable.read.segment_batch import Batch
 from grid.immutable.share.requests import ReadShares
-from grid.immutable.write import put_plan
 from grid.ports import Event
 from tests.support.scripted_grid import ScriptedGrid, encoded, noise
 
@@ -261,7 +261,7 @@ def test_put_when_servers_are_few_sends_none_of_them_more_than_it_should_hold_at
     grid = ScriptedGrid(servers)
     grid.put(noise(30_000_000), encoding=Encoding(k=k, n=n, happy=1))
     longest = max(event.count for event in grid.events if event.detail.startswith("WriteShares"))
-    assert longest <= put_plan.SERVER_BYTES + 2**16
+    assert longest <= SERVER_BYTES + 2**16
     assert longest > 2**20
 
 

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from grid.engine.grid import Encoding
+from grid.engine.write_batches import SERVER_BYTES
 from grid.mutable import publish
 from grid.mutable.read import read_plan, segment_batch
 from grid.mutable.share.geometry import SALT_SIZE
@@ -63,7 +64,7 @@ def test_create_when_servers_are_few_sends_none_of_them_more_than_it_should_hold
     grid = MutableGrid(servers, Encoding(k=k, n=n, happy=1))
     cap = grid.create(random.Random(3).randbytes(30_000_000), "mdmf")
     longest = max(event.count for event in grid.events if event.detail == "WriteSlot")
-    assert 2**20 < longest <= stream_plan.SERVER_BYTES + 2**16
+    assert 2**20 < longest <= SERVER_BYTES + 2**16
     assert grid.run(grid.open(cap).check()).healthy
 
 

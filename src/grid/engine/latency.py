@@ -25,7 +25,6 @@ SLOWEST_WEIGHT = 0.2
 QUICKEST_WEIGHT = 0.02
 """The weight of a slower answer when it raises the quickest time. It is small because answers take long on busy machines, too."""
 
-
 DISTANT_S = 0.02
 """If even the quickest answer takes this long, lines are the limit, and not processors."""
 

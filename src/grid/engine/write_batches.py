@@ -20,6 +20,14 @@ from grid.ports import ServerId
 E = TypeVar("E")
 R = TypeVar("R", bound=Request)
 
+SERVER_BYTES = 8 * 2**20
+"""Bytes of a batch that one server gets at most, for it holds a message whole: one of few servers gets smaller ones."""
+
+
+def bytes_of_a_share(batch_bytes: int, n: int, share_counts: Iterable[int]) -> int:
+    """How many bytes of each of n shares go into a batch of that many bytes. share_counts: of the servers, how many each gets."""
+    return min(batch_bytes // n, SERVER_BYTES // max((1, *share_counts)))
+
 
 @define(kw_only=True, eq=False)
 class WriteBatch(Generic[E]):

@@ -106,20 +106,18 @@ async def read_slices(
 
 def _spans(slices: Sequence[SliceCap]) -> Iterator[SliceCap]:
     """Yield slices that cover two or more of those given, with at most SPAN_GAP bytes between them; their keys decrypt nothing."""
-    joined: list[SliceCap] = []
-    stop = 0
-    for cap in sorted(slices, key=lambda one: (one.pack.storage_index, one.offset)):
-        end = max(stop, cap.offset + cap.length)
-        if joined and (
-            joined[0].pack != cap.pack or cap.offset > stop + SPAN_GAP or end - joined[0].offset > LONGEST_RUN
-        ):
-            if len(joined) > 1:
-                yield evolve(joined[0], length=stop - joined[0].offset)
-            joined, end = [], cap.offset + cap.length
-        joined.append(cap)
-        stop = end
-    if len(joined) > 1:
-        yield evolve(joined[0], length=stop - joined[0].offset)
+    ordered = sorted(slices, key=lambda cap: (cap.pack.storage_index, cap.offset))
+    while ordered:
+        first = ordered[0]
+        count, stop = 1, first.offset + first.length
+        for cap in ordered[1:]:
+            end = max(stop, cap.offset + cap.length)
+            if cap.pack != first.pack or cap.offset > stop + SPAN_GAP or end - first.offset > LONGEST_RUN:
+                break
+            count, stop = count + 1, end
+        if count > 1:
+            yield evolve(first, length=stop - first.offset)
+        ordered = ordered[count:]
 
 
 class OpenedSlice:

@@ -18,7 +18,7 @@ from attrs import frozen
 from grid.engine.latency import are_distant
 from grid.engine.plan import PlanBase
 from grid.engine.requests import ReadSource, Request, ServerRequest
-from grid.engine.write_batches import WriteBatch, WriteBatches
+from grid.engine.write_batches import WriteBatch, WriteBatches, bytes_of_a_share
 from grid.errors import GridError, NotHappyError, PeerTimeoutError
 from grid.immutable.share.encode import EncodedBatch, Encoder, FinishedEncoding
 from grid.immutable.share.geometry import Geometry
@@ -38,9 +38,6 @@ from grid.ports import Buffer, Event, ServerId, ShareNumber
 
 WRITE_BYTES = 20 * 2**20
 """Bytes of all shares in a batch of a write: nearly 2 MB to each of ten servers, because each message has a fixed cost."""
-
-SERVER_BYTES = 8 * 2**20
-"""Bytes of such a batch that one server gets at most, for it holds a message whole: one of few servers gets smaller ones."""
 
 LIVE_BYTES = 2 * WRITE_BYTES
 """Bytes of shares that are read and encoded, but that some server has not taken: one batch on its way, and the next one."""
@@ -79,8 +76,7 @@ class PutPlan(PlanBase):
         self._happy = happy
         self._is_distant = are_distant(selection.answer_s)
         self._servers = {sid: ServerWrites(server_id=sid, shares=shares) for sid, shares in selection.placed.items()}
-        most = max((1, *map(len, selection.placed.values())))
-        size = min(WRITE_BYTES // geometry.n, SERVER_BYTES // most)
+        size = bytes_of_a_share(WRITE_BYTES, geometry.n, map(len, selection.placed.values()))
         cut = partial(_cut, geometry, max(1, size // geometry.block_size))
         self._batches: WriteBatches[EncodedBatch] = WriteBatches(geometry.segment_count, LIVE_BYTES, cut)
         self._absorbing: WriteBatch[EncodedBatch] | None = None

@@ -22,7 +22,7 @@ from grid.engine.lateness import WriteLateness
 from grid.engine.plan import PlanBase
 from grid.engine.requests import ReadSource, Request
 from grid.engine.server_memory import ServerMemory
-from grid.engine.write_batches import WriteBatch, WriteBatches
+from grid.engine.write_batches import WriteBatch, WriteBatches, bytes_of_a_share
 from grid.errors import ConflictError, FormatError, GridError, PeerTimeoutError
 from grid.mutable.share.blocks import EncodedRun, SourceRun, VersionHashes, split_salted
 from grid.mutable.share.geometry import HASH_SIZE, SALT_SIZE, Geometry
@@ -35,9 +35,6 @@ from grid.ports import Buffer, Event, ServerId, ShareNumber, SlotAnswer, TestWri
 
 WRITE_BYTES = 32 * 2**20
 """Bytes of all shares in a batch: more than for an immutable file, because each write to a slot costs a server more than its bytes."""
-
-SERVER_BYTES = 8 * 2**20
-"""Bytes of such a batch that one server gets at most, for it holds a message whole: one of few servers gets smaller ones."""
 
 LIVE_BYTES = 2 * WRITE_BYTES
 """Bytes of shares that are read and encoded, but that some server has not taken: one batch on its way, and the next one."""
@@ -183,8 +180,8 @@ class StreamPlan(PlanBase):
         self._wanted = frozenset(number for _, number in goal)
         distant = are_distant(min((memory.latency(server_id).quickest_s for server_id in self._servers), default=0.0))
         self._in_flight = DISTANT_IN_FLIGHT if distant else IN_FLIGHT
-        most = max((1, *(len(server.shares) for server in self._servers.values())))
-        size = min((DISTANT_BYTES if distant else WRITE_BYTES) // geometry.n, SERVER_BYTES // most)
+        share_counts = (len(server.shares) for server in self._servers.values())
+        size = bytes_of_a_share(DISTANT_BYTES if distant else WRITE_BYTES, geometry.n, share_counts)
         first = min(WRITE_BYTES // FIRST_PART // geometry.n, size)
         cut = partial(_cut, job, max(1, first // geometry.stride), max(1, size // geometry.stride))
         self._batches: WriteBatches[EncodedRun] = WriteBatches(geometry.segment_count, LIVE_BYTES, cut)
