@@ -7,12 +7,18 @@ import socket
 import pytest
 
 from grid.limits import HTTP_IDLE_DEADLINE_S
+from grid.ports import LeaseSecrets, ShareNumber, ShareWrite, StorageIndex
 from grid.wire.http.client import connection as connections
 from grid.wire.http.client import pool as pools
-from grid.wire.http.client.connection import IDLE_S, LONG_IDLE_S, ClientConnection
-from grid.wire.http.client.pool import CONNECTIONS_PER_SERVER, FRESH_S, LONG_FRESH_S, Address
+from grid.wire.http.client.connection import IDLE_S, LONG_BYTES, LONG_IDLE_S, SHORTEST_S, ClientConnection
+from grid.wire.http.client.destination import FRESH_S, LONG_FRESH_S
+from grid.wire.http.client.pool import CONNECTIONS_PER_SERVER, Address
+from grid.wire.http.client.spread import MUCH_SLOWER, Direction
 from tests.wire.http.rig import Rig, make_service, running
 
+INDEX = StorageIndex(bytes(range(16)))
+LEASE = LeaseSecrets(renew=b"r" * 32, cancel=b"c" * 32)
+SHARE = ShareNumber(1)
 GREETING = [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"]
 
 
@@ -96,3 +102,49 @@ async def test_connection_when_many_are_idle_is_kept_for_the_shorter_time(monkey
         for connection in [(await acquire(rig, fresh=True))[0] for _ in range(3)]:
             release(rig, connection)
     assert kept == [LONG_IDLE_S, LONG_IDLE_S, IDLE_S]
+
+
+def rated(rig: Rig, held: list[ClientConnection], rates: list[float | None]) -> None:
+    """Release the connections, in order, as if their last long answers had come at these rates."""
+    for connection, rate in zip(held, rates, strict=True):
+        connection.rates = {} if rate is None else {Direction.DOWN: rate, Direction.UP: 1e6 / rate}
+        release(rig, connection)
+
+
+@pytest.mark.parametrize(
+    ("round_trip_s", "most", "taken"),
+    [(0.1, Direction.DOWN, 1), (0.1, Direction.UP, 0), (0.1, None, 2), (0.001, Direction.DOWN, 2)],
+)
+async def test_long_message_over_a_long_line_takes_the_connection_that_was_the_quickest_in_its_direction(
+    monkeypatch: pytest.MonkeyPatch, round_trip_s: float, most: Direction | None, taken: int
+) -> None:
+    monkeypatch.setattr(connections, "shortest_round_trip_s", lambda _: round_trip_s)
+    async with running(await make_service()) as rig:
+        held = [(await acquire(rig, fresh=False))[0] for _ in range(3)]
+        rated(rig, held, [2e5, 3e6, 2e6])
+        assert await rig.pool.acquire(address(rig), "the server", most=most) == (held[taken], True)
+
+
+async def test_connection_that_was_not_measured_comes_between_quick_ones_and_slow_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "shortest_round_trip_s", lambda _: 0.1)
+    async with running(await make_service()) as rig:
+        held = [(await acquire(rig, fresh=False))[0] for _ in range(4)]
+        rated(rig, held, [1e6 / MUCH_SLOWER - 1, None, 1e6 / MUCH_SLOWER + 1, 1e6])
+        order = [(await rig.pool.acquire(address(rig), "the server", most=Direction.DOWN))[0] for _ in held]
+        assert order == [held[3], held[2], held[1], held[0]]
+
+
+async def test_connection_measures_long_messages_only() -> None:
+    async with running(await make_service()) as rig:
+        connection, _ = await acquire(rig, fresh=False)
+        release(rig, connection)
+        upload = (await rig.client.allocate(INDEX, LEASE, frozenset([SHARE]), 2 * LONG_BYTES)).upload
+        await upload.finish([ShareWrite(SHARE, 0, [bytes(2 * LONG_BYTES)])])
+        assert connection.rates.keys() == {Direction.UP}
+        await rig.client.read_shares(INDEX, {SHARE: [(0, LONG_BYTES - 100)]})
+        assert connection.rates.keys() == {Direction.UP}
+        await rig.client.read_shares(INDEX, {SHARE: [(0, 2 * LONG_BYTES)]})
+        assert connection.rates.keys() == {Direction.UP, Direction.DOWN}
+        assert all(0 < rate <= 3 * LONG_BYTES / SHORTEST_S for rate in connection.rates.values())

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from grid.errors import ConflictingWriteError, DataTooLargeError, FormatError
 from grid.limits import MAX_HTTP_ERROR_BODY, MAX_SHARES
 from grid.ports import Buffer, Find, NewShares, Range, ShareNumber, ShareWrite, StorageIndex, StoreAnswer
 from grid.wire.http.client import single_requests
-from grid.wire.http.client.connection import Discarder, Receiver
+from grid.wire.http.client.connection import LONG_BYTES, Discarder, Receiver
 from grid.wire.http.client.requester import Access, HttpRequest, Reply, Requester
+from grid.wire.http.client.spread import Direction
 from grid.wire.http.format.authority import UPLOAD
 from grid.wire.http.format.frames import AnswerParser, pack_write
 from grid.wire.http.format.messages import ResponseHead
@@ -27,7 +28,7 @@ Found = dict[ShareNumber, list[Buffer]]
 async def find_shares(requester: Requester, access: Access, index: StorageIndex, ranges: Sequence[Range]) -> Found:
     """Every share with those ranges. A share has no data if the server left it out because the answer would be too long."""
     path = pack_path(index, "immutable", "grid-find")
-    return await _ask(requester, access, path, pack_ranges(ranges), AnswerParser(None, ranges))
+    return await _ask(requester, access, path, pack_ranges(ranges), AnswerParser(None, ranges), [ranges])
 
 
 async def find_each(
@@ -48,7 +49,8 @@ async def read_shares(
     """The ranges of those shares that exist."""
     named = {number: ranges for number, ranges in wants.items() if ranges}
     path = pack_path(index, "immutable", "grid-read")
-    found = await _ask(requester, access, path, pack_wants(named), AnswerParser(named)) if named else {}
+    wanted = named.values()
+    found = await _ask(requester, access, path, pack_wants(named), AnswerParser(named), wanted) if named else {}
     if len(named) < len(wants):
         held = await single_requests.list_shares(requester, access, "immutable", index)
         found.update({number: [] for number in (wants.keys() - named.keys()) & held})
@@ -64,11 +66,20 @@ async def read_slot(
     return await _ask(requester, access, path, pack_slot_wants(numbers, ranges), AnswerParser(wants, ranges))
 
 
-async def _ask(requester: Requester, access: Access, path: bytes, body: bytes, parser: AnswerParser) -> Found:
+async def _ask(
+    requester: Requester,
+    access: Access,
+    path: bytes,
+    body: bytes,
+    parser: AnswerParser,
+    wanted: Iterable[Sequence[Range]] = (),
+) -> Found:
     def choose(head: ResponseHead) -> Receiver:
         return parser if head.status == 200 else Discarder(MAX_HTTP_ERROR_BODY)
 
-    head = await requester.send(access, HttpRequest(method=b"POST", path=path, body=(body,)), choose)
+    size = sum(length for ranges in wanted for _, length in ranges)
+    most = Direction.DOWN if size >= LONG_BYTES else None
+    head = await requester.send(access, HttpRequest(method=b"POST", path=path, body=(body,), most=most), choose)
     if head.status != 200:
         raise requester.refusal(Reply(head.status, head))
     try:
@@ -94,7 +105,8 @@ async def write_shares(
     """Store all writes. Returns the shares that these writes completed and closed."""
     body, _ = pack_write(writes)
     path = pack_path(index, "immutable", "grid-write")
-    request = HttpRequest(method=b"POST", path=path, secrets={UPLOAD: secret}, body=body)
+    most = Direction.UP if sum(write.size for write in writes) >= LONG_BYTES else None
+    request = HttpRequest(method=b"POST", path=path, secrets={UPLOAD: secret}, body=body, most=most)
     reply = await requester.ask(access, request, MAX_SHARES)
     named = frozenset(write.share_number for write in writes)
     if reply.status == 404 and named <= await single_requests.list_shares(requester, access, "immutable", index):

@@ -21,6 +21,7 @@ from grid.errors import FormatError, GridError, PeerError, PeerGoneError, PeerTi
 from grid.limits import HTTP_STALL_DEADLINE_S, MAX_HTTP_HEAD
 from grid.ports import Buffer, Clock, Timer
 from grid.wire.connections.sockets import probe_when_idle, shortest_round_trip_s
+from grid.wire.http.client.spread import Direction
 from grid.wire.http.format.messages import (
     HEAD_END,
     BodyDecoder,
@@ -39,6 +40,12 @@ LONG_IDLE_S = 200.0
 """The same if the server is ours, which waits for HTTP_IDLE_DEADLINE_S, and the line is long: there, a new connection would cost
 more than this one does."""
 
+LONG_BYTES = 32 * 1024
+"""Least bytes of a request or an answer that tells how quick its connection is."""
+
+SHORTEST_S = 0.001
+"""What takes less time may have waited in a socket."""
+
 
 class Receiver(Protocol):
     """Takes the body of an answer."""
@@ -53,10 +60,14 @@ ChooseReceiver = Callable[[ResponseHead], Receiver]
 
 @define(eq=False)
 class _Pending:
-    """The request that waits for its answer."""
+    """The request that waits for its answer. sent: its bytes, since asked_at. came: those of the answer's body, since began_at."""
 
     choose: ChooseReceiver
     done: Deferred[ResponseHead]
+    asked_at: float
+    sent: int
+    began_at: float = 0.0
+    came: int = 0
     head: ResponseHead | None = None
     receiver: Receiver | None = None
     decoder: BodyDecoder | None = None
@@ -84,6 +95,8 @@ class ClientConnection(TwistedProtocol):
         self.is_reusable = True
         self.is_closed_here = False
         self.idle_since = clock.now()
+        self.rates: dict[Direction, float] = {}
+        """Bytes per second of the last long message in each direction: requests until the answer begins, answers from there on."""
 
     # Called by the transport.
 
@@ -151,7 +164,7 @@ class ClientConnection(TwistedProtocol):
             raise PeerGoneError(f"the connection to {self._where} was lost")
         assert self._pending is None
         done: Deferred[ResponseHead] = Deferred(lambda _: self._cancelled())
-        self._pending = _Pending(choose, done)
+        self._pending = _Pending(choose, done, self._clock.now(), sum(map(len, pieces)))
         self.got_bytes = False
         self._set_deadline(HTTP_STALL_DEADLINE_S)
         self._outbox.push(pieces)
@@ -204,6 +217,7 @@ class ClientConnection(TwistedProtocol):
         assert pending.receiver is not None
         try:
             pieces, rest = pending.decoder.decode(data)
+            pending.came += len(data)
             for piece in pieces:
                 pending.receiver.feed(piece)
         except FormatError as error:
@@ -215,7 +229,7 @@ class ClientConnection(TwistedProtocol):
             head = parse_response_head(text)
             if head.status < 200:
                 return  # 100 Continue and similar: the final answer comes later.
-            pending.head = head
+            pending.head, pending.began_at = head, self._clock.now()
             pending.receiver = pending.choose(head)
             pending.decoder = response_body(head)
         except FormatError as error:
@@ -225,10 +239,16 @@ class ClientConnection(TwistedProtocol):
         assert pending.head is not None
         self._pending = None
         self.idle_since = self._clock.now()
+        self._rate(Direction.UP, pending.sent, pending.began_at - pending.asked_at)
+        self._rate(Direction.DOWN, pending.came, self.idle_since - pending.began_at)
         self._set_deadline(IDLE_S)
         if self._outbox.has_unsent or rest or pending.head.wants_close:
             self.abort()
         pending.done.callback(pending.head)
+
+    def _rate(self, direction: Direction, size: int, seconds: float) -> None:
+        if size >= LONG_BYTES:
+            self.rates[direction] = size / max(SHORTEST_S, seconds)
 
     def _fail(self, error: GridError) -> None:
         pending, self._pending = self._pending, None

@@ -7,11 +7,10 @@ Cost: a new connection takes the TCP and TLS handshakes; an idle one only its ti
 from __future__ import annotations
 
 import ipaddress
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import frozen
 from twisted.internet.defer import CancelledError, Deferred, DeferredSemaphore
 from twisted.internet.endpoints import HostnameEndpoint, TCP4ClientEndpoint, TCP6ClientEndpoint
 from twisted.internet.protocol import Factory
@@ -21,19 +20,14 @@ from grid.limits import CONNECT_DEADLINE_S, MAX_HTTP_CBOR_ANSWER
 from grid.ports import Buffer, Clock
 from grid.runtime import with_deadline
 from grid.wire.connections.connect_watch import QUIET_S, ConnectWatch, OnQuiet, ignore_quiet
-from grid.wire.http.client.connection import IDLE_S, LONG_IDLE_S, ClientConnection, Discarder
-from grid.wire.http.client.spread import TURNS, Direction, Line
+from grid.wire.http.client.connection import IDLE_S, ClientConnection, Discarder
+from grid.wire.http.client.destination import Destination
+from grid.wire.http.client.spread import Direction
 from grid.wire.http.format.tls import TlsLayer, client_context, spki_hash
 from grid.wire.reasons import ANOTHER_NODE, MUTE, not_connected, unreachable
 
 CONNECTIONS_PER_SERVER = 8
 """Most connections per server; 1.20's own clients use 10. Streams may use some of them for a while."""
-
-FRESH_S = 30.0
-"""A server does not close a connection that was idle for less than this just when a request is sent: 1.20 waits for 60 s, and
-we close it ourselves after 45. A new connection would cost two more round trips."""
-LONG_FRESH_S = LONG_IDLE_S - IDLE_S + FRESH_S
-"""The same where idle connections are kept for LONG_IDLE_S: a server of ours waits for 300 s."""
 
 MOST_LONG_IDLE = 200
 """Idle connections kept for LONG_IDLE_S, over all servers: a process may have 1,024 descriptors by default."""
@@ -48,44 +42,6 @@ class Address:
     spki_hash: str | None
 
 
-@define(eq=False)
-class _Destination:
-    """The connections to one address. turns: for the parts of long messages, first come, first served."""
-
-    idle: list[ClientConnection] = field(factory=list)
-    busy: set[ClientConnection] = field(factory=set)
-    connecting: int = 0
-    waiters: deque[Deferred[None]] = field(factory=deque)
-    opening: set[Deferred[None]] = field(factory=set)
-    line: Line = field(factory=Line)
-    turns: Mapping[Direction, DeferredSemaphore] = field(
-        factory=lambda: {direction: DeferredSemaphore(count) for direction, count in TURNS.items()}
-    )
-    accepted_at: float | None = None
-    """When the latest attempt was accepted, while the server has not answered on it yet."""
-    greeting: Sequence[Buffer] = field(default=(), repr=False)
-    """A request that costs the server nothing, if it then keeps the idle connection for as long as ours do."""
-
-    @property
-    def is_patient(self) -> bool:
-        """Whether the server keeps idle connections for as long as ours do."""
-        return bool(self.greeting)
-
-    @property
-    def idle_s(self) -> float:
-        """How long to keep an idle connection."""
-        return LONG_IDLE_S if self.is_patient and self.line.is_long else IDLE_S
-
-    @property
-    def fresh_s(self) -> float:
-        """How long after a request a connection is surely still open."""
-        return LONG_FRESH_S if self.is_patient and self.line.is_long else FRESH_S
-
-    @property
-    def count(self) -> int:
-        return len(self.idle) + len(self.busy) + self.connecting
-
-
 class Pool:
     """The connections of one process."""
 
@@ -93,35 +49,41 @@ class Pool:
         self._reactor = reactor
         self._clock = clock
         self._per_server = per_server
-        self._destinations: dict[Address, _Destination] = {}
+        self._destinations: dict[Address, Destination] = {}
         self._broken: dict[Address, set[Callable[[], None]]] = {}
         self._context = client_context()
 
     async def acquire(
-        self, address: Address, where: str, *, fresh: bool = False, on_quiet: OnQuiet = ignore_quiet
+        self,
+        address: Address,
+        where: str,
+        *,
+        fresh: bool = False,
+        most: Direction | None = None,
+        on_quiet: OnQuiet = ignore_quiet,
     ) -> tuple[ClientConnection, bool]:
         """A connection for one request, and whether it was used before; PeerUnreachableError, PeerTimeoutError.
 
-        fresh: the request must not go to a connection on which it might have to be repeated. on_quiet: called when
-        connecting gets no sign of life.
+        fresh: the request must not go to a connection on which it might have to be repeated. most: the direction of many bytes, for
+        which a long line's quickest idle connection is taken. on_quiet: called when connecting gets no sign of life.
         """
         destination = self._destination(address)
         while True:
+            if most is not None and destination.line.is_long:
+                destination.bring_forward(most)
             connection = self._take_idle(destination, fresh)
             if connection is not None:
                 destination.busy.add(connection)
                 return connection, True
             if destination.count < self._per_server:
                 break
-            turn: Deferred[None] = Deferred(lambda turn: _forget(destination.waiters, turn))
-            destination.waiters.append(turn)
-            await turn
+            await destination.wait()
         destination.connecting += 1
         try:
             connection = await self._connect(address, where, destination, on_quiet)
         except BaseException:
             destination.connecting -= 1
-            _wake_one(destination)
+            destination.wake_one()
             raise
         destination.connecting -= 1
         destination.busy.add(connection)
@@ -137,13 +99,13 @@ class Pool:
             if seconds > IDLE_S and sum(len(each.idle) for each in self._destinations.values()) > MOST_LONG_IDLE:
                 seconds = IDLE_S
             connection.keep_idle(seconds)
-        _wake_one(destination)
+        destination.wake_one()
 
-    def _destination(self, address: Address) -> _Destination:
+    def _destination(self, address: Address) -> Destination:
         """The one of this address. Every request asks several times, so it must not make one in vain."""
         destination = self._destinations.get(address)
         if destination is None:
-            destination = self._destinations[address] = _Destination()
+            destination = self._destinations[address] = Destination()
         return destination
 
     def note_patience(self, address: Address, greeting: Sequence[Buffer]) -> None:
@@ -204,7 +166,7 @@ class Pool:
     def close(self, address: Address | None = None) -> None:
         """Close the connections to that address, or all connections."""
         destinations = (
-            list(self._destinations.values()) if address is None else [self._destinations.get(address, _Destination())]
+            list(self._destinations.values()) if address is None else [self._destinations.get(address, Destination())]
         )
         for destination in destinations:
             for connection in [*destination.idle, *destination.busy]:
@@ -212,7 +174,7 @@ class Pool:
             for opening in list(destination.opening):
                 opening.cancel()
 
-    def _open_beside(self, address: Address, destination: _Destination) -> None:
+    def _open_beside(self, address: Address, destination: Destination) -> None:
         """Open a connection for later messages. If that fails, the next request that needs one says why."""
         destination.connecting += 1
 
@@ -223,7 +185,7 @@ class Pool:
                     await connection.ask(destination.greeting, lambda _: Discarder(MAX_HTTP_CBOR_ANSWER))
             except BaseException as error:
                 destination.connecting -= 1
-                _wake_one(destination)
+                destination.wake_one()
                 if isinstance(error, GridError):
                     return
                 raise
@@ -234,7 +196,7 @@ class Pool:
         destination.opening.add(opening)
         opening.addBoth(lambda _: destination.opening.discard(opening))
 
-    def _take_idle(self, destination: _Destination, fresh: bool) -> ClientConnection | None:
+    def _take_idle(self, destination: Destination, fresh: bool) -> ClientConnection | None:
         while destination.idle:
             connection = destination.idle[-1]
             is_usable = connection.is_reusable and not connection.is_lost
@@ -249,7 +211,7 @@ class Pool:
         return None
 
     async def _connect(
-        self, address: Address, where: str, destination: _Destination, on_quiet: OnQuiet
+        self, address: Address, where: str, destination: Destination, on_quiet: OnQuiet
     ) -> ClientConnection:
         watch = ConnectWatch(self._clock, on_quiet)
         opening = _Opening(address.spki_hash, where)
@@ -353,13 +315,3 @@ def _has_key(certificate: bytes | None, expected: str | None) -> bool:
         return certificate is not None and expected is not None and spki_hash(certificate) == expected
     except FormatError:
         return False
-
-
-def _wake_one(destination: _Destination) -> None:
-    if destination.waiters:
-        destination.waiters.popleft().callback(None)
-
-
-def _forget(waiters: deque[Deferred[None]], turn: Deferred[None]) -> None:
-    if turn in waiters:
-        waiters.remove(turn)

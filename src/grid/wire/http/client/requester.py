@@ -26,6 +26,7 @@ from grid.ports import Buffer
 from grid.wire.connections.connect_watch import OnQuiet, ignore_quiet
 from grid.wire.http.client.connection import ChooseReceiver, Collector, Receiver
 from grid.wire.http.client.pool import Address, Pool
+from grid.wire.http.client.spread import Direction
 from grid.wire.http.format.authority import pack_secrets
 from grid.wire.http.format.messages import ResponseHead, pack_head
 
@@ -52,7 +53,7 @@ class Access:
 
 @frozen(kw_only=True)
 class HttpRequest:
-    """One request. repeatable: sending it twice has the same effect as sending it once."""
+    """One request. repeatable: sending it twice has the same effect as sending it once. most: where most of its bytes go, if many."""
 
     method: bytes
     path: bytes
@@ -60,6 +61,7 @@ class HttpRequest:
     headers: tuple[tuple[bytes, bytes], ...] = ()
     body: Sequence[Buffer] | None = field(repr=False, default=None)
     repeatable: bool = True
+    most: Direction | None = None
 
     def pack(self, access: Access) -> list[Buffer]:
         """The request in pieces; pieces of the body are not copied."""
@@ -97,7 +99,11 @@ class Requester:
         pieces = request.pack(access)
         while True:
             connection, was_used = await self.pool.acquire(
-                access.address, self.where, fresh=not request.repeatable, on_quiet=self.on_quiet
+                access.address,
+                self.where,
+                fresh=not request.repeatable,
+                most=request.most,
+                on_quiet=self.on_quiet,
             )
             try:
                 return await connection.ask(pieces, choose)

@@ -23,6 +23,9 @@ LONG_LINE_S = 0.02
 PART_BYTES = 64 * 1024
 """Least bytes in a part: fewer would fit into the first windows of one connection."""
 
+MUCH_SLOWER = 4
+"""A connection that was slower by this factor than another one takes long messages only if no other is idle."""
+
 MOST_PARTS = 4
 """Enough for a block of 350 kB to come within three round trips."""
 
