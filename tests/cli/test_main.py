@@ -43,6 +43,30 @@ def test_help_imports_nothing_heavy() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_program_ends_without_freeing_objects_but_with_all_that_atexit_ends() -> None:
+    import subprocess
+
+    code = """
+import atexit, sys
+from grid.cli import main
+
+class Kept:
+    def __del__(self):
+        print("freed")
+
+def command():
+    main.kept = Kept()
+    atexit.register(print, "ended")
+    print("shown")
+    return 3
+
+main.main = command
+sys.exit(main.run())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "shown\nended\n", "")
+
+
 def test_version_says_which_erasure_codec_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert "erasure codec: " in capsys.readouterr().out
