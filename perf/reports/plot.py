@@ -143,7 +143,9 @@ def spans_of(kept: Timeline) -> tuple[list[Span], list[tuple[float, str]]]:
 
 
 def _pyplot() -> Any:  # noqa: ANN401 - imported only where pictures are drawn
-    importlib.import_module("matplotlib").use("agg")
+    library = importlib.import_module("matplotlib")
+    library.use("agg")
+    library.rcParams["svg.fonttype"] = "none"  # Text can be searched, and a page with it has half the size.
     return importlib.import_module("matplotlib.pyplot")
 
 

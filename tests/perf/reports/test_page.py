@@ -85,6 +85,7 @@ def test_page_stands_alone_and_says_everything() -> None:
     assert "prefers-color-scheme: dark" in text
     assert 'name="viewport"' in text
     assert "#000000" not in text
+    assert len(re.findall(r"<text[^>]*>[^<]*cores</text>", text)) == 1
     for said in (
         '<li class="better">put 100 MB',
         "OSError: &lt;no room&gt;",
