@@ -196,6 +196,47 @@ def test_requests_given_up_when_the_server_misses_a_second_one_count_as_silence(
     assert abandon(memory, 5.0, 7.0)
 
 
+def is_avoided(memory: ServerMemory) -> bool:
+    """Whether an upload leaves the server out, which needs FindShares and WriteShares."""
+    return memory.is_doubtful_for_any(A, ("FindShares", "WriteShares"), ("FindShares", "ReadShares"))
+
+
+def distant(quickest_s: float = 0.03) -> ServerMemory:
+    memory = ServerMemory()
+    memory.latency(A).quickest_s = quickest_s
+    return memory
+
+
+@pytest.mark.parametrize("kind", ["FindShares", "ReadShares", "ReadShares" + MANY_BYTES])
+def test_upload_when_a_distant_server_was_silent_once_on_a_read_leaves_it_out_only_once_that_is_confirmed(
+    kind: str,
+) -> None:
+    memory = distant()
+    memory.silent(A, kind, 1.0)
+    assert memory.is_doubtful(A, kind) and not is_avoided(memory)
+    memory.unanswered(A)
+    assert is_avoided(memory)
+    memory = distant()
+    memory.silent(A, kind, 1.0)
+    memory.silent(A, kind, 2.0)
+    assert is_avoided(memory), "a second read was not answered either"
+    memory = distant()
+    memory.silent(A, kind, 1.0)
+    memory.heard(A, 1.5)
+    memory.silent(A, kind, 2.0, sent_at=1.1)
+    assert memory.is_doubtful(A, kind) and not is_avoided(memory), "it answers other requests"
+
+
+def test_upload_when_a_server_is_near_or_away_or_stalls_on_writes_leaves_it_out_at_once() -> None:
+    near = distant(0.001)
+    near.silent(A, "ReadShares", 1.0)
+    away = distant()
+    away.failed(A, "ReadShares", 1.0)
+    stalled = distant()
+    stalled.silent(A, "WriteShares" + MANY_BYTES, 1.0)
+    assert all(map(is_avoided, (near, away, stalled)))
+
+
 @pytest.mark.parametrize("by_probe", [True, False])
 def test_requests_given_up_when_the_server_answers_in_between_count_as_no_silence(by_probe: bool) -> None:
     memory = ServerMemory()

@@ -78,6 +78,20 @@ def test_prober_when_a_server_stays_away_asks_it_ever_more_rarely_until_it_is_ba
     assert not stage.memory.is_doubtful(S0, "ReadShares") and not stage.timers
 
 
+@pytest.mark.parametrize("only", [frozenset(), frozenset({"read_shares"})])
+def test_prober_when_a_distant_server_leaves_a_probe_unanswered_confirms_the_doubt(
+    stage: Stage, only: frozenset[str]
+) -> None:
+    script = stage.servers[S0].script
+    script.silent_from, script.only = 0, only
+    stage.memory.latency(S0).quickest_s = 0.1
+    stage.silent(S0)
+    kinds = ("ReadShares",)
+    assert not stage.memory.is_doubtful_for_any(S0, kinds, kinds)
+    stage.wait(FIRST_PAUSE_S + ANSWER_S + 0.1)
+    assert stage.memory.is_doubtful_for_any(S0, kinds, kinds)
+
+
 def test_prober_when_another_answer_ends_the_doubt_first_asks_nothing(stage: Stage) -> None:
     stage.silent(S0)
     stage.memory.answered(S0, "ReadShares", 0.1)

@@ -66,13 +66,14 @@ class _Doubt:
     """since: when the server was last silent or away. count: how many times in a row, with only other kinds answered in between.
 
     is_away: it could not be reached at all. is_active: no probe has cleared it since. A cleared doubt is kept: if the server
-    falls silent again, the count goes on.
+    falls silent again, the count goes on. is_confirmed: it has left a probe or another request unanswered since.
     """
 
     since: float
     count: int = 1
     is_away: bool = False
     is_active: bool = True
+    is_confirmed: bool = False
 
     def outlasts_probe(self, now: float) -> bool:
         """Whether this doubt stays when the server answers another kind of request."""
@@ -95,12 +96,21 @@ class _Record:
         """Whether the server is in doubt for any kind of request."""
         return any(doubt.is_active for doubt in self.doubts.values())
 
-    def is_doubtful(self, kind: Kind | None) -> bool:
-        """Whether the server is in doubt for this kind of request; None: a kind it has never been silent on."""
+    def is_doubtful(self, kind: Kind | None, pardoned: Collection[Kind] = ()) -> bool:
+        """Whether the server is in doubt for this kind of request; None: a kind it has never been silent on. pardoned: as in
+        `is_doubtful_for_any`.
+        """
         kinds = () if kind is None else (kind, kind + MANY_BYTES)
-        if any(doubt.is_active for doubt in map(self.doubts.get, kinds) if doubt is not None):
-            return True
-        return any(doubt.is_active and doubt.since >= self.heard_at for doubt in self.doubts.values())
+        return any(
+            doubt.is_active
+            and (silent_on in kinds or doubt.since >= self.heard_at)
+            and not (pardoned and self._is_pardoned(silent_on, doubt, pardoned))
+            for silent_on, doubt in self.doubts.items()
+        )
+
+    def _is_pardoned(self, kind: Kind, doubt: _Doubt, pardoned: Collection[Kind]) -> bool:
+        is_weak = not doubt.is_away and not doubt.is_confirmed and are_distant(self.latency.quickest_s)
+        return is_weak and kind.removesuffix(MANY_BYTES) in pardoned
 
 
 _DOUBTS = attrgetter("doubts")
@@ -127,10 +137,15 @@ class ServerMemory:
         record = self._records.get(server_id)
         return record is not None and bool(record.doubts) and record.is_doubtful(kind)
 
-    def is_doubtful_for_any(self, server_id: ServerId, kinds: Iterable[Kind]) -> bool:
-        """Whether the server is in doubt for any of these kinds. For work that needs all of them."""
+    def is_doubtful_for_any(self, server_id: ServerId, kinds: Iterable[Kind], pardoned: Collection[Kind] = ()) -> bool:
+        """Whether the server is in doubt for any of these kinds. For work that needs all of them.
+
+        pardoned: kinds on which a distant server may have been silent while nothing confirms it: it may only be slow.
+        """
         record = self._records.get(server_id)
-        return record is not None and bool(record.doubts) and any(map(record.is_doubtful, kinds))
+        if record is None or not record.doubts:
+            return False
+        return any(record.is_doubtful(kind, pardoned) for kind in kinds)
 
     def trusted_first(self, server_ids: Iterable[ServerId], kinds: Iterable[Kind]) -> list[ServerId]:
         """The servers in the given order, but with those in doubt for one of these kinds last."""
@@ -195,6 +210,11 @@ class ServerMemory:
         """
         stalls = sent_at is not None and self._record(server_id).heard_at > (sent_at + now) / 2
         self._doubt(server_id, kind, now, is_away=False, stalls=stalls)
+
+    def unanswered(self, server_id: ServerId) -> None:
+        """Note that the server has not answered a probe: its doubts are confirmed."""
+        for doubt in self._record(server_id).doubts.values():
+            doubt.is_confirmed = True
 
     def failed(self, server_id: ServerId, kind: Kind, now: float) -> None:
         """Note that the server could not be reached, or was lost before it answered."""
@@ -314,6 +334,7 @@ class ServerMemory:
         elif now > old.since:
             # If it has not answered anything since, it is not known to stall on this kind of request in particular.
             old.count = min(old.count + (record.heard_at > old.since), 63)
+            old.is_confirmed = record.heard_at <= old.since
             old.since, old.is_away, old.is_active = now, is_away, True
         self.revision += 1
         if not was_doubtful:

@@ -24,7 +24,7 @@ from grid.errors import NotHappyError
 from grid.immutable.perform import Performer, UploadTurns
 from grid.immutable.share.encode import Encoder, convergent_hasher
 from grid.immutable.share.geometry import Geometry
-from grid.immutable.share.requests import UPLOAD_KINDS
+from grid.immutable.share.requests import READ_KINDS, UPLOAD_KINDS
 from grid.immutable.write.candidates import split_trusted
 from grid.immutable.write.full_servers import name_full
 from grid.immutable.write.put_plan import Pushed, PutPlan, require_whole
@@ -258,8 +258,8 @@ async def push(
 
 
 def _in_doubt(server_ids: Sequence[ServerId], memory: ServerMemory) -> frozenset[ServerId]:
-    """Servers that were silent lately on any request that an upload needs."""
-    return frozenset(server_id for server_id in server_ids if memory.is_doubtful_for_any(server_id, UPLOAD_KINDS))
+    """Servers that were silent lately on any request that an upload needs; a single read shows that of near servers alone."""
+    return frozenset(each for each in server_ids if memory.is_doubtful_for_any(each, UPLOAD_KINDS, READ_KINDS))
 
 
 def _trusted(servers: Sequence[StorageServer], n: int, grid: Grid) -> list[StorageServer]:

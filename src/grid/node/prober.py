@@ -119,6 +119,7 @@ class Prober:
         try:
             await with_deadline(self._clock, server.get_version(), ANSWER_S, _late)
         except GridError:
+            self._memory.unanswered(server_id)
             return
         kinds = self._memory.silent_on(server_id) & PROBES.keys()
         self._memory.heard(server_id, self._clock.now(), asked_apart=kinds)
@@ -131,6 +132,7 @@ class Prober:
         try:
             await with_deadline(self._clock, PROBES[kind](server, index), ANSWER_S, _late)
         except (PeerTimeoutError, PeerGoneError):
+            self._memory.unanswered(server_id)
             return
         except GridError:
             pass
