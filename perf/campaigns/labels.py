@@ -94,6 +94,15 @@ class Label:
         )
 
 
+def is_label(text: str) -> bool:
+    """Whether there is such a system. Some campaigns measure something else, such as the processor."""
+    try:
+        parse_label(text)
+    except ValueError:
+        return False
+    return True
+
+
 def parse_label(text: str) -> Label:
     """Parse a label; ValueError if there is no such system."""
     head, *options = text.partition("#")[0].split("+")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from perf.campaigns.labels import parse_label, without_commit
+from perf.campaigns.labels import is_label, parse_label, without_commit
 from perf.records.record import Record, Sample
 from perf.records.work import MB, Work, bound, work_of, works_of
 from perf.sampling.environment import describe
@@ -213,11 +213,8 @@ def _loads(record: Record) -> str:
 
 def _systems(systems: Sequence[str]) -> list[str]:
     rows = []
-    for system in systems:
-        try:
-            label = parse_label(system)
-        except ValueError:
-            continue
+    for system in filter(is_label, systems):
+        label = parse_label(system)
         rows.append([system, label.base.partition("@")[2], label.codec or "", label.durability or ""])
     return _table(["system", "transport", "codec", "durability"], rows)
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from attrs import evolve, field, frozen
 
-from perf.campaigns.labels import parse_label
+from perf.campaigns.labels import is_label, parse_label
 from perf.records.record import Record, Sample
 from perf.records.work import MB, Work, work_of
 from perf.sampling.statistics import Estimate, estimate, median, paired_ratio
@@ -150,7 +150,7 @@ def judge(target: Target, records: Sequence[Record]) -> Outcome:
 
 def _is_judged(system: str) -> bool:
     """Whether a system is measured by the library alone: not by a client of its own, and not a second time."""
-    return "/" not in system and "#" not in system
+    return "/" not in system and "#" not in system and is_label(system)
 
 
 def _middle(finding: Finding) -> float:

@@ -148,3 +148,8 @@ def test_tables_have_every_row_or_only_what_was_measured() -> None:
     assert "not measured |" not in short
     assert "| CHK get, 100 MB | tahoe@foolscap |" in short
     assert "Mutable files" not in short
+
+
+def test_record_of_what_is_no_system_of_the_catalogue_is_judged_by_no_row() -> None:
+    text = target_tables([record(*gets("processor without AES instructions", 1.0, 1.1))], all_rows=True)
+    assert "AES" not in text
