@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import AsyncIterator
@@ -85,9 +86,12 @@ class Theirs:
 
     def _ask(self, method: str, path: str, body: bytes | None = None) -> bytes:
         request = urllib.request.Request(self._url + path, data=body, method=method)
-        with urllib.request.urlopen(request, timeout=COMMAND_S) as answer:
-            sample_bytes: bytes = answer.read()
-        return sample_bytes
+        try:
+            with urllib.request.urlopen(request, timeout=COMMAND_S) as answer:
+                answered: bytes = answer.read()
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"1.20 answers {error.code}: {error.read()[-2000:].decode()}") from None
+        return answered
 
 
 @pytest_twisted.async_yield_fixture
