@@ -149,7 +149,7 @@ def judge(target: Target, records: Sequence[Record]) -> Outcome:
 
 
 def _is_judged(system: str) -> bool:
-    """Whether a system is measured by the library alone: not by a client of its own, and not a second time."""
+    """Whether it is a system, and measured by the library alone: not by a client of its own, and not a second time."""
     return "/" not in system and "#" not in system and is_label(system)
 
 

@@ -78,8 +78,8 @@ async def _ask(
         return parser if head.status == 200 else Discarder(MAX_HTTP_ERROR_BODY)
 
     size = sum(length for ranges in wanted for _, length in ranges)
-    most = Direction.DOWN if size >= LONG_BYTES else None
-    head = await requester.send(access, HttpRequest(method=b"POST", path=path, body=(body,), most=most), choose)
+    request = HttpRequest(method=b"POST", path=path, body=(body,), most=_if_long(Direction.DOWN, size))
+    head = await requester.send(access, request, choose)
     if head.status != 200:
         raise requester.refusal(Reply(head.status, head))
     try:
@@ -105,7 +105,7 @@ async def write_shares(
     """Store all writes. Returns the shares that these writes completed and closed."""
     body, _ = pack_write(writes)
     path = pack_path(index, "immutable", "grid-write")
-    most = Direction.UP if sum(write.size for write in writes) >= LONG_BYTES else None
+    most = _if_long(Direction.UP, sum(write.size for write in writes))
     request = HttpRequest(method=b"POST", path=path, secrets={UPLOAD: secret}, body=body, most=most)
     reply = await requester.ask(access, request, MAX_SHARES)
     named = frozenset(write.share_number for write in writes)
@@ -117,3 +117,8 @@ async def write_shares(
     if not complete <= named:
         raise requester.misbehaved("shares complete that were not written to")
     return complete
+
+
+def _if_long(direction: Direction, size: int) -> Direction | None:
+    """The direction of that many bytes, if they need a quick connection."""
+    return direction if size >= LONG_BYTES else None
