@@ -23,6 +23,7 @@ from grid.transfer.ends import (
     SourceEnd,
     TargetEnd,
 )
+from grid.transfer.memory import BodyMemory, Unlimited
 
 SIZES = (0, 1, 55, 56, 4096, 2**20 - 1, 2**20 + 1, 9 * 2**20 + 7)
 MTIME_NS = 1_700_000_000 * 10**9
@@ -40,6 +41,7 @@ class BytesBody:
         self.scratch = secrets.token_hex(8)
         self.resumed: list[KeptPart] = []
         self.parts: KeptParts = NoParts()
+        self.memory: BodyMemory = Unlimited()
 
     is_ahead = False
 

@@ -11,12 +11,14 @@ from typing import Literal
 import pytest
 
 from grid.errors import GridError
+from grid.node.config import ClientSettings
 from grid.ports import Buffer
 from grid.transfer.body import COPIES
 from grid.transfer.ends import Body, Entry, LeftOut, OpenedSource, PassingError
 from grid.transfer.engine import FILE_MEMORY
 from grid.transfer.grid_contents import READ_AHEAD
-from grid.transfer.grid_end import PUT_MEMORY, GridEnd
+from grid.transfer.grid_end import GridEnd
+from grid.transfer.grid_memory import PUT_MEMORY, edges_of_put
 from grid.transfer.local_end import LocalEnd
 from grid.transfer.object_end import ObjectEnd
 from grid.transfer.outcome import Plan
@@ -138,6 +140,14 @@ def test_one_large_file_at_a_time_goes_onto_a_grid_with_the_default_memory() -> 
     assert FILE_MEMORY + ahead + PUT_MEMORY <= plan.max_memory < 2 * PUT_MEMORY
 
 
+def test_next_large_file_begins_while_the_grid_writes_the_end_of_the_one_before_with_the_default_memory() -> None:
+    plan = Plan()
+    first, last = edges_of_put(10**9, ClientSettings())
+    ahead = COPIES * plan.max_memory // 8
+    assert FILE_MEMORY + ahead + first + FILE_MEMORY + last <= plan.max_memory
+    assert edges_of_put(MIB, ClientSettings()) == (4 * MIB, 4 * MIB)
+
+
 def test_two_large_files_at_a_time_go_from_a_grid_to_s3_with_the_default_memory() -> None:
     plan, size = Plan(), 100 * 10**6
     end = ObjectEnd.__new__(ObjectEnd)
@@ -209,3 +219,44 @@ def test_uploads_that_fail_leave_the_others_their_turns(uploads: _Uploads) -> No
 
     asyncio.run(case())
     assert uploads.completed == 1
+
+
+class _Overlapping(LocalEnd):
+    """A target that reads on only while it may, and ends a file when told. began, ended: numbers of files."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.most = self.now = 0
+        self.overlapped = 0
+
+    def memory_of(self, size: int) -> int:
+        return 8 * MIB
+
+    def edges_of(self, size: int) -> tuple[int, int]:
+        return 4 * MIB, 2 * MIB
+
+    async def store(self, entry: Entry, body: Body) -> str:
+        self.now += 4 * MIB
+        self.most = max(self.most, self.now)
+        is_first = True
+        async for _ in body.stream():
+            if is_first:
+                self.overlapped += self.now > 4 * MIB
+                await body.memory.rest()
+                self.now += 4 * MIB
+                self.most = max(self.most, self.now)
+            is_first = False
+        self.now -= 6 * MIB
+        body.memory.ended()
+        for _ in range(50):
+            await asyncio.sleep(0)
+        self.now -= 2 * MIB
+        return ""
+
+
+def test_large_files_overlap_at_their_edges_and_hold_no_more_than_the_memory_of_the_transfer(tmp_path: Path) -> None:
+    target = _Overlapping(str(tmp_path / "target"))
+    plan = Plan(mode="stream", streams=1, max_memory=12 * MIB)
+    outcome = send(_LargeFiles([3 * MIB] * 5, _Count()), target, tmp_path, plan)
+    assert (outcome.copied, target.overlapped, target.now) == (5, 4, 0)
+    assert target.most <= plan.max_memory

@@ -1,12 +1,10 @@
-"""Limits of a transfer: schedules by time of day, bytes per second, and bytes in memory."""
+"""The rate of a transfer: schedules by time of day, and bytes per second."""
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
-from grid.transfer.rates import BURST_S, ByteBudget, RateLimit, Schedule, parse_schedule
+from grid.transfer.rates import BURST_S, RateLimit, Schedule, parse_schedule
 
 MIB = 2**20
 
@@ -76,60 +74,3 @@ def test_limit_when_it_ends_by_the_clock_lets_everything_pass() -> None:
     assert limit.take(10**12) == 0
     time.minute = 8 * 60
     assert limit.take(1000) <= 1, "what passed without a limit counts no more"
-
-
-def test_budget_when_full_makes_others_wait_in_order() -> None:
-    async def case() -> list[str]:
-        budget, order = ByteBudget(10), list[str]()
-        release = asyncio.Event()
-
-        async def one(name: str, size: int) -> None:
-            async with budget.hold(size):
-                order.append(name)
-                if name == "first":
-                    await release.wait()
-
-        tasks = []
-        for name, size in (("first", 8), ("large", 5), ("small", 1)):
-            tasks.append(asyncio.create_task(one(name, size)))
-            await asyncio.sleep(0)
-        assert order == ["first"], "a small one does not overtake"
-        release.set()
-        await asyncio.gather(*tasks)
-        return order
-
-    assert asyncio.run(case()) == ["first", "large", "small"]
-
-
-def test_budget_when_a_block_is_larger_than_all_of_it_gives_all() -> None:
-    async def case() -> None:
-        budget = ByteBudget(10)
-        async with asyncio.timeout(60):
-            async with budget.hold(1000):
-                pass
-            async with budget.hold(10):
-                pass
-
-    asyncio.run(case())
-
-
-def test_budget_when_a_holder_fails_or_a_waiter_is_cancelled_loses_nothing() -> None:
-    async def case() -> None:
-        budget = ByteBudget(10)
-        with pytest.raises(RuntimeError):
-            async with budget.hold(7):
-                raise RuntimeError
-
-        async def wait() -> None:
-            async with budget.hold(7):
-                pass
-
-        async with budget.hold(7):
-            waiter = asyncio.create_task(wait())
-            await asyncio.sleep(0)
-            waiter.cancel()
-            await asyncio.gather(waiter, return_exceptions=True)
-        async with asyncio.timeout(60), budget.hold(10):
-            pass
-
-    asyncio.run(case())

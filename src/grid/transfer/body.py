@@ -27,6 +27,7 @@ from grid.transfer.ends import (
     StreamedFile,
     cancelled_as_error,
 )
+from grid.transfer.memory import BodyMemory, Unlimited
 
 BLOCK = 2**20
 """Bytes hashed separately, so ranges may arrive in any order."""
@@ -121,10 +122,19 @@ class FileBody:
     """The contents of an opened source."""
 
     def __init__(
-        self, opened: OpenedSource, size: int, flow: Flow, parts: KeptParts | None = None, scratch: str = ""
+        self,
+        opened: OpenedSource,
+        size: int,
+        flow: Flow,
+        parts: KeptParts | None = None,
+        scratch: str = "",
+        memory: BodyMemory | None = None,
     ) -> None:
-        """parts: records the file's parts; None for a file that is small, or read but not sent. scratch: as in Body."""
+        """parts: records the file's parts; None for a file that is small, or read but not sent. scratch: as in Body.
+        memory: None if nothing limits it.
+        """
         self._opened, self._flow, self.size, self.scratch = opened, flow, size, scratch
+        self.memory: BodyMemory = memory or Unlimited()
         self.parts: KeptParts = parts or NoParts()
         self.resumed = 0
         self._slots = asyncio.Semaphore(flow.streams)

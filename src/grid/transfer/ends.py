@@ -16,6 +16,7 @@ from twisted.internet.defer import CancelledError as CancelledByTwisted
 
 from grid.errors import ConfigError, GridError, NoSuchChildError
 from grid.ports import Buffer
+from grid.transfer.memory import BodyMemory
 
 PIECE_SIZE = 2**20
 """Bytes of a piece of a stream, unless an end has reasons to differ."""
@@ -189,6 +190,10 @@ class Body(Protocol):
         """Total bytes."""
 
     @property
+    def memory(self) -> BodyMemory:
+        """What it may hold."""
+
+    @property
     def parts(self) -> KeptParts:
         """The recorded parts of the file."""
 
@@ -307,6 +312,14 @@ class TargetEnd(SourceEnd, Protocol):
 
     async def remove(self, name: str) -> None:
         """Remove a file; succeeds even if it is gone."""
+
+
+@runtime_checkable
+class OverlappingTarget(Protocol):
+    """A target that can begin to store a large file while it still waits for the end of another one."""
+
+    def edges_of(self, size: int) -> tuple[int, int]:
+        """Bytes that it holds of a file of this size before it calls `body.memory.rest`, and after `body.memory.ended`."""
 
 
 @runtime_checkable

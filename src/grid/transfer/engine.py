@@ -25,6 +25,7 @@ from grid.transfer.ends import (
     NoFileError,
     NotThereError,
     OpenedSource,
+    OverlappingTarget,
     SourceEnd,
     TargetEnd,
     cancelled_as_error,
@@ -33,8 +34,8 @@ from grid.transfer.ends import (
 )
 from grid.transfer.jobs import Put, Workers, choose_jobs
 from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row
+from grid.transfer.memory import ByteBudget, Holding, Needs, steady
 from grid.transfer.outcome import Observer, Outcome, Plan
-from grid.transfer.rates import ByteBudget
 from grid.transfer.records import JournalError
 from grid.transfer.together import Together
 
@@ -207,7 +208,7 @@ class Transfer:
         for entry in group:
             self._observer.began(entry)
         try:
-            async with self._budget.hold(FILE_MEMORY + together.memory_of(group)):
+            async with self._budget.hold(steady(FILE_MEMORY + together.memory_of(group))):
                 sent, others = await together.send(group)
             await self._keep([_Stored(source, each.entry, each.entry, each.token, each.digest) for each in sent])
         except (GridError, OSError, TimeoutError) as error:
@@ -245,14 +246,12 @@ class Transfer:
         self.outcome.fail(entry.name, error)
 
     async def _try_to_send(self, source: SourceEnd, entry: Entry) -> GridError | OSError | None:
-        size = entry.size or 0
-        needed = FILE_MEMORY + self._flow.memory_of(size) + self._target.memory_of(size)
         try:
-            async with self._budget.hold(needed):
+            async with self._budget.hold(self._needs_of(entry.size or 0)) as memory:
                 with cancelled_as_error(entry.name):
                     opened = await source.open(entry)
                     try:
-                        await self._send(source, entry, opened)
+                        await self._send(source, entry, opened, memory)
                     finally:
                         await opened.close()
         except NoFileError as error:
@@ -266,7 +265,15 @@ class Transfer:
             return first
         return None
 
-    async def _send(self, source: SourceEnd, listed: Entry, opened: OpenedSource) -> None:
+    def _needs_of(self, size: int) -> Needs:
+        """The memory of a file of this size: what is read ahead, until all of it is read, and what the target holds."""
+        ahead, stored = self._flow.memory_of(size), self._target.memory_of(size)
+        first = last = stored
+        if isinstance(self._target, OverlappingTarget):
+            first, last = self._target.edges_of(size)
+        return Needs(whole=FILE_MEMORY + ahead + stored, first=FILE_MEMORY + ahead + first, last=FILE_MEMORY + last)
+
+    async def _send(self, source: SourceEnd, listed: Entry, opened: OpenedSource, memory: Holding) -> None:
         entry = opened.entry
         if entry.size is None:
             raise GridError(f"{entry.name}: its size is not known")
@@ -282,7 +289,8 @@ class Transfer:
             stored = _Stored(source, listed, entry, token, "")
         else:
             parts = self._journal.parts_of(source.label, entry) if entry.size >= RESUMED_SIZE else None
-            body = FileBody(opened, entry.size, self._flow, parts, self._journal.scratch_name(source.label, entry.name))
+            scratch = self._journal.scratch_name(source.label, entry.name)
+            body = FileBody(opened, entry.size, self._flow, parts, scratch, memory)
             token = await self._target.store(entry, body)
             self.outcome.copied += 1
             self.outcome.sent_bytes += entry.size - body.resumed

@@ -260,6 +260,8 @@ class BodySource:
         if self._stream is None or offset != self._position:
             await self.close()
             self._stream, self._position = self._body.stream(offset), offset
+        if offset:
+            await self._body.memory.rest()
         data, filled = unwiped(length), 0
         while filled < length:
             if not self._rest:
@@ -270,6 +272,8 @@ class BodySource:
         if not self._rest:
             self._rest = memoryview(b"")
         self._position += length
+        if self._position == self.size:
+            self._body.memory.ended()
         self._examine(offset, data)
         return data
 

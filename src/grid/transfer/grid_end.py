@@ -48,18 +48,13 @@ from grid.transfer.grid_contents import (
     SharedPacks,
     read_slices,
 )
+from grid.transfer.grid_memory import edges_of_put, memory_of_put
 from grid.transfer.grid_packing import Packing, put_pack
 from grid.transfer.grid_resuming import Resumption
 from grid.transfer.grid_session import Doubt, GridSession, check_files
 
 MOST_REMEMBERED = 20_000
 """Capabilities of files that are kept in memory."""
-
-PUT_MEMORY = 60 * 2**20
-"""Bytes that a put of a large file holds: batches of plaintext, and shares that servers have not confirmed."""
-
-SHARES_OF_A_BYTE = 4
-"""Bytes of shares for each byte of a file, and the byte itself."""
 
 
 class GridEnd:
@@ -171,7 +166,11 @@ class GridEnd:
 
     def memory_of(self, size: int) -> int:
         """A file for a pack: its copy there. Any other: shares that are on their way."""
-        return size if self._packs and is_packed(size) else min(PUT_MEMORY, SHARES_OF_A_BYTE * size)
+        return size if self._packs and is_packed(size) else memory_of_put(size)
+
+    def edges_of(self, size: int) -> tuple[int, int]:
+        """Less at both edges of a large file, unless its key depends on its contents, which are then read twice."""
+        return edges_of_put(size, self._session.settings) if self._session.is_unique else (self.memory_of(size),) * 2
 
     async def adopt(self, opened: OpenedSource) -> str | None:
         """The capability, if the file is immutable and on the same grid."""

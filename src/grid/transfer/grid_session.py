@@ -21,6 +21,7 @@ from grid.errors import GridError
 from grid.immutable.check import CheckResult
 from grid.library.reactor_thread import submit
 from grid.node.client import Client, LiveServers
+from grid.node.config import ClientSettings
 from grid.node.directory import NodeDirectory
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
 
@@ -32,11 +33,16 @@ class GridSession:
 
     def __init__(self, directory: NodeDirectory, reactor: Any, *, unique: bool = True) -> None:  # noqa: ANN401
         """unique: whether new files get random keys."""
-        self._directory, self._reactor, self._unique = directory, reactor, unique
+        self._directory, self._reactor, self.is_unique = directory, reactor, unique
         self._client: Client | None = None
         self._store: FileStore | None = None
         self._opening = asyncio.Lock()
         self._pool = ThreadCpuPool(reactor)
+
+    @property
+    def settings(self) -> ClientSettings:
+        """How the client puts files."""
+        return self._directory.settings.client
 
     async def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the reactor and return its result."""
@@ -84,7 +90,7 @@ class GridSession:
         await client.servers()
         is_mdmf = self._directory.settings.client.mutable_format == "MDMF"
         grid = client.grid(LiveServers(client))
-        if self._unique:
+        if self.is_unique:
             grid = evolve(grid, convergence=None)
         return FileStore(grid=grid, mutable_format="mdmf" if is_mdmf else "sdmf")
 

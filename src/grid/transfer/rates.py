@@ -1,15 +1,13 @@
-"""Limits of a transfer: bytes per second, by the time of day, and bytes in memory.
+"""The rate of a transfer: bytes per second, by the time of day.
 
 Schedules use rclone's syntax: `10M`, or `08:00,512k 19:00,10M 23:00,off`. Time comes from a clock.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 
 from attrs import frozen
 
@@ -81,26 +79,3 @@ class RateLimit:
             return 0.0
         self._free_at = max(self._free_at, now - BURST_S) + count / rate
         return max(0.0, self._free_at - now)
-
-
-class ByteBudget:
-    """Memory for files in transit. Those that do not fit wait in order."""
-
-    def __init__(self, size: int) -> None:
-        self._size = self._left = size
-        self._changed = asyncio.Condition()
-        self._turn = asyncio.Lock()
-
-    @asynccontextmanager
-    async def hold(self, size: int) -> AsyncIterator[None]:
-        """Hold memory for the block. A size beyond the total counts as the total."""
-        size = min(size, self._size)
-        async with self._turn, self._changed:
-            await self._changed.wait_for(lambda: self._left >= size)
-            self._left -= size
-        try:
-            yield
-        finally:
-            self._left += size
-            async with self._changed:
-                self._changed.notify_all()
