@@ -68,8 +68,10 @@ def list_children(
 def idle(systems: Mapping[str, System], cell: Cell) -> dict[str, Sample]:
     """Leave all systems alone for the load's duration, and measure what each of them spends.
 
-    A few seconds pass first, so start-up work does not count.
+    A few seconds pass first, so start-up work does not count, also that of gateways, which start when they are first asked.
     """
+    for system in systems.values():
+        system.ask(cell.encoding, lambda _: None, cell.client)
     time.sleep(min(SETTLING_S, cell.load.seconds))
     samples: dict[str, Sample] = {}
     waiting = iter(systems.items())
@@ -80,7 +82,7 @@ def idle(systems: Mapping[str, System], cell: Cell) -> dict[str, Sample]:
             time.sleep(cell.load.seconds)
             return
         now, before = time.time(), system.server_cpus_s()
-        _, usage = system.ask(cell.encoding, lambda _: watch())
+        _, usage = system.ask(cell.encoding, lambda _: watch(), cell.client)
         spent = [new - old for new, old in zip(system.server_cpus_s(), before, strict=True)]
         empty = evolve(blank(cell, "idle"), system=label, unix_time=now)
         samples[label] = filled(empty, usage, spent, system)

@@ -6,7 +6,8 @@ Every returned byte is compared. Putting the file for range reads is not timed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from pathlib import Path
 
 from perf.campaigns.campaign import Cell, Encoding, Format
@@ -31,7 +32,7 @@ class Stage:
         self._kept: dict[tuple[str, Encoding, int, Format], tuple[str, Path]] = {}
         self._child_caps: dict[str, str] = {}
         self._listed: dict[tuple[str, int], str] = {}
-        self._idle: dict[str, Sample] = {}
+        self._idle: dict[Hashable, deque[Sample]] = defaultdict(deque)
 
     def play(self, cell: Cell) -> Iterator[Sample]:
         """Yield the samples of one cell in the order taken; the caller fills in run and order.
@@ -52,9 +53,7 @@ class Stage:
                 case "list":
                     yield list_children(system, cell, self._listed, lambda: self._child_cap(system, cell, files))
                 case "idle":
-                    if not self._idle:
-                        self._idle = idle(self._systems, cell)
-                    yield self._idle.pop(cell.system)
+                    yield self._watched_idle(cell)
                 case "overwrite":
                     yield self._overwrite(system, cell, files)
                 case "range" | "alacrity":
@@ -71,6 +70,13 @@ class Stage:
         """Evict the files of this run, including shares, before measuring with a cold cache."""
         if cell.load.cache == "cold":
             evict(self._directory.parent)
+
+    def _watched_idle(self, cell: Cell) -> Sample:
+        """A sample of this idle cell. All systems are watched at once, and the others' samples wait for their own cells."""
+        if not self._idle[_idle_key(cell, cell.system)]:
+            for label, sample in idle(self._systems, cell).items():
+                self._idle[_idle_key(cell, label)].append(sample)
+        return self._idle[_idle_key(cell, cell.system)].popleft()
 
     def _read_range(self, system: System, cell: Cell, files: Path) -> Sample:
         load = cell.load
@@ -169,6 +175,10 @@ def _put_one(system: System, cell: Cell, source: Path) -> tuple[str, Path]:
     make_file(source, cell.load.size)
     (cap,), _ = system.put(cell.client, cell.encoding, [source], 1, cell.load.format)
     return cap, source
+
+
+def _idle_key(cell: Cell, label: str) -> Hashable:
+    return label, cell.load, cell.encoding, cell.client, cell.warmup
 
 
 def _key(cell: Cell) -> tuple[str, Encoding, int, Format]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -311,6 +312,19 @@ def test_run_of_idle_systems_watches_all_of_them_at_once(tmp_path: Path) -> None
     assert [sample.system for sample in record.samples].count("grid") == 2 * 2
     assert {sample.server_cpu_s for sample in record.samples} == {0.0}
     assert {sample.server_peaks_rss for sample in record.samples} == {(1024, 4096)}
+
+
+def test_run_of_idle_systems_gives_each_cell_a_sample_of_its_own_load(tmp_path: Path) -> None:
+    loads = (Load(scenario="idle", seconds=0.001), Load(scenario="idle", seconds=0.002))
+    failures, record = run(
+        tmp_path,
+        lambda label: MemorySystem(label, []),
+        evolve(IDLE, loads=loads, clients=("warm", "gateway"), repetitions=4, runs=1, warmups=1),
+    )
+    assert failures == 0
+    found = Counter((one.system, one.client, one.warmup) for one in record.samples)
+    assert set(found.values()) == {2 * 4, 2 * 1}
+    assert len({one.unix_time for one in record.samples}) == len(record.samples)
 
 
 def test_run_when_one_takes_long_keeps_its_timeline_and_no_other(tmp_path: Path) -> None:
