@@ -23,7 +23,7 @@ from perf.reports.published import publish, records_below
 from perf.reports.report import compare, report
 from perf.reports.samples_table import write_csv, write_files_csv, write_parquet
 from perf.reports.target_rows import target_tables
-from perf.runs.command import InterruptedRunError, add_run, tell
+from perf.runs.command import InterruptedRunError, add_run, resumed_section, tell
 from perf.runs.doctor import add_doctor
 from perf.runs.tour import add_tour
 from perf.soak.command import add_soak
@@ -58,7 +58,7 @@ def _report(options: argparse.Namespace) -> int:
     parts = [target_tables(records, all_rows=len(records) > 1), quarrels_section(records)]
     for record in records:
         mine = options.subject if options.subject in record.header.systems else None
-        parts += [report(record, options.subject), found_section(record, mine)]
+        parts += [report(record, options.subject), found_section(record, mine), resumed_section(record)]
     text = "\n".join(part for part in parts if part)
     if options.output is None:
         print(text)

@@ -121,7 +121,7 @@ class Campaign:
     Each system does each load with each client and encoding. runs: each with fresh grids. repetitions: of every cell
     within a run, in addition to the warm-ups. primer: a load that each client does once at the beginning of a run as a
     warm-up, if the loads themselves would take too long for that. sites: where everything is done, one after the other
-    within a run. seed: of the order; from the clock if not given. budget: minutes after which no further run begins.
+    within a run. seed: of the order; from the clock if not given. budget: minutes after which no further cell begins.
     freeze: whether all systems but the measured one are frozen.
     """
 

@@ -6,7 +6,7 @@ nothing is linked, and what was stored is left to expire with its leases.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from grid.caps import LitCap, UnknownCap, parse_cap
@@ -17,19 +17,23 @@ from perf.processes.clients import GridClient
 
 MAX_FILE = 10 * 10**6
 MAX_TOTAL = 100 * 10**6
-"""Bytes that one run may put on a user's grid: per file, and in total."""
+"""Bytes that one campaign may put on a user's grid: per file, and in total."""
 
 MAX_OBJECTS = 1000
-"""Files and directories that one run may leave there."""
+"""Files and directories that one campaign may leave there."""
 
 
 class ExistingGrid:
     """The user's grid. Everything put there is counted, and refused beyond the limits."""
 
     def __init__(
-        self, directory: Path, program: str = "", keep: Callable[[str, int], None] = lambda storage_index, size: None
+        self,
+        directory: Path,
+        program: str = "",
+        keep: Callable[[str, int], None] = lambda storage_index, size: None,
+        left: Iterable[tuple[str, int]] = (),
     ) -> None:
-        """directory: of a client node. program: the `grid` to run.
+        """directory: of a client node. program: the `grid` to run. left: what the campaign left there before, which counts.
 
         keep: called immediately with the storage index (base32, which lets nobody read it) and bytes of everything left
         there.
@@ -41,7 +45,7 @@ class ExistingGrid:
         self.directory = directory
         self._client = GridClient(directory, program)
         self._keep = keep
-        self._left: list[tuple[str, int]] = []
+        self._left = list(left)
 
     @property
     def client(self) -> GridClient:

@@ -11,7 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO, TypeVar
 
-from attrs import asdict, field, fields, frozen
+from attrs import asdict, evolve, field, fields, frozen
+
+from perf.records.likeness import differences
 
 VERSION = 1
 
@@ -23,6 +25,10 @@ _ELSEWHERE = ("timeline", "status")
 
 _ALWAYS = ("seconds", "error")
 """Fields written even if empty; others are omitted when unknown."""
+
+WHOLE = "campaign"
+BUDGET = "budget"
+"""What a line `ended` says, instead of a key: the campaign is complete, or its time was used up. Older records have neither."""
 
 Factor = str | int | float | bool
 
@@ -150,7 +156,7 @@ class Gap:
 
 @frozen(kw_only=True)
 class SiteFound:
-    """Measurements of a site in one run, before its use."""
+    """Measurements of a site in one run, before its use; those at the run's end, if they differ, below `afterwards`."""
 
     run: int
     site: str
@@ -165,12 +171,24 @@ class Left:
     size: int
 
 
-Line = TypeVar("Line", Header, Sample, Timeline, Gap, SiteFound, Left)
+@frozen(kw_only=True)
+class Resumed:
+    """A record was continued from here on. environment: the one in which the later samples were taken. before: samples."""
+
+    environment: Mapping[str, Any]
+    before: int = 0
+
+
+Line = TypeVar("Line", Header, Sample, Timeline, Gap, SiteFound, Left, Resumed)
 
 
 @frozen
 class Record:
-    """A header, samples in the order they were taken, timelines of outliers, and gaps."""
+    """A header, samples in the order they were taken, timelines of outliers, and gaps.
+
+    sites: also the differences of environments in which it was continued. ended: keys of completed work, as drivers of
+    workloads report it; WHOLE and BUDGET.
+    """
 
     header: Header
     samples: tuple[Sample, ...]
@@ -179,7 +197,12 @@ class Record:
     sites: tuple[SiteFound, ...] = ()
     left: tuple[Left, ...] = ()
     ended: frozenset[str] = frozenset()
-    """Keys of completed work, as drivers of workloads report it."""
+    resumed: tuple[Resumed, ...] = ()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the campaign came to its end, with or without failures. False for older records, which do not say."""
+        return bool(self.ended & {WHOLE, BUDGET})
 
     def measured(self) -> Iterable[Sample]:
         """The samples that count: no warm-ups, no failures."""
@@ -198,6 +221,10 @@ class Record:
         for sample in self.samples:
             orders[sample.run] = max(orders.get(sample.run, 0), sample.order + 1)
         return orders
+
+    def begun_places(self) -> set[tuple[int, str]]:
+        """Runs and sites that have samples. A site is named as in factors; the empty name is that of the plain machine."""
+        return {(sample.run, str(sample.factors.get("site", ""))) for sample in self.samples}
 
     def failures(self) -> list[Sample]:
         """The operations that failed, including warm-ups."""
@@ -247,8 +274,17 @@ class RecordWriter:
         """Append something left on a user's grid."""
         self._append({"left": asdict(left)})
 
+    def write_cut(self, gap: Gap) -> None:
+        """Append what remains when the time is used up: a gap until a later campaign on this record is complete."""
+        self._append({"cut": asdict(gap)})
+        self.write_end(BUDGET)
+
+    def write_resumed(self, resumed: Resumed) -> None:
+        """Append that all later samples were taken after an interruption."""
+        self._append({"resumed": {"environment": resumed.environment}})
+
     def write_end(self, key: str) -> None:
-        """Append that the work with this key is complete."""
+        """Append that the work with this key is complete, or WHOLE for the campaign."""
         self._append({"ended": key})
 
     def _append(self, line: Mapping[str, Any]) -> None:
@@ -268,6 +304,8 @@ def read_record(path: Path) -> Record:
     sites: list[SiteFound] = []
     left: list[Left] = []
     ended: set[str] = set()
+    resumed: list[Resumed] = []
+    cut: list[Gap] = []
     for number, line in _bodies(lines):
         values = _parse_line(line, path, number)
         if isinstance(values.get("timeline"), dict):
@@ -278,19 +316,35 @@ def read_record(path: Path) -> Record:
             sites.append(_make(SiteFound, values["site"], path, number))
         elif isinstance(values.get("left"), dict):
             left.append(_make(Left, values["left"], path, number))
+        elif isinstance(values.get("cut"), dict):
+            cut = [_make(Gap, values["cut"], path, number)]
+        elif isinstance(values.get("resumed"), dict):
+            resumed.append(evolve(_make(Resumed, values["resumed"], path, number), before=len(samples)))
         elif isinstance(values.get("ended"), str):
             ended.add(values["ended"])
         else:
             samples.append(_make(Sample, values, path, number))
+    header = _make(Header, head, path, 1)
     return Record(
-        _make(Header, head, path, 1),
+        header,
         tuple(samples),
         tuple(timelines),
-        tuple(dict.fromkeys(gaps)),
-        tuple(sites),
+        tuple(dict.fromkeys([*gaps, *([] if WHOLE in ended else cut)])),
+        (*sites, *_elsewhere(header, samples, resumed)),
         tuple(left),
         frozenset(ended),
+        tuple(resumed),
     )
+
+
+def _elsewhere(header: Header, samples: Sequence[Sample], resumed: Sequence[Resumed]) -> Iterable[SiteFound]:
+    """The first run after each continuation in another environment, with what differs from the header's."""
+    for one in resumed:
+        changed = differences(header.environment, one.environment, software=True)
+        if changed and one.before < len(samples):
+            found = {name: f"{new} instead of {old}" for name, (old, new) in changed.items()}
+            site = f"and all after sample {one.before}, in another environment than the record's first line says"
+            yield SiteFound(run=samples[one.before].run, site=site, found=found)
 
 
 def _cut_off(path: Path) -> None:

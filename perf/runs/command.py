@@ -23,7 +23,7 @@ from perf.network.site import Site
 from perf.processes.existing import ExistingGrid
 from perf.processes.installation import install_baseline, resolve
 from perf.records.likeness import differences
-from perf.records.record import Header, Record, RecordError, RecordWriter, read_record
+from perf.records.record import WHOLE, Header, Record, RecordError, RecordWriter, Resumed, read_record
 from perf.reports.markdown import found_section
 from perf.reports.report import AA_RUNS, report, same, slower
 from perf.reports.target_rows import target_tables
@@ -112,7 +112,10 @@ def _run(options: argparse.Namespace) -> int:
         )
         path = options.output or folder / f"{campaign.name}-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
         header = _header(campaign, seed, work, options)
-        failures = _carry_out(header, path, work, None, options.scheduler or "")
+        kept = f"what was measured is kept; go on with: python -m perf resume {path}"
+        if options.smoke and not options.output:
+            kept = "this smoke test kept nothing, as it had no --output: run it again"
+        failures = _carry_out(header, path, work, None, options.scheduler or "", kept)
         record = read_record(path)
     if options.smoke:
         tell(f"{campaign.name}: {len(record.samples)} operations, {failures} failed, {len(record.gaps)} gaps")
@@ -153,7 +156,10 @@ def _resume(options: argparse.Namespace) -> int:
         if changed and not options.force:
             what = "; ".join(f"{name} was {old}, is {new}" for name, (old, new) in changed.items())
             raise RecordError(f"{options.record}: the environment is another now: {what}. --force goes on all the same")
-        failures = _carry_out(record.header, options.record, Path(work), record, options.scheduler or "")
+        with RecordWriter(options.record, None) as writer:
+            writer.write_resumed(Resumed(environment=now))
+        kept = f"what was measured is kept; go on with: python -m perf resume {options.record}"
+        failures = _carry_out(record.header, options.record, Path(work), record, options.scheduler or "", kept)
     return _conclude(read_record(options.record), options.record, campaign, failures, "")
 
 
@@ -162,8 +168,8 @@ def _planned(header: Header) -> Campaign | Workload:
     return workload_from(header.plan) if "driver" in header.plan else campaign_from(header.plan)
 
 
-def _carry_out(header: Header, path: Path, work: Path, begun: Record | None, scheduler: str) -> int:
-    """Run what is not recorded yet; return the number of failed operations."""
+def _carry_out(header: Header, path: Path, work: Path, begun: Record | None, scheduler: str, kept: str) -> int:
+    """Run what is not recorded yet; return the number of failed operations. kept: what to say after an interruption."""
     campaign = _planned(header)
     done = begun.done_keys() if begun is not None else set()
     orders = begun.next_orders() if begun is not None else {}
@@ -171,7 +177,11 @@ def _carry_out(header: Header, path: Path, work: Path, begun: Record | None, sch
         writer = stack.enter_context(RecordWriter(path, header if begun is None else None))
         try:
             if isinstance(campaign, Workload):
-                return run_workload(campaign, work, writer, tell, header.environment, Begun(done=done, orders=orders))
+                failures = run_workload(
+                    campaign, work, writer, tell, header.environment, Begun(done=done, orders=orders)
+                )
+                writer.write_end(WHOLE)
+                return failures
             freezer = make_freezer() if campaign.freeze else None
             if freezer is not None:
                 stack.callback(freezer.close)
@@ -180,20 +190,21 @@ def _carry_out(header: Header, path: Path, work: Path, begun: Record | None, sch
                 environment=header.environment,
                 done=done,
                 orders=orders,
+                begun=begun.begun_places() if begun is not None else (),
+                left=begun.left if begun is not None else (),
                 freezer=freezer,
                 scheduler=scheduler,
             )
             return run_campaign(campaign, header.seed, work, writer, options)
         except KeyboardInterrupt:
-            raise InterruptedRunError(
-                f"interrupted: all nodes have ended, and what was measured is kept; go on with: python -m perf resume {path}"
-            ) from None
+            raise InterruptedRunError(f"interrupted: all nodes have ended; {kept}") from None
 
 
 def _conclude(record: Record, path: Path, campaign: Campaign | Workload, failures: int, baseline: str | None) -> int:
     print(target_tables([record], all_rows=False))
     print(report(record))
     print(found_section(record))
+    print(resumed_section(record), end="")
     tell(f"record: {path}")
     if isinstance(campaign, Campaign) and campaign.is_aa:
         outcome = same(record)
@@ -204,6 +215,17 @@ def _conclude(record: Record, path: Path, campaign: Campaign | Workload, failure
         tell(f"Against {baseline}: {_against(worse)}")
         return int(bool(worse) or failures > 0)
     return int(failures > 0)
+
+
+def resumed_section(record: Record) -> str:
+    """Which samples were taken in another environment than the record's header says; empty if none were."""
+    lines = []
+    for one in record.resumed:
+        changed = differences(record.header.environment, one.environment, software=True)
+        if changed and one.before < len(record.samples):
+            what = "; ".join(f"{name} was {old}, and then {new}" for name, (old, new) in changed.items())
+            lines.append(f"- All after sample {one.before} of {len(record.samples)}: {what}.")
+    return "\n".join(["## Continued in another environment", "", *lines, ""]) if lines else ""
 
 
 def _set_up(systems: Sequence[str]) -> dict[str, str]:

@@ -22,7 +22,7 @@ from perf.network.topologies import make_topology
 from perf.network.workers import connected
 from perf.processes.existing import ExistingGrid
 from perf.records.likeness import key_of
-from perf.records.record import Gap, Left, RecordWriter, Sample, SiteFound, Timeline
+from perf.records.record import WHOLE, Gap, Left, RecordWriter, Sample, SiteFound, Timeline
 from perf.records.work import work_of
 from perf.runs.alone import Alone
 from perf.runs.machines import MachineStage, start_grids
@@ -40,18 +40,22 @@ from perf.systems.processes import ProcessSystem
 class Options:
     """How to run. environment: part of the cells' keys. done: keys of recorded cells. orders: next order of each run.
 
-    freezer: None to freeze nothing. scheduler: of the topology `machines`; empty for a private cluster. make, topology:
-    factories of systems and topologies, for tests.
+    begun: runs and sites that have samples. left: what earlier runs put on a user's grid. freezer: None to freeze nothing.
+    scheduler: of the topology `machines`; empty for a private cluster. make, topology, clock: factories of systems and
+    topologies, and seconds, for tests.
     """
 
     tell: Callable[[str], None]
     environment: Mapping[str, Any] = field(factory=dict)
     done: Collection[str] = ()
     orders: Mapping[int, int] = field(factory=dict)
+    begun: Collection[tuple[int, str]] = ()
+    left: Sequence[Left] = ()
     freezer: Freezer | None = None
     scheduler: str = ""
     make: Callable[[str], System] = make_system
     topology: Callable[[Site, int], Topology] = make_topology
+    clock: Callable[[], float] = time.monotonic
 
 
 def run_campaign(campaign: Campaign, seed: int, directory: Path, writer: RecordWriter, options: Options) -> int:
@@ -72,6 +76,7 @@ class _Campaign:
         self._options = options
         self._outliers = Outliers()
         self._orders = Counter(options.orders)
+        self._began = options.clock()
         self._left = {
             (run, site): _left_of(_keyed(plan_cells(campaign, seed, run, site), run, options.environment), options.done)
             for run in range(campaign.runs)
@@ -83,30 +88,74 @@ class _Campaign:
     def run(self) -> int:
         """Return the number of failed operations."""
         failures = 0
-        began = time.monotonic()
         for run, site in list(self._left):
-            if run and self._campaign.budget is not None and time.monotonic() - began > self._campaign.budget * 60:
-                self._options.tell(f"the budget of {self._campaign.budget:g} minutes is used up before run {run + 1}")
-                break
-            if self._left[run, site]:
+            if self._left[run, site] and not self._is_over():
                 failures += self._run_at(run, site)
+        if any(self._left.values()):
+            self._cut_off()
+        else:
+            self._writer.write_end(WHOLE)
         return failures
 
+    def _is_over(self) -> bool:
+        budget = self._campaign.budget
+        return budget is not None and self._options.clock() - self._began > budget * 60
+
+    def _cut_off(self) -> None:
+        """Record what remains when the time is used up."""
+        cells = sum(len(cells) for cells in self._left.values())
+        run = next(run for (run, _), cells in self._left.items() if cells)
+        reason = f"the budget of {self._campaign.budget:g} minutes was used up; `perf resume` goes on"
+        self._options.tell(f"{cells} cells from run {run + 1} on are not measured: {reason}")
+        self._writer.write_cut(Gap(system="all systems", work=f"{cells} cells from run {run + 1} on", reason=reason))
+
     def _run_at(self, run: int, site: Site) -> int:
-        """Do one run at one site."""
+        """Do one run at one site, or what is left of it."""
         begin = self._begin_on_machines if site.topology == "machines" else self._begin_here
+        number = self._number(run, site)
         with ExitStack() as stack:
             try:
-                stage, found = begin(run, site, stack)
+                stage, find = begin(run, site, stack)
             except NetworkError as error:
                 self._leave_out(run, site, self._campaign.systems, f"{error}")
                 return 0
-            self._writer.write_site(SiteFound(run=run, site=str(site), found=found))
+            if all(cell.warmup for cell, _ in self._left[run, site]):
+                self._left[run, site] = []
+                return 0
+            found = find()
+            goes_on = {"continues run": run + 1} if number != run else {}
+            self._writer.write_site(SiteFound(run=number, site=str(site), found={**found, **goes_on}))
             self._outliers = Outliers(self._outliers.times)
-            return self._play(run, site, stage)
+            failures = self._play((run, site), number, stage)
+            self._find_again(number, site, found, find)
+            return failures
 
-    def _begin_here(self, run: int, site: Site, stack: ExitStack) -> tuple[Stage, Mapping[str, Any]]:
-        """All systems on hosts of this machine, and the measurements of the network between them."""
+    def _number(self, run: int, site: Site) -> int:
+        """The run's number in the record. What is left of an interrupted run is a run of its own: fresh grids at another time.
+
+        Systems are compared within runs only.
+        """
+        if (run, "" if site == LOOPBACK else str(site)) not in self._options.begun:
+            return run
+        number = max([self._campaign.runs - 1, *self._orders]) + 1
+        self._options.tell(
+            f"the rest of run {run + 1} at {site} has fresh grids, and is run {number + 1} in the record"
+        )
+        return number
+
+    def _find_again(
+        self, number: int, site: Site, before: Mapping[str, Any], find: Callable[[], Mapping[str, Any]]
+    ) -> None:
+        """Record the site's counters at the end of a run: how often limits throttled, what a line dropped or delayed."""
+        try:
+            after = find()
+        except (NetworkError, OSError) as error:
+            after = {"error": str(error)}
+        if after != before:
+            self._writer.write_site(SiteFound(run=number, site=str(site), found={"afterwards": after}))
+
+    def _begin_here(self, run: int, site: Site, stack: ExitStack) -> tuple[Stage, Callable[[], Mapping[str, Any]]]:
+        """All systems on hosts of this machine, and what finds the measurements of the network between them."""
         topology = stack.enter_context(self._options.topology(site, self._campaign.servers))
         systems = self._start_systems(run, site, topology.placement, stack)
         files = self._directory / f"run{run}-files"
@@ -114,10 +163,12 @@ class _Campaign:
         stack.callback(files.rmdir)
         stage = Stage(systems, self._alone(systems), files)
         stack.callback(stage.close)
-        return stage, topology.found()
+        return stage, topology.found
 
-    def _begin_on_machines(self, run: int, site: Site, stack: ExitStack) -> tuple[MachineStage, Mapping[str, Any]]:
-        """All systems on the scheduler's machines, and the measurements of those."""
+    def _begin_on_machines(
+        self, run: int, site: Site, stack: ExitStack
+    ) -> tuple[MachineStage, Callable[[], Mapping[str, Any]]]:
+        """All systems on the scheduler's machines, and what finds the measurements of those."""
         systems: dict[str, ProcessSystem] = {}
         for label in self._campaign.systems:
             system = self._options.make(label)
@@ -129,7 +180,7 @@ class _Campaign:
         stage, machines = start_grids(cluster, systems, self._campaign.servers, self._campaign.encodings)
         stack.callback(stage.close)
         self._leave_out_refused(run, site, systems)
-        return stage, machines.found()
+        return stage, machines.found
 
     def _start_systems(self, run: int, site: Site, placement: Placement, stack: ExitStack) -> dict[str, System]:
         """Start the systems that this machine can run; the others become gaps."""
@@ -148,13 +199,15 @@ class _Campaign:
         return systems
 
     def _guest(self, site: Site) -> ExistingGrid:
-        """The grid of a node directory, shared by all runs, which counts everything they leave there."""
+        """The grid of a node directory, shared by all runs, which counts everything they and earlier ones left there."""
         if site.node not in self._guests:
 
             def keep(storage_index: str, size: int) -> None:
                 self._writer.write_left(Left(storage_index=storage_index, size=size))
 
-            self._guests[site.node] = ExistingGrid(Path(site.node), keep=keep)
+            self._guests[site.node] = ExistingGrid(
+                Path(site.node), keep=keep, left=[(one.storage_index, one.size) for one in self._options.left]
+            )
         return self._guests[site.node]
 
     def _leave_out_refused(self, run: int, site: Site, systems: Mapping[str, System]) -> None:
@@ -183,10 +236,11 @@ class _Campaign:
             self._writer.write_gap(Gap(system=label, work="" if site == LOOPBACK else f"at {site}", reason=reason))
         self._left[run, site] = [(cell, key) for cell, key in self._left[run, site] if cell.system not in labels]
 
-    def _play(self, run: int, site: Site, stage: Stage | MachineStage) -> int:
+    def _play(self, place: tuple[int, Site], run: int, stage: Stage | MachineStage) -> int:
+        """Do the cells of a place until the time is used up. run: the number in the record."""
         failures = 0
-        left = self._left[run, site]
-        while left:
+        left = self._left[place]
+        while left and not self._is_over():
             cell, key = left[0]
             started = time.perf_counter()
             for sample in stage.play(cell):

@@ -141,8 +141,8 @@ def _visit(stop: Stop, record: Path, options: argparse.Namespace) -> bool:
             "interrupted: all nodes have ended, and what was measured is kept; the same command continues"
         )
     found = _begun(record)
-    # Failures are part of a record that is complete; with any other error, it is not complete.
-    if found is not None and (status == 0 or found.failures()):
+    # Failures are part of a record that is complete. A campaign that came to no end says nothing of the kind.
+    if found is not None and (status == 0 or found.has_ended):
         record.with_suffix(".done").touch()
     return status == 0
 

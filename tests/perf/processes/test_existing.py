@@ -30,6 +30,10 @@ def test_existing_grid_names_what_is_left_there_and_refuses_what_is_large(
         ((index, size),) = kept
         assert size == 1000
         assert grid.shares(index)
+        later = ExistingGrid(directory, left=[("earlier", existing.MAX_TOTAL - 10)])
+        later.expect([10])
+        with pytest.raises(ValueError, match="smaller files"):
+            later.expect([11])
         monkeypatch.setattr(existing, "MAX_TOTAL", 1500)
         with pytest.raises(ValueError, match="smaller files"):
             guest.expect([1000])

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from perf.records.record import Header, RecordError, RecordWriter, Sample, Timeline, read_record
+from perf.records.record import WHOLE, Gap, Header, RecordError, RecordWriter, Resumed, Sample, Timeline, read_record
+from perf.runs.command import resumed_section
 from tests.perf.samples import HEADER, sample
 
 
@@ -99,3 +100,33 @@ def test_timeline_with_parts_missing_is_refused_by_number(tmp_path: Path) -> Non
     path.write_text(path.read_text() + '{"timeline": {"run": 1}}\n')
     with pytest.raises(RecordError, match="line 3"):
         read_record(path)
+
+
+def test_record_says_whether_its_campaign_came_to_an_end_and_what_was_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    write(path, evolve(sample(), seconds=None, error="x"))
+    assert not read_record(path).has_ended
+    gap = Gap(system="all systems", work="2 cells", reason="no time")
+    with RecordWriter(path, None) as writer:
+        writer.write_cut(gap)
+    assert (read_record(path).has_ended, read_record(path).gaps) == (True, (gap,))
+    with RecordWriter(path, None) as writer:
+        writer.write_end(WHOLE)
+    assert (read_record(path).has_ended, read_record(path).gaps) == (True, ())
+
+
+def test_record_continued_in_another_environment_tells_from_where_on_and_what_differs(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    write(path, sample())
+    for commit in (HEADER.environment["commit"], "1" * 40):
+        with RecordWriter(path, None) as writer:
+            writer.write_resumed(Resumed(environment={**HEADER.environment, "commit": commit}))
+            writer.write(evolve(sample(), run=1))
+    record = read_record(path)
+    assert [one.before for one in record.resumed] == [1, 2]
+    (site,) = record.sites
+    assert (site.run, site.found) == (1, {"commit": f"{'1' * 40} instead of {'0' * 40}"})
+    assert resumed_section(record).splitlines()[2:] == [
+        f"- All after sample 2 of 3: commit was {'0' * 40}, and then {'1' * 40}."
+    ]
+    assert record.begun_places() == {(0, ""), (1, "")}

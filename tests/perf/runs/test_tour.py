@@ -7,16 +7,19 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from perf.__main__ import main
 from perf.campaigns.files import load, names
 from perf.campaigns.toml_file import CampaignError
 from perf.campaigns.workload import Workload
-from perf.records.record import read_record
+from perf.records.record import WHOLE, RecordWriter, read_record
 from perf.runs.tour import read_tour
+from tests.perf.samples import HEADER, sample
 
 COPIES = """
 [[campaign]]
@@ -109,6 +112,27 @@ def test_tour_without_time_says_what_it_did_not_begin(tmp_path: Path, capsys: py
     told = capsys.readouterr().err
     assert "not begun; the same command continues: size-count, tiny-files" in told
     assert "nothing was measured" in told
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_campaign_is_done_when_its_record_says_that_it_ended_not_when_something_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: bool
+) -> None:
+    class Child:
+        def __init__(self, command: Sequence[str], **_: object) -> None:
+            with RecordWriter(Path(command[command.index("--output") + 1]), HEADER) as writer:
+                writer.write(evolve(sample(), seconds=None, error="x"))
+                if ended:
+                    writer.write_end(WHOLE)
+
+        def wait(self) -> int:
+            return 1
+
+    monkeypatch.setattr("perf.runs.tour.subprocess.Popen", Child)
+    tour, folder = written(tmp_path, '[[campaign]]\nname = "put-get"'), tmp_path / "found"
+    assert main(["tour", tour, "--output", str(folder)]) == 1
+    assert (folder / "put-get.jsonl").exists()
+    assert (folder / "put-get.done").exists() == ended
 
 
 HEEDFUL = """
