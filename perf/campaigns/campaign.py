@@ -20,6 +20,22 @@ Mode = Literal["", "serial", "parallel", "saturation", "limited"]
 Cache = Literal["warm", "cold"]
 
 
+_WHOLE = ("size", "sizes", "count", "concurrency", "format", "mode", "cache", "sparse")
+_PART = ("size", "length", "format")
+FACTORS: Mapping[Scenario, tuple[str, ...]] = {
+    "put-get": _WHOLE,
+    "range": (*_PART, "cache"),
+    "alacrity": (*_PART, "cache"),
+    "overwrite": _PART,
+    "mkdir": ("count",),
+    "add-each": ("count",),
+    "add-batch": ("count",),
+    "list": ("count",),
+    "idle": ("seconds",),
+}
+"""The factors of each operation, as campaign files name them; others would change nothing."""
+
+
 @frozen(kw_only=True)
 class Encoding:
     """How files are encoded. segment_size: bytes of the largest segment, None for the default of 1 MiB."""
@@ -79,17 +95,15 @@ class Load:
     @property
     def impossible(self) -> tuple[str, str] | None:
         """The factor that makes the load impossible, as campaign files name it, and why; None if it is possible."""
-        parts = self.scenario in ("range", "alacrity", "overwrite")
-        if parts and not 1 <= self.length <= self.size:
+        if wrong := self._unused():
+            having = ", ".join(name for name, factors in FACTORS.items() if wrong in factors)
+            return wrong, f"{self.scenario} has no {wrong}: leave it out, or take {having}"
+        if "length" in FACTORS[self.scenario] and not 1 <= self.length <= self.size:
             return "length", f"{self.scenario} needs a length from 1 to the size, {self.size}"
-        if self.length and not parts:
-            return "length", f"{self.scenario} has no length; range, alacrity and overwrite have"
         if self.scenario == "overwrite" and self.format == "chk":
             return "format", "overwrite needs format sdmf or mdmf: chk files never change"
         if self.scenario == "put-get" and not self.size:
             return "size", "put-get needs a size"
-        if self.spread and self.scenario != "put-get":
-            return "sizes", f"{self.scenario} has files of one size; put-get may have sizes"
         if self.spread and not Spread.of(self.spread).suits(self.count):
             return "sizes", f"no {self.count} files have {self.spread}: give another count, 3 or more"
         if self.scenario == "idle" and not self.seconds:
@@ -101,6 +115,15 @@ class Load:
         if self.concurrency > self.count:
             return "concurrency", f"there are only {self.count} files: concurrency cannot be {self.concurrency}"
         return None
+
+    def _unused(self) -> str:
+        """A factor that is set and changes nothing in this operation; empty if there is none."""
+        usual = Load(scenario=self.scenario)
+        for key in dict.fromkeys(key for factors in FACTORS.values() for key in factors):
+            name = "spread" if key == "sizes" else key
+            if key not in FACTORS[self.scenario] and getattr(self, name) != getattr(usual, name):
+                return key
+        return ""
 
     @property
     def suits_commands(self) -> bool:

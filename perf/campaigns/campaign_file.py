@@ -7,15 +7,27 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from attrs import evolve, fields_dict
 
 from perf.campaigns.arrivals import Spread
-from perf.campaigns.campaign import Cache, Campaign, Encoding, Format, Load, Mode, Scenario
+from perf.campaigns.campaign import FACTORS, Cache, Campaign, Encoding, Format, Load, Mode, Scenario
+from perf.campaigns.checks import impossible
 from perf.campaigns.encodings import ENCODING_WORDS, USUAL_HAPPY, parse_encoding
 from perf.campaigns.labels import Codec, parse_label, toggled
-from perf.campaigns.toml_file import CampaignError, Key, TomlFile, flag, number, one_of, parse_size, text
+from perf.campaigns.toml_file import (
+    CampaignError,
+    Key,
+    TomlFile,
+    flag,
+    number,
+    one_of,
+    parse_chosen,
+    parse_positive_size,
+    parse_size,
+    text,
+)
 from perf.network.site import MEDIA, TOPOLOGIES, Site
 
 CLIENTS = ("warm", "gateway", "cli")
@@ -73,7 +85,7 @@ TOP: Mapping[str, Key] = {
     "encoding": Key(parse_encoding, ENCODING_WORDS),
     **NUMBERS,
     **ENGINE,
-    "segment": _SIZES,
+    "segment": Key(parse_positive_size, 'bytes, 1 or more, as 1000, "64 KiB" or "1 MB"'),
     "topology": one_of(*TOPOLOGIES),
     "medium": one_of(*MEDIA),
     "server-cpu": number(0.01, 1, whole=False),
@@ -115,12 +127,16 @@ class _File(TomlFile):
         loads = [
             load for index, work in enumerate(works) for load in self._loads(work, defaults, f"work {index}", known)
         ]
-        primer = self._raw.get("primer")
+        for key in defaults:
+            if not any(key in ("operation", *FACTORS[load.scenario]) for load in loads):
+                raise CampaignError(
+                    f"{self._path}:{self._line(key)}: no operation of this campaign uses {key}; leave it out"
+                )
         single = {key: values[key][0] for key in TOP if key in values and not TOP[key].many}
         campaign = Campaign(
             name=self._name,
             loads=tuple(dict.fromkeys(loads)),
-            primer=next(self._loads(primer, {}, "primer", WORK)) if primer is not None else None,
+            primer=self._primer(),
             encodings=tuple(self._encodings(values)),
             sites=tuple(self._sites(values, loads)),
             systems=tuple(dict.fromkeys(self._systems(values))),
@@ -130,24 +146,51 @@ class _File(TomlFile):
         self._check(campaign)
         return campaign
 
+    def _primer(self) -> Load | None:
+        """The load of the table [primer], if there is one."""
+        if "primer" not in self._raw:
+            return None
+        loads = list(self._loads(self._raw["primer"], {}, "primer", WORK))
+        if len(loads) != 1:
+            raise CampaignError(
+                f"{self._path}:{self._line('', 'primer')}: [primer] is one load, without lists: not {len(loads)}"
+            )
+        return loads[0]
+
     def _loads(
-        self, work: Mapping[str, Any], defaults: Mapping[str, list[Any]], table: str, known: Mapping[str, Key]
+        self,
+        work: object,
+        defaults: Mapping[str, list[Any]],
+        table: str,
+        known: Mapping[str, Key],
     ) -> Iterator[Load]:
-        values = {**defaults, **{key: self._values(key, value, known, table) for key, value in work.items()}}
-        if "sizes" in work and "size" in work:
+        if not isinstance(work, dict):
+            name = table.partition(" ")[0]
+            line = max(self._line(name), self._line("", table))
+            form = "one table, [primer]" if name == "primer" else "a table, [[work]]"
+            raise CampaignError(f"{self._path}:{line}: {name} is {form}: it cannot be {work!r}")
+        given = {key: self._values(key, value, known, table) for key, value in cast(Mapping[str, Any], work).items()}
+        if "sizes" in given and "size" in given:
             raise CampaignError(f"{self._path}:{self._line('sizes', table)}: give size or sizes, not both")
-        for one, other in (("size", "sizes"), ("sizes", "size")):
-            if one in work:
-                values.pop(other, None)
+        instead = {"size": "sizes", "sizes": "size"}
+        usual = {key: value for key, value in defaults.items() if instead.get(key) not in given}
+        for scenario in {**usual, **given}.get("operation", [Load().scenario]):
+            # What stands at the top is for those operations that have it.
+            fitting = {key: value for key, value in usual.items() if key in FACTORS[scenario]}
+            values = {**fitting, **given, "operation": [scenario]}
+            for chosen in itertools.product(*values.values()):
+                yield self._load(dict(zip(values, chosen, strict=True)), table)
+
+    def _load(self, values: Mapping[str, Any], table: str) -> Load:
+        """The load with these values of keys; CampaignError if it is impossible."""
         names = {"operation": "scenario", "sizes": "spread"}
-        for chosen in itertools.product(*values.values()):
-            given = {names.get(key, key): value for key, value in zip(values, chosen, strict=True)}
-            if "spread" in given:
-                given["size"] = Spread.of(given["spread"]).mean
-            load = Load(**given)
-            if wrong := load.impossible:
-                raise CampaignError(f"{self._path}:{self._line(wrong[0], table)}: {wrong[1]}")
-            yield load
+        given = {names.get(key, key): value for key, value in values.items()}
+        if "spread" in given:
+            given["size"] = Spread.of(given["spread"]).mean
+        load = Load(**given)
+        if wrong := load.impossible:
+            raise CampaignError(f"{self._path}:{self._line(wrong[0], table)}: {wrong[1]}")
+        return load
 
     def _systems(self, values: Mapping[str, list[Any]]) -> Iterator[str]:
         """The systems, with each Grid repeated for every combination of engine toggles."""
@@ -202,33 +245,31 @@ class _File(TomlFile):
 
     def _check(self, campaign: Campaign) -> None:
         """Check constraints between keys."""
-        for encoding in campaign.encodings:
-            if encoding.happy > campaign.servers:
-                allowed = f"happy {encoding.happy} needs as many servers, and there are {campaign.servers}"
-                raise CampaignError(f"{self._path}:{self._line('encoding')}: {allowed}")
-        for site in campaign.sites:
-            if (site.topology == "existing") != bool(site.node):
-                allowed = 'topology = "existing" and node = "DIRECTORY" belong together'
-                raise CampaignError(f"{self._path}:{self._line('topology')}: {allowed}")
         if any(site.node for site in campaign.sites):
-            self._check_guest(campaign)
-        switched = [
-            system for system in campaign.systems if parse_label(system).is_grid and parse_label(system).options
-        ]
-        if switched and "warm" not in campaign.clients:
-            allowed = f"{switched[0]}: options of the engine reach the client warm only"
-            raise CampaignError(f"{self._path}:{self._line('clients')}: {allowed}")
-        if set(campaign.clients) == {"cli"} and not any(load.suits_commands for load in campaign.loads):
-            allowed = "commands put and get single immutable files only; warm and gateway do all that is asked here"
-            raise CampaignError(f"{self._path}:{self._line('clients')}: {allowed}")
+            for key in ("encoding", *NUMBERS, "segment"):
+                if key in self._raw:
+                    allowed = f"a grid that exists has its own encoding: leave {key} out"
+                    raise CampaignError(f"{self._path}:{self._line(key)}: {allowed}")
+        if wrong := impossible(campaign):
+            raise CampaignError(f"{self._path}:{self._line_of(wrong[0])}: {wrong[1]}")
 
-    def _check_guest(self, campaign: Campaign) -> None:
-        """Check the constraints of an existing grid: one client, and its own encoding."""
-        for key in ("encoding", *NUMBERS, "segment"):
-            if key in self._raw:
-                allowed = f"a grid that exists has its own encoding: leave {key} out"
-                raise CampaignError(f"{self._path}:{self._line(key)}: {allowed}")
-        for system in campaign.systems:
-            if not parse_label(system).is_guest:
-                allowed = f"{system} cannot be a guest on a grid that exists: name a Grid without a commit"
-                raise CampaignError(f"{self._path}:{self._line('systems')}: {allowed}")
+    def _line_of(self, key: str) -> int:
+        """The line of a key at the top, or in the first [[work]] that has it; for an encoding, of the key that says it."""
+        if key == "encoding":
+            return self._line(
+                next((one for one in ("happy", "encoding", "N", "k", "servers") if one in self._raw), key)
+            )
+        tables = (f"work {index}" for index, work in enumerate(self._raw["work"]) if key in work)
+        return self._line(key, "" if key in self._raw else next(tables, ""))
+
+
+def check_chosen(campaign: Campaign) -> None:
+    """CampaignError if a campaign is impossible after options of the command line changed it."""
+    chosen: dict[str, Sequence[Any]] = {"systems": campaign.systems, "clients": campaign.clients}
+    chosen |= {"runs": [campaign.runs], "repetitions": [campaign.repetitions]}
+    chosen |= {"seconds": [load.seconds for load in campaign.loads], "size": [load.size for load in campaign.loads]}
+    for key, values in chosen.items():
+        for one in values:
+            parse_chosen(key, one, {**TOP, **WORK})
+    if wrong := impossible(campaign):
+        raise CampaignError(f"with these options, {wrong[1]}")

@@ -62,6 +62,14 @@ def parse_size(value: Any) -> int:  # noqa: ANN401 - TOML's
     return int(float(found[1]) * _UNITS[found[2]])
 
 
+def parse_positive_size(value: Any) -> int:  # noqa: ANN401 - TOML's
+    """The same, but 1 or more."""
+    size = parse_size(value)
+    if size < 1:
+        raise ValueError
+    return size
+
+
 def text(value: Any) -> str:  # noqa: ANN401 - TOML's
     """Parse non-empty text; ValueError."""
     if not isinstance(value, str) or not value:
@@ -85,6 +93,17 @@ def parse_changes(arguments: Sequence[str]) -> dict[str, Any]:
         except tomllib.TOMLDecodeError as error:
             raise CampaignError(f"{argument!r} is not KEY=VALUE as in TOML, with text in quotes: {error}") from None
     return changes
+
+
+def parse_chosen(key: str, value: Any, known: Mapping[str, Key]) -> None:  # noqa: ANN401 - an option's
+    """Check a value that an option of the command line gives to a key; CampaignError."""
+    try:
+        known[key].parse(value)
+    except ValueError as error:
+        detail = f" ({error})" if str(error) else ""
+        raise CampaignError(
+            f"with these options, {key} cannot be {value!r}; allowed: {known[key].allowed}{detail}"
+        ) from None
 
 
 class TomlFile:

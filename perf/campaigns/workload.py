@@ -12,9 +12,10 @@ from typing import Any, cast, get_args
 from attrs import field, fields, frozen
 
 from perf.campaigns.arrivals import Mode
+from perf.campaigns.drivers import TAKES, wrong_key
 from perf.campaigns.encodings import ENCODING_WORDS, parse_encoding
 from perf.campaigns.labels import BASES, parse_label
-from perf.campaigns.toml_file import CampaignError, Key, TomlFile, flag, number, one_of, text
+from perf.campaigns.toml_file import CampaignError, Key, TomlFile, flag, number, one_of, parse_chosen, text
 from perf.network.site import MEDIA, TOPOLOGIES, Site
 
 UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "b": 1}
@@ -22,28 +23,8 @@ GRID_CLIENTS = ("cli", "gateway", "links", "library", "cp", "transfer", "transfe
 """`cli`: a command per file. `cp`: one `grid cp` for all. `gateway`, `library`: a permanent process. `links`: a gateway that
 stores each file in one directory, one after the other."""
 
-UNPLACED = ("scp-ciphers", "ciphers-micro", "scale", "faults")
-"""Drivers that start everything themselves, so topology, medium, limits and encoding do not apply."""
-
 _PLACE_FIELDS = ("topology", "medium", "server_cpu", "client_cpu", "aes")
-PLACES = ("topology", "medium", "server-cpu", "client-cpu", "aes", "encoding", "warmups")
-DRIVERS = (
-    "copy-modes",
-    "streams",
-    "size-count",
-    "tiny-files",
-    "scp-ciphers",
-    "transfer-modes",
-    "ciphers-micro",
-    "reverify",
-    "hashing",
-    "chunking",
-    "repair",
-    "scale",
-    "faults",
-    "doors",
-    "moving",
-)
+DRIVERS = tuple(TAKES)
 IMAGES = "images"
 """A set of files with the published sizes of a hundred images."""
 
@@ -208,23 +189,48 @@ class _File(TomlFile):
             if key not in values:
                 raise CampaignError(f"{self._path}:1: {key} is missing: {KEYS[key].allowed}")
         whole = Workload(name=self._name, **values)
-        self._check_places(whole, self._raw)
-        if not smoke:
-            return whole
+        self._check(whole, values, "")
         first = {key: value[:1] for key, value in values.items() if key in _PLACE_FIELDS}
-        return Workload(name=f"{self._name}-smoke", **{**values, **first, "encoding": (), "runs": 1, **small})
+        fewer = {**values, **first, "encoding": (), "runs": 1, **small}
+        smallest = Workload(name=f"{self._name}-smoke", **fewer)
+        self._check(smallest, {**values, **small}, "smoke")
+        return smallest if smoke else whole
 
     def _part(self, raw: Mapping[str, Any], table: str) -> dict[str, Any]:
+        if "budget" in raw:
+            where = f"{self._path}:{self._line('budget', table)}"
+            raise CampaignError(f"{where}: a workload has no budget; `perf tour --minutes` bounds many of them")
         found = {key: self._values(key, value, KEYS, table) for key, value in raw.items()}
         return {key.replace("-", "_"): value if KEYS[key].many else value[0] for key, value in found.items()}
 
-    def _check_places(self, workload: Workload, given: Mapping[str, Any]) -> None:
-        """Check constraints between keys."""
-        placed = [key for key in PLACES if key in given]
-        if placed and workload.driver in UNPLACED:
-            where = f"{self._path}:{self._line(placed[0])}"
-            raise CampaignError(f"{where}: the driver {workload.driver} has no {placed[0]}; leave it out")
-        for encoding in workload.encoding:
-            if parse_encoding(encoding).happy > workload.servers:
-                where = f"{self._path}:{self._line('encoding')}"
-                raise CampaignError(f"{where}: {encoding} needs more servers than there are, {workload.servers}")
+    def _check(self, workload: Workload, values: Mapping[str, Any], table: str) -> None:
+        """Check constraints between keys. values: by field, of the file, and of the table that replaces some."""
+        keys = {_KEY_OF.get(name, name): value for name, value in values.items()}
+        if wrong := wrong_key(workload.driver, keys) or wrong_value(workload):
+            raise CampaignError(f"{self._path}:{self._line(wrong[0], table)}: {wrong[1]}")
+
+
+def wrong_value(workload: Workload) -> tuple[str, str] | None:
+    """The key whose value makes a workload impossible, and why; None if it is possible."""
+    takes = TAKES[workload.driver]
+    for system in workload.systems:
+        if not takes.measures(system):
+            return "systems", f"the driver {workload.driver} cannot measure {system}; it measures {takes.measured}"
+    if IMAGES in workload.sets and not takes.images:
+        return "sets", f"the driver {workload.driver} has files of one size: sets are SIZE_COUNT, such as 100k_1000"
+    for encoding in workload.encoding:
+        if parse_encoding(encoding).happy > workload.servers:
+            return "encoding", f"{encoding} needs more servers than there are, {workload.servers}"
+    return None
+
+
+def check_chosen(workload: Workload) -> None:
+    """CampaignError if a workload is impossible after options of the command line changed it."""
+    for key, value in (("systems", workload.systems), ("runs", [workload.runs])):
+        for one in value:
+            parse_chosen(key, one, KEYS)
+    if wrong := wrong_value(workload):
+        raise CampaignError(f"with these options, {wrong[1]}")
+
+
+_KEY_OF = {key.replace("-", "_"): key for key in KEYS if "-" in key}

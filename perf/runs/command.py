@@ -14,11 +14,13 @@ from typing import Any
 from attrs import asdict, evolve
 
 from perf.campaigns.campaign import MB, Campaign, Encoding, Load, campaign_from
+from perf.campaigns.campaign_file import check_chosen as check_campaign
 from perf.campaigns.files import load, load_campaign, names
 from perf.campaigns.labels import BASES, OPTIONS, PEERS, parse_label, with_baselines
 from perf.campaigns.smoke import smoke
 from perf.campaigns.toml_file import parse_changes
 from perf.campaigns.workload import Workload, workload_from
+from perf.campaigns.workload import check_chosen as check_workload
 from perf.network.site import Site
 from perf.processes.existing import ExistingGrid
 from perf.processes.installation import install_baseline, resolve
@@ -117,6 +119,8 @@ def _run(options: argparse.Namespace) -> int:
             kept = "this smoke test kept nothing, as it had no --output: run it again"
         failures = _carry_out(header, path, work, None, options.scheduler or "", kept)
         record = read_record(path)
+    if not record.samples and not record.gaps:
+        raise RecordError(f"{campaign.name} did nothing: none of its systems does any of its work")
     if options.smoke:
         tell(f"{campaign.name}: {len(record.samples)} operations, {failures} failed, {len(record.gaps)} gaps")
         return int(failures > 0)
@@ -277,19 +281,22 @@ def _chosen(options: argparse.Namespace) -> Campaign | Workload:
         campaign = _placed(campaign, options)
     if options.clients:
         campaign = evolve(campaign, clients=tuple(options.clients.split(",")))
-    if options.sizes:
+    if options.sizes is not None:
         sizes = [int(float(size) * MB) for size in options.sizes.split(",")]
         campaign = _with_loads(campaign, lambda load: [_sized(load, size) for size in sizes])
-    if options.seconds:
+    if options.seconds is not None:
         campaign = _with_loads(campaign, lambda load: [evolve(load, seconds=load.seconds and options.seconds)])
     if options.smoke:
+        check_campaign(campaign)
         campaign = smoke(campaign)
-    return evolve(
-        _as_guest(campaign),
-        runs=options.runs or campaign.runs,
-        repetitions=options.repetitions or campaign.repetitions,
+    campaign = evolve(
+        campaign,
+        runs=campaign.runs if options.runs is None else options.runs,
+        repetitions=campaign.repetitions if options.repetitions is None else options.repetitions,
         freeze=campaign.freeze and not options.no_freeze,
     )
+    check_campaign(campaign)
+    return _as_guest(campaign)
 
 
 def _placed(campaign: Campaign, options: argparse.Namespace) -> Campaign:
@@ -320,12 +327,14 @@ def _as_guest(campaign: Campaign) -> Campaign:
 def _chosen_workload(workload: Workload, options: argparse.Namespace) -> Workload:
     """The workload with the options' changes; ValueError for options that do not apply to a driver."""
     for name in ("clients", "sizes", "seconds", "repetitions", "aa", "baseline", "node", "scheduler"):
-        if getattr(options, name):
+        if getattr(options, name) not in (None, False):
             raise ValueError(
                 f"--{name} says nothing to the driver {workload.driver}: change a copy of its file instead"
             )
     systems = options.systems.split(",") if options.systems else workload.systems
-    return evolve(workload, systems=systems, runs=options.runs or workload.runs)
+    workload = evolve(workload, systems=systems, runs=workload.runs if options.runs is None else options.runs)
+    check_workload(workload)
+    return workload
 
 
 def _with_loads(campaign: Campaign, change: Callable[[Load], Sequence[Load]]) -> Campaign:

@@ -161,7 +161,8 @@ class _Campaign:
         files = self._directory / f"run{run}-files"
         files.mkdir()
         stack.callback(files.rmdir)
-        stage = Stage(systems, self._alone(systems), files)
+        media = {host.directory for host in topology.placement.servers if host.directory is not None}
+        stage = Stage(systems, self._alone(systems), files, media)
         stack.callback(stage.close)
         return stage, topology.found
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict, deque
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from pathlib import Path
 
 from perf.campaigns.campaign import Cell, Encoding, Format
@@ -21,14 +21,21 @@ from perf.systems.contract import Fetch, System
 class Stage:
     """The systems of one run and the files that its cells share."""
 
-    def __init__(self, systems: Mapping[str, System], alone: Mapping[str, System], directory: Path) -> None:
+    def __init__(
+        self,
+        systems: Mapping[str, System],
+        alone: Mapping[str, System],
+        directory: Path,
+        media: Collection[Path] = (),
+    ) -> None:
         """alone: the systems as they are measured, with the others frozen.
 
-        directory: exists and is empty, also after close.
+        directory: exists and is empty, also after close. media: directories of shares that are elsewhere.
         """
         self._systems = systems
         self._alone = alone
         self._directory = directory
+        self._media = media
         self._kept: dict[tuple[str, Encoding, int, Format], tuple[str, Path]] = {}
         self._child_caps: dict[str, str] = {}
         self._listed: dict[tuple[str, int], str] = {}
@@ -67,8 +74,14 @@ class Stage:
         empty(self._directory)
 
     def _chill(self, cell: Cell) -> None:
-        """Evict the files of this run, including shares, before measuring with a cold cache."""
+        """Evict the files of this run, including shares, before measuring with a cold cache.
+
+        Beside a medium's mount is what it keeps its files in, which is evicted after them.
+        """
         if cell.load.cache == "cold":
+            for medium in self._media:
+                evict(medium)
+                evict(medium.parent)
             evict(self._directory.parent)
 
     def _watched_idle(self, cell: Cell) -> Sample:

@@ -85,6 +85,16 @@ def test_lists_in_a_file_multiply() -> None:
         ('operation = "mkdir"', 'operation = "mkdirs"', 13, "operation cannot be 'mkdirs'"),
         ('[[work]]', '[[works]]', 1, "there is no [[work]]"),
         ('purpose = "a test"', '', 1, "purpose is missing"),
+        ('[primer]', '[[primer]]', 12, "primer is one table, [primer]"),
+        ('operation = "mkdir"', 'operation = "mkdir"\ncount = [1, 2]', 12, "is one load, without lists: not 2"),
+        ('operation = "mkdir"', 'operation = "mkdir"\nformat = "sdmf"', 14, "mkdir has no format: leave it out"),
+        ('length = 1', 'length = 1\ncount = 3', 24, "range has no count: leave it out, or take put-get, mkdir"),
+        ('length = 1', 'length = 1\nconcurrency = 3', 24, "range has no concurrency"),
+        ('segment = ["128 KiB", "1 MiB"]', 'segment = 0', 5, "segment cannot be 0; allowed: bytes, 1 or more"),
+        ('topology = ["loopback", "wan30"]', 'topology = "machines"', 7, "leave medium out"),
+        ('topology = ["loopback", "wan30"]\nmedium = "ext4"', 'topology = "machines"', 7, "leave server-cpu out"),
+        ('runs = 2', 'seconds = 2', 10, "no operation of this campaign uses seconds"),
+        ('length = 1', 'length = 1\n[[work]]\noperation = "list"\ncache = "cold"', 26, "list has no cache"),
     ],
 )  # fmt: skip
 def test_error_names_the_file_the_line_and_what_is_allowed(old: str, new: str, line: int, says: str) -> None:
@@ -93,6 +103,40 @@ def test_error_names_the_file_the_line_and_what_is_allowed(old: str, new: str, l
         parse(text)
     assert str(caught.value).startswith(f"some.toml:{line}: ")
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("work", "line", "says"),
+    [
+        ("work = [1]", 4, "work is a table, [[work]]: it cannot be 1"),
+        ("primer = 3\n[[work]]\nsize = 1", 4, "primer is one table, [primer]: it cannot be 3"),
+        ("happy = 11\nk = 3\nN = 20\n[[work]]\nsize = 1", 4, "happy 11 needs as many servers"),
+        ("k = 3\nservers = 6\n[[work]]\nsize = 1", 4, "happy 7 needs as many servers"),
+        ("servers = 6\n[[work]]\nsize = 1", 4, "happy 7 needs as many servers"),
+        ("topology = 'existing'\nnode = 'x'\nserver-cpu = 0.5\n[[work]]\nsize = 1", 6, "leave server-cpu out"),
+        ("topology = 'existing'\nnode = 'x'\naes = false\n[[work]]\nsize = 1", 6, "leave aes out"),
+        ("topology = 'machines'\n[[work]]\nsize = 1\ncache = 'cold'", 7, "machines, cache is warm"),
+        ("medium = ['ext4', 'tmpfs']\ncache = 'cold'\n[[work]]\nsize = 1", 5, "loopback, on tmpfs, cache is warm"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_where_it_stands(work: str, line: int, says: str) -> None:
+    with pytest.raises(CampaignError) as caught:
+        parse(f'purpose = "a test"\nsystems = "grid"\n\n{work}\n')
+    assert says in str(caught.value)
+    assert str(caught.value).startswith(f"some.toml:{line}: ")
+
+
+def test_factor_at_the_top_is_for_the_operations_that_have_it() -> None:
+    text = (
+        'purpose = "a test"\nsystems = "grid"\ncache = "cold"\ncount = 3\n[[work]]\noperation = ["list", "range"]\n{}'
+    )
+    with pytest.raises(CampaignError, match="range needs a length"):
+        parse(text.format(""))
+    campaign = parse_campaign(text.replace("cache", "size = 9\nlength = 1\ncache").format(""), "name", "some.toml")
+    assert campaign.loads == (
+        Load(scenario="list", count=3),
+        Load(scenario="range", size=9, length=1, cache="cold"),
+    )
 
 
 WIDE = """

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from perf.campaigns.campaign import Encoding
-from perf.network.contract import Loopback
+from perf.campaigns.campaign import Encoding, Load
+from perf.network.contract import Host, Loopback, Placement
 from perf.records.record import Header, RecordWriter, read_record
 from perf.runs.runner import Options, run_campaign
 from perf.sampling.usage import Usage
@@ -100,6 +100,32 @@ class Counting(Loopback):
     def found(self) -> Mapping[str, Any]:
         type(self).asked += 1
         return {"throttled": self.asked}
+
+
+class OnDisk(Loopback):
+    """A network whose servers have their shares on a medium."""
+
+    def __init__(self, medium: Path) -> None:
+        self.placement = Placement(servers=(Host(name="server", directory=medium),))
+
+
+def test_cold_cache_is_without_the_shares_on_a_medium_and_what_holds_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evicted: list[Path] = []
+    monkeypatch.setattr("perf.runs.scenarios.evict", evicted.append)
+    medium = tmp_path / "image" / "medium"
+    campaign = evolve(
+        CAMPAIGN, loads=(Load(size=10, cache="cold"),), systems=("grid",), runs=1, repetitions=1, warmups=0
+    )
+    header = Header(campaign="small", seed=1, environment={}, systems=("grid",))
+    options = Options(
+        tell=lambda _: None, make=lambda label: MemorySystem(label, []), topology=lambda site, servers: OnDisk(medium)
+    )
+    (tmp_path / "work").mkdir()
+    with RecordWriter(tmp_path / "record.jsonl", header) as writer:
+        run_campaign(campaign, 1, tmp_path / "work", writer, options)
+    assert evicted == [medium, medium.parent, tmp_path / "work"] * 2
 
 
 def test_counters_of_a_site_are_recorded_at_the_end_of_each_run_too(tmp_path: Path) -> None:

@@ -84,6 +84,12 @@ def test_every_workload_comes_back_from_the_plan_in_its_record(name: str) -> Non
         ('"restic"', '"tahoe@http/library"', 3, "the client library is Grid's own"),
         ("span_s = 0.05", "slow-clients = 0", 6, "slow-clients cannot be 0"),
         ('"restic"', '"grid@http+unhedged/cli"', 3, "options of the engine reach the client library only"),
+        ("span_s = 0.05", "chunks = [5]", 6, "the driver copy-modes has no chunks"),
+        ("span_s = 0.05", "budget = 5", 6, "a workload has no budget"),
+        ("span_s = 0.05", "[smoke]\nkeys = 5", 7, "the driver copy-modes has no keys"),
+        ("modes =", "#", 1, "nothing to do without modes; it needs systems, sets, modes"),
+        ('systems = ["cp", "restic"]', "", 1, "nothing to do without systems"),
+        ("span_s = 0.05", "[smoke]\nservers = 4\nencoding = '3-of-10'", 8, "needs more servers than there are, 4"),
     ],
 )
 def test_a_mistake_in_a_file_is_named_before_anything_starts(old: str, new: str, line: int, says: str) -> None:
@@ -92,6 +98,31 @@ def test_a_mistake_in_a_file_is_named_before_anything_starts(old: str, new: str,
 
     assert str(caught.value).startswith(f"mine.toml:{line}: ")
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("driver", "systems", "more", "says"),
+    [
+        ("reverify", '"scp"', "jobs = 1", "cannot measure scp; it measures grids with their clients"),
+        ("repair", '"grid@http/cli", "cp"', "lost = 1", "cannot measure cp"),
+        ("scp-ciphers", '"scp", "cp"', "", "cannot measure cp; it measures scp and sftp"),
+        ("transfer-modes", '"s5cmd@minio"', "jobs = 1\nchunks = 5", "it measures rclone"),
+        ("faults", '"tahoe@foolscap/cli"', "", "cannot measure tahoe@foolscap/cli; it measures grid@foolscap"),
+        ("moving", '"rclone@versitygw"', "", "rclone that encrypts"),
+        ("size-count", '"cp"', 'sets = "images"', "has files of one size"),
+    ],
+)
+def test_system_that_a_driver_cannot_measure_is_refused_before_anything_starts(
+    driver: str, systems: str, more: str, says: str
+) -> None:
+    sets = "" if driver == "faults" or "sets" in more else 'sets = "1k_4"\n'
+    text = f'driver = "{driver}"\npurpose = "mine"\n{sets}systems = [{systems}]\n{more}\n'
+
+    with pytest.raises(CampaignError, match=says) as caught:
+        parse_workload(text, "mine", "mine.toml")
+
+    wrong = more if "sets" in more else f"systems = [{systems}]"
+    assert str(caught.value).startswith(f"mine.toml:{text.splitlines().index(wrong) + 1}: ")
 
 
 @pytest.mark.usefixtures("index")
@@ -138,7 +169,8 @@ def test_copy_modes_leaves_a_sample_for_each_mode_and_a_line_for_each_file(tmp_p
 @pytest.mark.parametrize("driver", ["streams", "size-count", "tiny-files"])
 def test_other_drivers_say_what_they_found(tmp_path: Path, driver: str) -> None:
     record = run(
-        f'driver = "{driver}"\npurpose = "mine"\nsystems = ["cp"]\nsets = ["1k_10", "100k_10"]\njobs = [1, 2]\n',
+        f'driver = "{driver}"\npurpose = "mine"\nsystems = ["cp"]\nsets = ["1k_10", "100k_10"]\n'
+        + ("jobs = [1, 2]\n" if driver == "streams" else ""),
         tmp_path,
     )
 
