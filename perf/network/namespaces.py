@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from perf.network.contract import Host, NetworkError
+from perf.network.owners import started
 
 PREFIX = "gridperf"
 NAMED = Path("/run/netns")
@@ -46,7 +47,7 @@ def dies_with_starter() -> tuple[str, ...]:
 
 def owner_name(pid: int) -> str:
     """The name prefix of everything this process makes; it differs for a later process with the same pid."""
-    return f"{PREFIX}-{pid}-{_started(pid)}"
+    return f"{PREFIX}-{pid}-{started(pid)}"
 
 
 def remove_left_behind() -> list[str]:
@@ -61,8 +62,8 @@ def remove_left_behind() -> list[str]:
 
 def owner_lives(name: str) -> bool:
     """Whether the run that made this name still runs."""
-    _, pid, started, *_ = [*name.split("-"), "", ""]
-    return pid.isdigit() and _started(int(pid)) == started
+    _, pid, start, *_ = [*name.split("-"), "", ""]
+    return pid.isdigit() and started(int(pid)) == start
 
 
 def remove(name: str) -> None:
@@ -135,14 +136,6 @@ class Namespaces:
     def host(self, host: str, name: str, address: str) -> Host:
         """The host of this namespace."""
         return Host(name=host, address=address, prefix=started_in(name))
-
-
-def _started(pid: int) -> str:
-    """A process's start time in clock ticks since boot; empty if it does not exist."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except OSError:
-        return ""
 
 
 def _enter(descriptor: int) -> None:

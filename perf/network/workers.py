@@ -24,6 +24,7 @@ from typing import Any, Generic, Literal, TypeVar
 from attrs import frozen
 
 from perf.network.contract import NetworkError
+from perf.network.owners import owned_prefix, remove_left_behind
 
 Role = Literal["server", "client"]
 
@@ -82,7 +83,8 @@ class NodeActor:
 
         command: `{directory}` expands to the node's directory, and each of `words` to its value.
         """
-        self.directory = tempfile.mkdtemp(prefix="grid-perf-node-")
+        remove_left_behind([Path(tempfile.gettempdir())])
+        self.directory = tempfile.mkdtemp(prefix=owned_prefix("node"))
         words = {"directory": self.directory, **self.words()}
         for name, content in files.items():
             path = Path(self.directory) / name

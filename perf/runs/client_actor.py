@@ -16,6 +16,7 @@ import psutil
 from attrs import evolve
 
 from perf.campaigns.campaign import Cell, Encoding
+from perf.network.owners import owned_prefix, remove_left_behind
 from perf.network.workers import NodeActor
 from perf.processes.node_directory import grid_executable
 from perf.processes.node_process import child_environment, expect_lasting_thread
@@ -79,7 +80,8 @@ class ClientActor:
     def __init__(self, label: str, furl: str, servers: int, encodings: Sequence[Encoding]) -> None:
         """furl: of the introducer. Waits until its clients are connected to all servers."""
         expect_lasting_thread()
-        self._root = Path(tempfile.mkdtemp(prefix="grid-perf-client-"))
+        remove_left_behind([Path(tempfile.gettempdir())])
+        self._root = Path(tempfile.mkdtemp(prefix=owned_prefix("client")))
         self._system = make_system(label)
         assert isinstance(self._system, ProcessSystem)
         self._alone = Meeting(self._system, self._meet)

@@ -1,8 +1,8 @@
 """Freezes processes that are not being measured, while their connections stay open. Linux only.
 
 Uses the freezer control group if available, which includes child processes; otherwise sends SIGSTOP to every process
-and its descendants. A frozen process in a group cannot even be killed, so groups carry their maker's pid, and the next
-one thaws and removes groups whose maker is gone.
+and its descendants. A frozen process in a group cannot even be killed, so groups carry their maker's pid and start
+time, and the next one thaws and removes groups whose maker is gone.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Protocol
 
 import psutil
+
+from perf.network.owners import started
 
 FREEZER = Path("/sys/fs/cgroup/freezer")
 PREFIX = "grid-perf-"
@@ -79,9 +81,9 @@ class GroupFreezer:
 
     def __init__(self, hierarchy: Path = FREEZER) -> None:
         """OSError if this process may not create groups there."""
-        _sweep(hierarchy)
+        thaw_left_behind(hierarchy)
         self._hierarchy = hierarchy
-        self._group = hierarchy / f"{PREFIX}{os.getpid()}-{id(self):x}"
+        self._group = hierarchy / f"{PREFIX}{os.getpid()}-{started(os.getpid())}-{id(self):x}"
         self._group.mkdir()
 
     def freeze(self, pids: Collection[int]) -> None:
@@ -154,15 +156,23 @@ def _wait(done: Callable[[], bool], what: str) -> None:
         time.sleep(POLL_S)
 
 
-def _sweep(hierarchy: Path) -> None:
-    """Thaw and remove groups whose maker is gone."""
+def thaw_left_behind(hierarchy: Path = FREEZER) -> None:
+    """Thaw and remove groups whose maker is gone. OSError if this process may not."""
     for group in hierarchy.glob(f"{PREFIX}*"):
-        maker = group.name.removeprefix(PREFIX).partition("-")[0]
-        if not Path(f"/proc/{maker}").exists():
-            _write(group / "freezer.state", "THAWED")
-            _release(group)
+        if not _maker_lives(group.name):
+            with suppress(FileNotFoundError):  # Another run does the same.
+                _write(group / "freezer.state", "THAWED")
+                _release(group)
             with suppress(OSError):
                 group.rmdir()
+
+
+def _maker_lives(name: str) -> bool:
+    """Whether the process that made the group of this name runs. Groups of earlier versions name no start time."""
+    pid, *rest = name.removeprefix(PREFIX).split("-")
+    if not Path(f"/proc/{pid}").exists():
+        return False
+    return len(rest) < 2 or started(int(pid)) in ("", rest[0])
 
 
 def _release(group: Path) -> None:

@@ -12,7 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from perf.sampling.freezer import FREEZER, PREFIX, Freezer, GroupFreezer, SignalFreezer, frozen, with_descendants
+from perf.network.owners import started
+from perf.sampling.freezer import (
+    FREEZER,
+    PREFIX,
+    Freezer,
+    GroupFreezer,
+    SignalFreezer,
+    frozen,
+    thaw_left_behind,
+    with_descendants,
+)
 from perf.sampling.usage import cpu_seconds
 
 SPIN = "while True: pass"
@@ -121,6 +131,19 @@ def test_group_of_a_maker_that_has_gone_is_thawed_and_removed(
     assert not left.exists()
     before = used(process.pid)
     wait_for(lambda: used(process.pid) > before)
+
+
+def test_group_is_that_of_its_maker_and_not_of_a_later_process_with_its_pid(tmp_path: Path) -> None:
+    mine, old, later, gone = (
+        tmp_path / f"{PREFIX}{name}"
+        for name in (f"{os.getpid()}-{started(os.getpid())}-x", f"{os.getpid()}-x", f"{os.getpid()}-1-x", f"{2**30}-x")
+    )
+    for group in (mine, old, later, gone):
+        group.mkdir()
+        (group / "cgroup.procs").touch()
+    thaw_left_behind(tmp_path)
+    states = [group / "freezer.state" for group in (mine, old, later, gone)]
+    assert [state.exists() and state.read_text() for state in states] == [False, False, "THAWED", "THAWED"]
 
 
 def test_freezers_leave_no_group_behind() -> None:
