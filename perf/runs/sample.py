@@ -22,7 +22,7 @@ from perf.campaigns.campaign import Cell
 from perf.campaigns.labels import parse_label
 from perf.network.site import LOOPBACK
 from perf.records.record import Factor, Sample
-from perf.sampling.sampler import Spent, Watched
+from perf.sampling.sampler import Spent
 from perf.sampling.usage import Usage
 from perf.systems.contract import System
 
@@ -111,20 +111,24 @@ def filled(sample: Sample, usage: Usage, server_cpus_s: list[float], system: Sys
         requests=trace.requests if trace is not None else None,
         timeline=trace.timeline if trace is not None else None,
         status=usage.status,
-        **_watched(usage.watched),
+        **_watched(usage),
     )
 
 
-def _watched(watched: Watched | None) -> dict[str, Any]:
-    """The fields about each process."""
+def _watched(usage: Usage) -> dict[str, Any]:
+    """The fields about each process. What a command used is known at its end; looks at it miss what came after the last."""
+    watched = usage.watched
     if watched is None:
         return {}
-    spent = watched.spent
+    spent = dict(watched.spent)
     servers = [one for name, one in spent.items() if name.startswith("server")]
     client = spent.get("client", Spent())
+    if usage.client_user_s is not None and usage.client_system_s is not None:
+        client = evolve(client, user_s=round(usage.client_user_s, 4), system_s=round(usage.client_system_s, 4))
+        spent["client"] = client
     return {
-        "client_user_s": round(client.user_s, 2),
-        "client_system_s": round(client.system_s, 2),
+        "client_user_s": round(client.user_s, 4),
+        "client_system_s": round(client.system_s, 4),
         "server_user_s": round(sum(one.user_s for one in servers), 2),
         "server_system_s": round(sum(one.system_s for one in servers), 2),
         "others_cpu_s": watched.others_cpu_s,

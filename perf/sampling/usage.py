@@ -36,7 +36,8 @@ class Usage:
 
     first_byte_s: from the request to the first byte of the answer, the median of several files. client_idle_rss: before
     its first request. traffic: of the client's connections. trace: its own view. watched: of every process. status: its
-    status page, fetched only if it was slow. None: unknown.
+    status page, fetched only if it was slow. client_user_s, client_system_s: the two parts of client_cpu_s for a command, as
+    the kernel counts them at its end; those of a permanent process are in watched. None: unknown.
     """
 
     seconds: float
@@ -48,15 +49,22 @@ class Usage:
     trace: Trace | None = None
     watched: Watched | None = None
     status: Callable[[], str] | None = None
+    client_user_s: float | None = None
+    client_system_s: float | None = None
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:
     """Processor seconds used by these processes so far, user and system, all threads."""
-    total = 0
+    return sum(cpu_parts(pids))
+
+
+def cpu_parts(pids: Iterable[int]) -> tuple[float, float]:
+    """The user and the system seconds used by these processes so far, all threads."""
+    user = system = 0
     for pid in pids:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        total += int(fields[11]) + int(fields[12])
-    return total / _TICKS_S
+        user, system = user + int(fields[11]), system + int(fields[12])
+    return user / _TICKS_S, system / _TICKS_S
 
 
 def resident(pids: Iterable[int]) -> int:
@@ -98,4 +106,6 @@ def run_measured(command: Sequence[str], output: Path, environment: dict[str, st
         client_cpu_s=used.ru_utime + used.ru_stime,
         client_idle_rss=0,
         client_peak_rss=used.ru_maxrss * 1024,
+        client_user_s=used.ru_utime,
+        client_system_s=used.ru_stime,
     )

@@ -27,7 +27,7 @@ from perf.processes.node_process import child_environment
 from perf.processes.process_grid import ClientSettings, ProcessGrid
 from perf.sampling.statistics import median
 from perf.sampling.traffic import connections, difference
-from perf.sampling.usage import Usage, cpu_seconds, peak_resident, reset_peaks, resident, run_measured
+from perf.sampling.usage import Usage, cpu_parts, cpu_seconds, peak_resident, reset_peaks, resident, run_measured
 from perf.systems.contract import Capabilities, CommandLine, Fetch, Member, WarmClient
 
 T = TypeVar("T")
@@ -230,9 +230,13 @@ class ProcessSystem(ABC):
     def _run(self, command: list[str], output: Path, pids: Sequence[int]) -> Usage:
         host = self._need(self._grid).placement.client
         words, environment = host.command(command), {**child_environment(), **host.environment}
+        before = cpu_parts(pids)
         own, beside = _measure(pids, lambda: run_measured(words, output, environment))
+        user, system = (new - old for new, old in zip(cpu_parts(pids), before, strict=True))
         return evolve(
             own,
+            client_user_s=(own.client_user_s or 0.0) + user,
+            client_system_s=(own.client_system_s or 0.0) + system,
             client_cpu_s=own.client_cpu_s + beside.client_cpu_s,
             client_idle_rss=beside.client_idle_rss,
             client_peak_rss=own.client_peak_rss + beside.client_peak_rss,
