@@ -168,7 +168,7 @@ def _resume(options: argparse.Namespace) -> int:
 
 def clean_up(directory: Path | None) -> None:
     """Thaw what killed runs left frozen, so that it ends, and remove their directories, also below this one."""
-    with suppress(OSError):  # Whoever may not thaw processes of others cannot have frozen them like this.
+    with suppress(OSError):  # Only those who may thaw others' processes can have frozen them like this.
         thaw_left_behind()
     for path in remove_left_behind([Path(tempfile.gettempdir()), *([directory] if directory is not None else [])]):
         tell(f"a killed run left {path}, which is removed")
