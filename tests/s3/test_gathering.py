@@ -217,3 +217,17 @@ async def test_puts_that_hold_although_servers_are_full_are_refused_and_done_whe
         assert all(b"the change is in force all the same" in reply.body for reply in refused)
         assert await rig.keys() == [*keys, "first"]
         assert {reply.status for reply in await put_all(rig, keys)} == {200}
+
+
+async def test_a_conditional_deletion_is_refused_although_only_another_gateway_knows_the_newer_object(
+    tmp_path: Path,
+) -> None:
+    async with running_door(tmp_path) as first, beside(first) as second:
+        old = [(await first.ask("PUT", path(key), b"old")).headers["etag"] for key in "ab"]
+        for key in "ab":
+            await second.ask("PUT", path(key), b"newer")
+        assert (await first.ask("DELETE", path("a"), headers={"If-Match": old[0]})).status == 412
+        wanted = f"<Delete><Object><Key>b</Key><ETag>{old[1]}</ETag></Object></Delete>".encode()
+        assert code(await first.ask("POST", "/bucket?delete", wanted)) == "PreconditionFailed"
+        for key in "ab":
+            assert (await second.ask("GET", path(key))).body == b"newer"

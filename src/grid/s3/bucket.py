@@ -122,7 +122,10 @@ class Bucket:
         await self.directories.change(parent, decide)
 
     async def remove(self, key: str, permit: Callable[[StoredObject | None], None] = lambda found: None) -> None:
-        """Remove the object of this key, if any. permit: may raise to refuse the change."""
+        """Remove the object of this key, if any. permit: may raise to refuse the change; it must permit None.
+
+        It judges each attempt. One after which the object is gone may have been the cause itself.
+        """
         self.require_writable()
         path = path_of(key)
         parent = await self._walk(path.directories)
@@ -131,8 +134,7 @@ class Bucket:
             return
 
         def decide(look: Look, retrying: bool) -> Sequence[SetChild | RemoveChild]:
-            if not retrying:
-                permit(find_object(look, path))
+            permit(find_object(look, path))
             here = look(path.name)
             name = path.beside if here is None or _is_directory(here) else path.name
             return (RemoveChild(name, must_exist=False),) if look(name) else ()
