@@ -81,7 +81,7 @@ class Process:
         servers = [cast(StorageServer, SeenByOne(server, self.life)) for server in grid.servers]
         self._store = FileStore(grid=evolve(grid.store.grid, servers=servers, encoding=ENCODING))
         self._directories = Directories(self._store, beside_of)
-        self._bucket = Bucket("bucket", root, self._directories)
+        self._bucket = Bucket("bucket", root, self._directories, self._store.runtime.clock)
         self.acknowledged: set[str] = set()
 
     async def put(self, key: str, data: bytes) -> None:

@@ -63,6 +63,7 @@ class Gateway:
         store = FileStore(grid=evolve(grid.store.grid, servers=servers, encoding=grid.encoding))
         self.directories = Directories(store, beside_of)
         self._lister = Lister(self.directories, store.runtime)
+        self._clock = store.runtime.clock
         self.calls = 0
         self._at = -1
         self._other: Work | None = None
@@ -106,7 +107,7 @@ class Gateway:
         if child is None or not isinstance(root := child.target, DirectoryCap):
             raise S3Fault("NoSuchBucket")
         link = BucketLink("bucket", root, self._home, self.directories, self._lifetimes.of(root))
-        return Bucket("bucket", root, self.directories, link)
+        return Bucket("bucket", root, self.directories, self._clock, link)
 
     async def put(self, key: str) -> str:
         """Put an object; the code of the refusal, if any."""

@@ -4,8 +4,11 @@ Owns where an object is stored if a directory has its name, and that concurrent 
 decided on the contents that it replaces. Empty directories stay, because another gateway may be storing something in
 one.
 
+An object that is linked can be found: the key's directories may be moved or removed while it is stored, by commands, pages or
+another gateway. So what a slow put knows of them is old, and it looks again.
+
 Cost: finding: a read of each directory on the path, all at the same time as far as the path is remembered. Linking: the same
-except for the last, which is published.
+except for the last, which is published. A link that takes longer than QUICK_S: those reads again, which links share.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from grid.caps import DirectoryCap, KnownCap, LitCap
 from grid.directory.edits import RemoveChild, SetChild
@@ -21,6 +24,7 @@ from grid.directory.gathering import Children, Directories
 from grid.directory.metadata import Metadata
 from grid.directory.node import Look
 from grid.directory.pack import Child
+from grid.ports import Clock
 from grid.s3.faults import S3Fault
 from grid.s3.lifetimes import BucketLink
 from grid.s3.names import MARK, KeyPath, path_of
@@ -28,6 +32,20 @@ from grid.s3.object_info import StoredObject, object_of
 from grid.s3.removal import require_unmarked, storing
 
 R = TypeVar("R")
+
+QUICK_S = 2.0
+"""A link that takes no longer than this from the reads of its directories on does not look whether they are still there."""
+
+MOST_ATTEMPTS = 5
+"""Links of one object before it is refused because its directories do not stay where they are."""
+
+
+@frozen
+class Above:
+    """The directories above a key's own. levels: their children, from the top on. since: when they were asked for, by the clock."""
+
+    levels: Sequence[Children]
+    since: float
 
 
 @define(eq=False)
@@ -47,6 +65,7 @@ class Bucket:
     name: str
     root: DirectoryCap = field(repr=False)
     directories: Directories
+    clock: Clock
     bucket_link: BucketLink | None = None
 
     async def find(self, key: str) -> StoredObject | None:
@@ -59,18 +78,18 @@ class Bucket:
         key: str,
         target: KnownCap,
         describe: Callable[[StoredObject | None], dict[str, object]],
-        above: Sequence[Children] | None = None,
+        above: Above | None = None,
     ) -> StoredObject | None:
-        """Link the key to a file, durably, and return the object that was there.
+        """Link the key to a file, durably, where it is found, and return the object that was there.
 
-        describe: computes the link's metadata from the current object; it may raise to refuse the change. above: children
-        of the directories above the key's own, from the top on, if the caller has read them. NoSuchBucket if the bucket was
-        deleted meanwhile.
+        describe: computes the link's metadata from the current object; it may raise to refuse the change. above: if the caller
+        has read the directories above the key's own. NoSuchBucket if the bucket was deleted meanwhile;
+        ConditionalRequestConflict if its directories do not stay.
         """
         path, present = path_of(key), [] if above is None else [above]
 
         async def link() -> StoredObject | None:
-            return await self._link(path, target, describe, present.pop() if present else None)
+            return await self._link_reachably(path, target, describe, present.pop() if present else None)
 
         return await self._storing(link)
 
@@ -82,14 +101,41 @@ class Bucket:
         async with link.kept():
             return await storing(link, work)
 
-    async def _link(
+    async def _link_reachably(
         self,
         path: KeyPath,
         target: KnownCap,
         describe: Callable[[StoredObject | None], dict[str, object]],
-        above: Sequence[Children] | None,
+        above: Above | None,
     ) -> StoredObject | None:
-        parent = await self._make(path.directories, above)
+        """Link the file; again if that took long, and the path leads elsewhere now."""
+        for _ in range(MOST_ATTEMPTS):
+            since = self.clock.now() if above is None else above.since
+            parent = await self._make(path.directories, None if above is None else above.levels)
+            before = await self._link(parent, path, target, describe)
+            if self.clock.now() - since <= QUICK_S or await self._leads_to(path.directories, parent):
+                return before
+            above = None
+        raise S3Fault("ConditionalRequestConflict")
+
+    async def _leads_to(self, names: Sequence[str], parent: DirectoryCap) -> bool:
+        """Whether a path leads to this directory. NoSuchBucket if the bucket is elsewhere."""
+        link = self.bucket_link
+        top, names = (self.root, names) if link is None else (link.home, (link.name, *names))
+        if not names:
+            return True
+        levels = await self.directories.read_path(top, names[:-1])
+        if link is not None and _directory_at(levels[:1], names[:1]) != self.root:
+            raise S3Fault("NoSuchBucket")
+        return _directory_at(levels, names) == parent
+
+    async def _link(
+        self,
+        parent: DirectoryCap,
+        path: KeyPath,
+        target: KnownCap,
+        describe: Callable[[StoredObject | None], dict[str, object]],
+    ) -> StoredObject | None:
         outcome = _Outcome()
 
         def decide(look: Look, retrying: bool) -> Sequence[SetChild | RemoveChild]:

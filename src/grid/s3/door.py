@@ -11,6 +11,7 @@ from grid.caps import DirectoryCap
 from grid.directory.gathering import Children, Directories
 from grid.gateway.http.body import Body
 from grid.gateway.shared.services import Services
+from grid.ports import Clock
 from grid.runtime import Tasks
 from grid.s3.accounts import Account, is_bucket_name
 from grid.s3.authentication import Claim
@@ -59,9 +60,14 @@ class Door:
             self.packs.close()
         self.directories.close()
 
+    @property
+    def clock(self) -> Clock:
+        """The clock of the node."""
+        return self.services.store.runtime.clock
+
     def now(self) -> float:
         """Unix time."""
-        return self.services.store.runtime.clock.unix_time()
+        return self.clock.unix_time()
 
     def is_public(self, root: DirectoryCap) -> bool:
         """Whether everybody can read the bucket with this directory."""
@@ -88,7 +94,7 @@ class Door:
         cap, home = account.buckets.get(name), account.home
         if cap is not None:
             levels = [] if names is None else await self.directories.read_path(cap, names)
-            return Bucket(name, cap, self.directories), levels
+            return Bucket(name, cap, self.directories, self.clock), levels
         if home is None or not is_bucket_name(name):
             raise S3Fault("NoSuchBucket")
         top, *levels = await self.directories.read_path(home, () if names is None else (name, *names))
@@ -103,7 +109,7 @@ class Door:
         """What `bucket` will probably return, if that is remembered. Asks nobody."""
         cap, home = account.buckets.get(name), account.home
         if cap is not None:
-            return Bucket(name, cap, self.directories)
+            return Bucket(name, cap, self.directories, self.clock)
         if home is not None and is_bucket_name(name):
             for children in self.directories.recall_path(home, ()):
                 with suppress(S3Fault):
@@ -116,7 +122,7 @@ class Door:
         if child is None or not isinstance(root := child.target, DirectoryCap):
             raise S3Fault("NoSuchBucket")
         link = BucketLink(name, root, home, self.directories, self.lifetimes.of(root))
-        return Bucket(name, root, self.directories, link)
+        return Bucket(name, root, self.directories, self.clock, link)
 
 
 @define(kw_only=True, eq=False)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import partial
 
 from attrs import evolve
 
 from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, SequenceCap, SliceCap
-from grid.directory.gathering import Children
 from grid.directory.metadata import pack_metadata
 from grid.errors import GridError
 from grid.gateway.http.answers import Answer, AnyAnswer, StreamedAnswer
 from grid.gateway.http.ranges_and_tags import ByteRange, RangeBeyondEndError, parse_range
 from grid.ports import Sink
-from grid.s3.bucket import Bucket
+from grid.s3.bucket import Above, Bucket
 from grid.s3.checksums import default_algorithms
 from grid.s3.conditions import Conditions, DeleteConditions
 from grid.s3.documents import XML, document, element, flag, text
@@ -70,10 +68,10 @@ async def put_object(call: Call) -> AnyAnswer:
             checksums=payload.checksums,
             checksum_type="FULL_OBJECT" if payload.checksums else "",
         )
-        bucket, above = await place.result()
+        bucket, levels = await place.result()
         bucket.require_writable()
         require_same_list(call, bucket.root)
-        await link_object(bucket, call.key, target, info, conditions, above)
+        await link_object(bucket, call.key, target, info, conditions, Above(levels, place.since))
     said = (("ETag", f'"{info.etag}"'), ("x-amz-object-size", str(payload.size)))
     return Answer(200, "", headers=(*said, *checksum_headers(info)))
 
@@ -84,7 +82,7 @@ async def link_object(
     target: KnownCap,
     info: ObjectInfo,
     conditions: Conditions,
-    above: Sequence[Children] | None = None,
+    above: Above | None = None,
 ) -> None:
     """Link the key to the file, if the conditions hold for its current object. above: as for `Bucket.link`."""
     metadata = info.to_metadata(target, {})
