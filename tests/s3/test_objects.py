@@ -166,6 +166,32 @@ async def test_files_that_other_programs_linked_are_objects(tmp_path: Path) -> N
         assert all("-" in etag for etag in texts(listed.body, "ETag"))
 
 
+async def test_a_mutable_file_satisfies_no_condition_that_depends_on_its_contents(tmp_path: Path) -> None:
+    late, now = "Fri, 01 Jan 2100 00:00:00 GMT", {"x-amz-if-match-last-modified-time": "1970-01-01T00:00:00Z"}
+    async with running_door(tmp_path) as rig:
+        store = rig.rig.gateway.store
+        mutable = await store.put_mutable(b"one version")
+        await store.directory(rig.accounts["GKMAIN"].buckets["bucket"]).edit([SetChild("a", mutable, {})])
+        etag = (await rig.ask("HEAD", path("a"))).headers["etag"]
+        await store.open_mutable(mutable).overwrite(b"two version")
+        for headers, status, body in (
+            ({"If-None-Match": etag}, 200, b"two version"),
+            ({"If-Modified-Since": late}, 200, b"two version"),
+            ({"If-Range": etag, "Range": "bytes=0-2"}, 200, b"two version"),
+            ({"If-Match": "*", "Range": "bytes=0-2"}, 206, b"two"),
+            ({"If-Match": etag}, 412, None),
+            ({"If-Unmodified-Since": late}, 412, None),
+        ):
+            got = await rig.ask("GET", path("a"), headers=headers)
+            assert (headers, got.status) == (headers, status)
+            assert body in (None, got.body)
+        assert (await rig.ask("PUT", path("a"), b"1", {"If-Match": etag})).status == 412
+        assert (await rig.ask("PUT", path("a"), b"1", {"If-None-Match": "*"})).status == 412
+        for headers in ({"If-Match": etag}, now):
+            assert (await rig.ask("DELETE", path("a"), headers=headers)).status == 412
+        assert (await rig.ask("DELETE", path("a"), headers={"If-Match": "*"})).status == 204
+
+
 async def test_a_link_that_another_program_replaced_keeps_no_attributes_of_the_door(tmp_path: Path) -> None:
     async with running_door(tmp_path) as rig:
         await rig.ask("PUT", path("a"), b"old", {"Content-Type": "text/old"})

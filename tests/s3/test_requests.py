@@ -34,6 +34,20 @@ async def test_a_header_that_is_one_range_is_obeyed_and_others_are_ignored(tmp_p
             assert data is not None or texts(got.body, "RangeRequested") == [asked]
 
 
+async def test_a_range_is_sent_only_of_the_version_that_the_client_has(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        etag = (await rig.ask("PUT", path("a"), b"0123456789")).headers["etag"]
+        modified = (await rig.ask("HEAD", path("a"))).headers["last-modified"]
+        parts = {etag: 206, modified: 206, f"W/{etag}": 200, '"other"': 200, "*": 200, etag.strip('"'): 200}
+        for said, status in {**parts, "Sun, 06 Nov 1994 08:49:37 GMT": 200}.items():
+            for asked, partial in (("bytes=1-2", b"12"), ("bytes=10-", None)):
+                got = await rig.ask("GET", path("a"), headers={"Range": asked, "If-Range": said})
+                wanted = status if status == 200 or partial is not None else 416
+                assert (said, got.status) == (said, wanted)
+                if wanted != 416:
+                    assert got.body == (b"0123456789" if wanted == 200 else partial)
+
+
 @pytest.mark.parametrize("number", ["0", "-3", "10001", "x"])
 async def test_an_impossible_part_is_refused_before_the_object_is_sought(tmp_path: Path, number: str) -> None:
     async with running_door(tmp_path) as rig:

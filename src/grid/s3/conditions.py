@@ -1,4 +1,8 @@
-"""Conditional headers such as If-Match, of reads, puts, copies and deletes. Pure."""
+"""Conditional headers such as If-Match, of reads, puts, copies and deletes. Pure.
+
+A mutable file has one ETag and one time for all its versions. So none of them is known to be the one that the client knows: the
+file satisfies no condition on its version, and is always sent as a whole to a client that has one.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from attrs import frozen
 
 from grid.s3.faults import S3Fault
 from grid.s3.object_info import StoredObject
+from grid.s3.times import header_time
 
 Header = Callable[[str], str | None]
 
@@ -37,13 +42,13 @@ class Conditions:
         """Whether to send the object; False if the client has it. PreconditionFailed. [RFC 9110 13.2.2]"""
         modified = int(found.info.modified)
         if self.match is not None:
-            _require(_names(self.match, found.info.etag))
+            _require(_names(self.match, found))
         elif (unmodified := _seconds(self.unmodified_since)) is not None:
-            _require(modified <= unmodified)
+            _require(modified <= unmodified and not found.is_mutable)
         if self.none_match is not None:
-            return not _names(self.none_match, found.info.etag)
+            return not _names(self.none_match, found)
         since = _seconds(self.modified_since)
-        return since is None or modified > since
+        return since is None or modified > since or found.is_mutable
 
     def require(self, found: StoredObject) -> None:
         """Raise PreconditionFailed unless the source of a copy may be read."""
@@ -52,11 +57,11 @@ class Conditions:
     def require_put(self, found: StoredObject | None) -> None:
         """Raise S3Fault unless the conditions permit replacing this object, or creating one if it is None."""
         if self.none_match is not None:
-            _require(found is None or not _names(self.none_match, found.info.etag))
+            _require(found is None or not _names(self.none_match, found))
         if self.match is not None:
             if found is None:
                 raise S3Fault("NoSuchKey")
-            _require(_names(self.match, found.info.etag))
+            _require(_names(self.match, found))
 
 
 @frozen
@@ -68,14 +73,14 @@ class DeleteConditions:
     size: str | None = None
 
     def require(self, found: StoredObject | None) -> None:
-        """Raise PreconditionFailed unless the object may be deleted; InvalidArgument. A mutable file matches no size."""
+        """Raise PreconditionFailed unless the object may be deleted; InvalidArgument."""
         modified = None if self.modified is None else _moment(self.modified)
         if self.size is not None and not (self.size.isascii() and self.size.isdigit() and len(self.size) < 20):
             raise S3Fault("InvalidArgument", "The size in a condition is not a possible number.")
         if found is None:
             return
-        _require(self.match is None or _names(self.match, found.info.etag))
-        _require(modified is None or modified == int(found.info.modified))
+        _require(self.match is None or _names(self.match, found))
+        _require(modified is None or (modified == int(found.info.modified) and not found.is_mutable))
         _require(self.size is None or int(self.size) == found.size)
 
     def require_begun(self, begun: float, now: float) -> None:
@@ -83,6 +88,13 @@ class DeleteConditions:
         if self.modified is not None:
             moment = _moment(self.modified)
             _require(moment > now or moment == int(begun))
+
+
+def permits_range(header: str | None, found: StoredObject) -> bool:
+    """Whether to send only a range, by the If-Range header if there is one: exactly the object's ETag or time. [RFC 9110 13.1.5]"""
+    if header is None:
+        return True
+    return not found.is_mutable and header.strip() in (f'"{found.info.etag}"', header_time(found.info.modified))
 
 
 def _moment(text: str) -> int:
@@ -102,9 +114,11 @@ def _require(holds: bool) -> None:
         raise S3Fault("PreconditionFailed")
 
 
-def _names(header: str, etag: str) -> bool:
-    return any(
-        tag == "*" or tag.removeprefix("W/").strip('"') == etag for tag in (part.strip() for part in header.split(","))
+def _names(header: str, found: StoredObject) -> bool:
+    """Whether one of the tags in a header names the object's version, or any."""
+    tags = [part.strip() for part in header.split(",")]
+    return "*" in tags or (
+        not found.is_mutable and any(tag.removeprefix("W/").strip('"') == found.info.etag for tag in tags)
     )
 
 

@@ -105,6 +105,11 @@ class StoredObject:
         """Bytes; None if only the servers know."""
         return _size(self.target)
 
+    @property
+    def is_mutable(self) -> bool:
+        """Whether its contents may change while the link stays the same."""
+        return self.size is None
+
 
 @frozen(kw_only=True)
 class ListedObject:

@@ -15,7 +15,7 @@ from grid.gateway.http.ranges_and_tags import ByteRange, RangeBeyondEndError, pa
 from grid.ports import Sink
 from grid.s3.bucket import Above, Bucket
 from grid.s3.checksums import default_algorithms
-from grid.s3.conditions import Conditions, DeleteConditions
+from grid.s3.conditions import Conditions, DeleteConditions, permits_range
 from grid.s3.documents import XML, document, element, flag, text
 from grid.s3.door import Call
 from grid.s3.early_read import EarlyRead
@@ -149,7 +149,7 @@ async def get_object(call: Call) -> AnyAnswer:
     if not Conditions.of(call.header).judge(found):
         return Answer(304, "", headers=_identity(info))
     size = found.size if found.size is not None else await services.store.size(target)
-    chosen = _chosen(call, info, number, size)
+    chosen = _chosen(call, found, number, size)
     start, length = (chosen.start, chosen.length) if chosen is not None else (0, size)
     if early is not None and not early.is_of(target, start, length):
         early.cancel()
@@ -179,7 +179,7 @@ def _begin_early(call: Call, number: int | None) -> EarlyRead | None:
         call.door.services.require_allowed(found.target)
         if not Conditions.of(call.header).judge(found):
             return None
-        chosen = _chosen(call, found.info, number, found.size)
+        chosen = _chosen(call, found, number, found.size)
     except GridError:
         return None
     start, length = (chosen.start, chosen.length) if chosen is not None else (0, found.size)
@@ -222,9 +222,9 @@ def part_number(given: str) -> int:
     return int(given)
 
 
-def _chosen(call: Call, info: ObjectInfo, number: int | None, size: int) -> ByteRange | None:
+def _chosen(call: Call, found: StoredObject, number: int | None, size: int) -> ByteRange | None:
     """The bytes that the request asks for, None for all. number: of the part that it names. InvalidRange, InvalidPartNumber."""
-    return _range(call, info, size) if number is None else _part_range(info, number, size)
+    return _range(call, found, size) if number is None else _part_range(found.info, number, size)
 
 
 def _part_range(info: ObjectInfo, number: int, size: int) -> ByteRange | None:
@@ -235,10 +235,10 @@ def _part_range(info: ObjectInfo, number: int, size: int) -> ByteRange | None:
     return ByteRange(start, stop) if size else None
 
 
-def _range(call: Call, info: ObjectInfo, size: int) -> ByteRange | None:
-    """The requested bytes, None for all; InvalidRange. A header that is not one range is ignored."""
+def _range(call: Call, found: StoredObject, size: int) -> ByteRange | None:
+    """The requested bytes, None for all; InvalidRange. A header that is not one range is ignored, also one of another version."""
     given = call.header("range") or ""
-    if not _ONE_RANGE.fullmatch(given):
+    if not _ONE_RANGE.fullmatch(given) or not permits_range(call.header("if-range"), found):
         return None
     try:
         if given.removeprefix("bytes=-").strip("0"):
