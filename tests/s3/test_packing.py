@@ -264,6 +264,38 @@ async def test_the_client_of_one_object_that_goes_while_its_pack_is_stored_takes
         assert await rig.keys(bucket=BUCKET) == ["first", *NAMES[:2]]
 
 
+async def test_the_client_of_one_object_that_goes_while_its_group_waits_for_its_turn_takes_no_other_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with packing_door(tmp_path) as (rig, calls):
+        first, rest = await put_while_held(rig, calls, NAMES[:2])
+        gone = await begun(rig, "gone", 2000)
+        last = putting(rig, "last")
+        await until(lambda: waiting(rig) == 4)
+        stores, asked, gate = rig.door.services.stores, list[int](), Deferred[None]()
+        turn_of = stores.turn
+
+        @asynccontextmanager
+        async def turn(size: int) -> AsyncIterator[None]:
+            asked.append(size)
+            await gate
+            async with turn_of(size):
+                yield
+
+        monkeypatch.setattr(stores, "turn", turn)
+        calls.release()
+        await until(lambda: bool(asked))
+        gone.transport.abortConnection()  # type: ignore[union-attr]
+        await until(lambda: len(rig.factory.requests) == 3)
+        gate.callback(None)
+        assert {reply.status for reply in await gatherResults([first, *rest, last])} == {200}
+        targets = await targets_of(rig, [*NAMES[:2], "last"])
+        packs = {target.pack for target in targets if isinstance(target, SliceCap)}
+        assert [pack.size for pack in packs] == [sum(len(body_of(name)) for name in (*NAMES[:2], "last"))]
+        for name in (*NAMES[:2], "last"):
+            assert (await rig.ask("GET", path(name, BUCKET))).body == body_of(name)
+
+
 @pytest.mark.parametrize(("limit", "value"), [("MOST_OBJECTS", 4), ("MOST_BYTES", 4000)])
 async def test_a_group_has_bounds_and_one_that_is_full_waits_for_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int

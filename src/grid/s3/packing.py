@@ -22,6 +22,7 @@ from twisted.internet.defer import Deferred
 
 from grid.caps import DirectoryCap, KnownCap
 from grid.directory.gathering import Directories
+from grid.errors import GridError
 from grid.extents.pack_writer import SEGMENT_SIZE, PackContents
 from grid.gateway.files.uploads import NewFile, store_spooled
 from grid.gateway.shared.services import Services
@@ -45,12 +46,26 @@ LONGEST_PAUSE_S = 0.2
 
 @define(eq=False)
 class _Object:
-    """An object that has fully arrived. target: the file that it is stored as, or what has prevented that."""
+    """An object that has fully arrived. target: the file that it is stored as, or what has prevented that. is_gone: its request
+    is over, and its bytes are discarded.
+    """
 
     spool: Spool
     begin: Callable[[], None]
     target: Deferred[KnownCap] = field(factory=Deferred, repr=False)
     group: _Group | None = None
+    is_gone: bool = False
+
+    async def read(self) -> Buffer | None:
+        """All its bytes; None if its request is over. GridError if they cannot be read."""
+        if self.is_gone:
+            return None
+        try:
+            return await self.spool.read_at(0, self.spool.size)
+        except GridError:
+            if self.is_gone:
+                return None
+            raise
 
 
 @define(eq=False)
@@ -151,10 +166,10 @@ class ObjectPacks:
     def _begin(self, root: DirectoryCap, line: _Line, group: _Group) -> None:
         members = list(group.members)
 
-        def succeed(targets: list[KnownCap]) -> None:
+        def succeed(stored: list[tuple[_Object, KnownCap]]) -> None:
             group.is_stored = True
             with self._directories.together():
-                for each, target in zip(members, targets, strict=True):
+                for each, target in stored:
                     each.target.callback(target)
             if not group.members:
                 self._end(root, line, group)
@@ -165,13 +180,13 @@ class ObjectPacks:
                 each.target.errback(error)
             self._end(root, line, group)
 
-        task = self._tasks.start(self._store([each.spool for each in members]), succeed, fail)
+        task = self._tasks.start(self._store(members), succeed, fail)
         if not task.called:
             group.task = task
 
     def _leave(self, root: DirectoryCap, line: _Line, each: _Object) -> None:
         """The object's request is over."""
-        group = each.group
+        group, each.is_gone = each.group, True
         if group is None:
             line.waiting.remove(each)
             self._advance(root, line)
@@ -203,19 +218,23 @@ class ObjectPacks:
     def _clock(self) -> Clock:
         return self._services.store.runtime.clock
 
-    async def _store(self, spools: Sequence[Spool]) -> list[KnownCap]:
+    async def _store(self, members: Sequence[_Object]) -> list[tuple[_Object, KnownCap]]:
+        """Store the objects; returns each with its file. One whose request ends before it is read is left out."""
         services = self._services
-        size = sum(spool.size for spool in spools)
+        size = sum(each.spool.size for each in members)
         with services.history.upload(size=size) as operation:
-            if len(spools) == 1:
-                targets = [await store_spooled(services.store, services.stores, NewFile(), spools[0])]
+            if len(members) == 1:
+                found = list(members)
+                targets = [await store_spooled(services.store, services.stores, NewFile(), members[0].spool)]
             else:
                 async with services.stores.turn(size):
-                    targets = await self._store_pack([await spool.read_at(0, spool.size) for spool in spools])
+                    read = [(each, data) for each in members if (data := await each.read()) is not None]
+                    found = [each for each, _ in read]
+                    targets = await self._store_pack([data for _, data in read])
             index = targets[0].storage_index
             if index is not None:
                 operation.name(index)
-        return targets
+        return list(zip(found, targets, strict=True))
 
     async def _store_pack(self, plaintexts: Sequence[Buffer]) -> list[KnownCap]:
         store = self._services.store
