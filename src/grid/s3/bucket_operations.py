@@ -20,14 +20,14 @@ from grid.gateway.http.answers import Answer, AnyAnswer
 from grid.s3.accounts import is_bucket_name
 from grid.s3.bucket import Bucket
 from grid.s3.conditions import DeleteConditions
-from grid.s3.documents import MAX_DOCUMENT, XML, Element, document, element, flag, is_expressible, parse_document, text
+from grid.s3.documents import XML, Element, document, element, flag, is_expressible, parse_document, text
 from grid.s3.door import Call
 from grid.s3.faults import S3Fault, invalid_argument, not_implemented, s3_fault
 from grid.s3.listing import Page, Query
 from grid.s3.names import TAGS
 from grid.s3.object_info import ListedObject
 from grid.s3.objects import require_offered
-from grid.s3.payload import Payload, read_document
+from grid.s3.payload import Payload, read_long_document
 from grid.s3.permissions import owner_element, require_owned
 from grid.s3.removal import remove_bucket
 from grid.s3.tagging import bucket_tags
@@ -36,6 +36,7 @@ from grid.s3.times import iso_time
 MAX_PAGE = 1000
 MAX_BUCKETS_PAGE = 10_000
 MAX_DELETED = 1000
+MAX_DELETED_ELEMENTS = 6 * MAX_DELETED + 100
 DELETED_AT_ONCE = 100
 
 
@@ -282,36 +283,56 @@ async def _size(call: Call, found: ListedObject) -> int:
         return 0  # A lost file is listed anyway, so that it can be deleted.
 
 
+@frozen
+class _Deletion:
+    """An object to delete."""
+
+    key: str
+    version: str
+    conditions: DeleteConditions
+
+
+def _deletions(root: Element) -> tuple[list[_Deletion], bool]:
+    """What a document asks to delete, and whether the answer names only refusals; MalformedXML."""
+    wanted = [
+        _Deletion(
+            key=each.get("Key") or "",
+            version=each.get("VersionId") or "",
+            conditions=DeleteConditions(
+                match=each.get("ETag"), modified=each.get("LastModifiedTime"), size=each.get("Size")
+            ),
+        )
+        for each in root.all("Object")
+    ]
+    if len(wanted) > MAX_DELETED or not all(each.key for each in wanted):
+        raise S3Fault("MalformedXML")
+    return wanted, (root.get("Quiet") or "").strip().lower() == "true"
+
+
 async def delete_objects(call: Call) -> AnyAnswer:
     """Delete up to a thousand objects."""
     bucket = await call.bucket()
     bucket.require_writable()
-    root = await read_document(call, MAX_DOCUMENT, "Delete")
-    wanted = list(root.all("Object"))
-    if len(wanted) > MAX_DELETED or not all(each.get("Key") for each in wanted):
-        raise S3Fault("MalformedXML")
+    wanted, is_quiet = await read_long_document(call, "Delete", MAX_DELETED_ELEMENTS, _deletions)
     turns = DeferredSemaphore(DELETED_AT_ONCE)
     removing = [turns.run(_remove, bucket, each) for each in wanted]
     refused = await gatherResults(removing, consumeErrors=True)
-    is_quiet = (root.get("Quiet") or "").strip().lower() == "true"
     said = []
     for each, fault in zip(wanted, refused, strict=True):
-        key = each.get("Key")
         if fault is not None:
-            said.append(element("Error", text("Key", key), text("Code", fault.code), text("Message", fault.message)))
+            said.append(
+                element("Error", text("Key", each.key), text("Code", fault.code), text("Message", fault.message))
+            )
         elif not is_quiet:
-            said.append(element("Deleted", text("Key", key)))
+            said.append(element("Deleted", text("Key", each.key)))
     return Answer(200, XML, document("DeleteResult", *said))
 
 
-async def _remove(bucket: Bucket, wanted: Element) -> S3Fault | None:
-    conditions = DeleteConditions(
-        match=wanted.get("ETag"), modified=wanted.get("LastModifiedTime"), size=wanted.get("Size")
-    )
+async def _remove(bucket: Bucket, wanted: _Deletion) -> S3Fault | None:
     try:
-        if wanted.get("VersionId") not in (None, "", "null"):
+        if wanted.version not in ("", "null"):
             raise not_implemented("versions of objects")
-        await bucket.remove(wanted.get("Key") or "", conditions.require)
+        await bucket.remove(wanted.key, wanted.conditions.require)
     except GridError as error:
         return s3_fault(error)
     return None

@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape
 
 from attrs import define, field
 
+from grid.ports import Buffer
 from grid.s3.faults import S3Fault
 
 NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
@@ -21,7 +22,9 @@ MAX_DOCUMENT = 4 * 2**20
 """Bytes of a client's document; one that lists 10,000 parts has at most two million."""
 
 MAX_DEPTH = 8
-MAX_ELEMENTS = 100_000
+
+MAX_ELEMENTS = 500
+"""Elements of a client's document unless its operation needs more: each takes some 250 bytes of memory."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ufffe\uffff]")
 _INEXPRESSIBLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -73,15 +76,17 @@ class Element:
 
 
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        """most: elements."""
         self.root: Element | None = None
+        self._most = most
         self._open: list[Element] = []
         self._texts: list[list[str]] = []
         self._count = 0
 
     def start(self, name: str, _: object) -> None:
         self._count += 1
-        if len(self._open) >= MAX_DEPTH or self._count > MAX_ELEMENTS:
+        if len(self._open) >= MAX_DEPTH or self._count > self._most:
             raise S3Fault("MalformedXML")
         found = Element(name.rpartition(":")[2])
         if self._open:
@@ -103,11 +108,11 @@ def _refuse(*_: object) -> None:
     raise S3Fault("MalformedXML", "Document type declarations are not allowed.")
 
 
-def parse_document(data: bytes, name: str) -> Element:
-    """Parse a document whose root has this name; MalformedXML."""
+def parse_document(data: Buffer, name: str, most: int = MAX_ELEMENTS) -> Element:
+    """Parse a document whose root has this name. MalformedXML, also for more than `most` elements."""
     if len(data) > MAX_DOCUMENT:
         raise S3Fault("MalformedXML")
-    reader = _Reader()
+    reader = _Reader(most)
     # Namespaces are not resolved: expat would write the whole name of its namespace in front of each element's.
     parser = expat.ParserCreate("utf-8")
     parser.buffer_text = True

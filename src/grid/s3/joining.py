@@ -20,6 +20,9 @@ from grid.s3.documents import Element
 from grid.s3.faults import S3Fault, invalid_argument
 from grid.s3.object_info import MAX_PARTS, StoredObject
 
+MAX_ELEMENTS = 6 * MAX_PARTS
+"""Elements of the document that names the parts."""
+
 LEAST_PART = 5 * 2**20
 """The least size in bytes of each part but the last, as in S3."""
 

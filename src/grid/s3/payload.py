@@ -7,14 +7,17 @@ the piece is stored.
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import TypeVar
 
-from grid.ports import CpuPool
+from grid.gateway.files.uploads import Arriving, spool_body
+from grid.gateway.shared.spool import Spool
+from grid.ports import Buffer, CpuPool
 from grid.runtime import Tasks
 from grid.s3.authentication import STREAMING
 from grid.s3.aws_chunks import WRONG_LENGTH, AwsChunks
 from grid.s3.checksums import Digests, named_algorithm, parse_md5, require_single, stated_checksums
-from grid.s3.documents import Element, parse_document
+from grid.s3.documents import MAX_DOCUMENT, MAX_ELEMENTS, Element, parse_document
 from grid.s3.door import Call
 from grid.s3.faults import S3Fault
 from grid.s3.signature import UNSIGNED, ChunkSigner
@@ -23,7 +26,12 @@ MAX_PUT = 5 * 2**30
 """Bytes that one request may store, as in S3."""
 
 SMALL = 2**15
-"""Bytes hashed directly rather than on the pool."""
+"""Bytes hashed or parsed directly rather than on the pool."""
+
+LONG = 2**16
+"""Bytes of a document from which it needs a turn."""
+
+R = TypeVar("R")
 
 
 class Hashing:
@@ -134,12 +142,32 @@ class Payload:
             raise S3Fault("XAmzContentSHA256Mismatch", details=(stated, computed))
 
 
-async def read_document(call: Call, most: int, name: str, *, own_checksums: bool = True) -> Element:
-    """Read a document whose root has this name; MalformedXML."""
-    data = await Payload(call, most, own_checksums=own_checksums).read()
-    if len(data) <= SMALL:
-        return parse_document(data, name)
-    return await call.door.services.store.runtime.cpu.run(parse_document, data, name)
+async def read_document(call: Call, most: int, name: str, elements: int = MAX_ELEMENTS) -> Element:
+    """Read a short document whose root has this name. MalformedXML. most: bytes. elements: at most so many."""
+    return await _parse(call, await Payload(call, most).read(), name, elements, lambda root: root)
+
+
+async def read_long_document(
+    call: Call, name: str, elements: int, convert: Callable[[Element], R], *, own_checksums: bool = True
+) -> R:
+    """Read a document of up to MAX_DOCUMENT bytes, and return what it is converted to; its elements are dropped. MalformedXML.
+
+    A long one is spooled, so that a slow client delays nobody, and waits for its turn. convert: may run on the pool.
+    """
+    payload, services = Payload(call, MAX_DOCUMENT, own_checksums=own_checksums), call.door.services
+    if payload.size <= LONG:
+        return await _parse(call, await payload.read(), name, elements, convert)
+    with Spool(services.settings.spools, services.store.runtime.cpu) as spool:
+        await spool_body(spool, Arriving(size=payload.size, chunks=payload.chunks()), None)
+        async with services.stores.documents.one():
+            return await _parse(call, await spool.read_at(0, spool.size), name, elements, convert)
+
+
+async def _parse(call: Call, data: Buffer, name: str, elements: int, convert: Callable[[Element], R]) -> R:
+    def work() -> R:
+        return convert(parse_document(data, name, elements))
+
+    return work() if len(data) <= SMALL else await call.door.services.store.runtime.cpu.run(work)
 
 
 def named_checksums(call: Call) -> set[str]:

@@ -28,6 +28,7 @@ from grid.s3.signature import RequestHead
 
 MAX_RULES = 100
 MAX_RULES_DOCUMENT = 2**16
+MAX_RULES_ELEMENTS = 3000
 MAX_AGE_S = 2**31 - 1
 
 _METHODS = ("GET", "PUT", "HEAD", "POST", "DELETE")
@@ -108,7 +109,7 @@ def _shown(rule: Rule) -> Iterator[str]:
 
 async def put_sharing(call: Call) -> AnyAnswer:
     """Replace the rules of a bucket."""
-    root = await read_document(call, MAX_RULES_DOCUMENT, "CORSConfiguration")
+    root = await read_document(call, MAX_RULES_DOCUMENT, "CORSConfiguration", MAX_RULES_ELEMENTS)
     bucket = await call.bucket()
     metadata = _to_metadata(parse_rules(root))
     pack_metadata(metadata)

@@ -14,10 +14,11 @@ from grid.s3.bucket import Bucket
 from grid.s3.checksums import FULL_OBJECT, Digests, mismatch, named_algorithm, named_in, require_single
 from grid.s3.conditions import Conditions, DeleteConditions
 from grid.s3.copying import DigestSink, copy_source, source_of
-from grid.s3.documents import MAX_DOCUMENT, XML, document, text
+from grid.s3.documents import XML, document, text
 from grid.s3.door import Call
 from grid.s3.faults import S3Fault, invalid_argument, not_implemented
 from grid.s3.joining import (
+    MAX_ELEMENTS,
     WantedPart,
     choose_parts,
     joined_checksum,
@@ -37,7 +38,7 @@ from grid.s3.objects import (
     part_number,
     read_object,
 )
-from grid.s3.payload import Payload, named_checksums, read_document
+from grid.s3.payload import Payload, named_checksums, read_long_document
 from grid.s3.storing import store_file, store_payload
 from grid.s3.times import iso_time
 from grid.s3.uploads import Upload, Uploads
@@ -183,7 +184,7 @@ async def complete_upload(call: Call) -> AnyAnswer:
     bucket.require_writable()
     conditions = Conditions.of(call.header)
     _require_kind(call, None)
-    wanted = parse_wanted(await read_document(call, MAX_DOCUMENT, "CompleteMultipartUpload", own_checksums=False))
+    wanted = await read_long_document(call, "CompleteMultipartUpload", MAX_ELEMENTS, parse_wanted, own_checksums=False)
     etag, uploads = joined_etag([each.etag for each in wanted]), Uploads(bucket)
     upload = await uploads.find(_upload_id(call), call.key)
     if upload is None:

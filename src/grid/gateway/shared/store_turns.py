@@ -1,4 +1,4 @@
-"""Limits how many files are stored, and archives made, at once, since both take much memory. Waiting requests are served in order.
+"""Limits how many files are stored, archives made and documents parsed at once, since all take much memory. Waiting requests are served in order.
 
 Large files are limited by number, small ones by their bytes, so neither kind delays the other.
 """
@@ -30,6 +30,9 @@ STORE_COST = 16 * 2**10
 
 FORMS_BYTES = 16 * 2**20
 """Bytes of the fields of all long forms. A form that finds no room is refused, since its sender may be slow."""
+
+DOCUMENTS = 2
+"""Long documents of S3's clients parsed at once: each takes up to 20 MiB meanwhile."""
 
 PREVIEWS = 1
 """Texts formatted at once, each by a process of its own."""
@@ -74,6 +77,7 @@ class Stores:
         self.passing = Semaphore(PASSING_STORES)
         self.small = ByteBudget(SMALL_STORES_BYTES)
         self.forms = ByteBudget(FORMS_BYTES)
+        self.documents = Semaphore(DOCUMENTS)
         self.previews = Semaphore(PREVIEWS)
         self.listings = Semaphore(LISTINGS)
         self.archives = ByteBudget(ARCHIVES_BYTES)
