@@ -8,13 +8,17 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from twisted.internet.defer import Deferred
 
-from grid.caps import DirectoryCap
+from grid.caps import DirectoryCap, KnownCap
 from grid.directory.edits import SetChild
 from grid.directory.pack import Child
+from grid.errors import GridError
+from grid.mutable.sources import MemorySource
 from grid.s3 import listing
 from grid.s3.object_info import ListedObject
 from tests.s3.rig import S3Rig, path, running_door, texts
+from tests.s3.watched import until
 
 KEYS = ["a", "a-b", "a/1", "a/2/x", "a/2/y", "a0", "b/", "b/c", "c//d", "\u00e9/z"]
 
@@ -237,3 +241,33 @@ async def test_directories_deeper_than_any_stack_are_listed(tmp_path: Path) -> N
         finally:
             sys.setrecursionlimit(usual)
         assert (top, low) == ("bottom", "d/" * (levels + 1) + "bottom")
+
+
+async def test_the_sizes_of_mutable_files_are_asked_for_together_and_a_lost_one_holds_up_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking: list[Deferred[int]] = []
+    async with running_door(tmp_path) as rig:
+        store, root = rig.rig.gateway.store, rig.accounts["GKMAIN"].buckets["bucket"]
+        mutable, small = await store.put_mutable(b"1"), await store.put_immutable(MemorySource(b"12"))
+        edits = [SetChild(f"k{number:02}", small if number == 7 else mutable, {}) for number in range(41)]
+        await store.directory(root).edit(edits)
+
+        async def size(self: object, file: KnownCap) -> int:
+            asking.append(Deferred())
+            return await asking[-1]
+
+        monkeypatch.setattr(type(store), "size", size)
+        listing = Deferred.fromCoroutine(rig.ask("GET", "/bucket"))
+        for begin, end in ((0, 32), (32, 40)):
+            await until(lambda: len(asking) >= 32)
+            assert len(asking) == 32 or begin
+            for number in reversed(range(begin, end)):
+                await until(lambda number=number: len(asking) > number)  # type: ignore[misc]
+                if number == 3:
+                    asking[number].errback(GridError("lost"))
+                else:
+                    asking[number].callback(100 + number)
+        sizes = texts((await listing).body, "Size")
+        assert (sizes[:3], sizes[3], sizes[7], len(sizes)) == (["100", "101", "102"], "0", "2", 41)
+        assert sorted(map(int, sizes)) == [0, 2, 100, 101, 102, *range(104, 140)]

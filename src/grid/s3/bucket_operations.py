@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from attrs import frozen
-from twisted.internet.defer import DeferredSemaphore, gatherResults
+from twisted.internet.defer import DeferredSemaphore, FirstError, gatherResults
 
-from grid.caps import DirectoryCap, LitCap
+from grid.caps import DirectoryCap, KnownCap, LitCap
 from grid.directory.edits import RemoveChild, SetChild
 from grid.directory.metadata import seconds_in
 from grid.directory.node import Look
@@ -33,11 +35,15 @@ from grid.s3.removal import remove_bucket
 from grid.s3.tagging import bucket_tags
 from grid.s3.times import iso_time
 
+T = TypeVar("T")
+R = TypeVar("R")
+
 MAX_PAGE = 1000
 MAX_BUCKETS_PAGE = 10_000
 MAX_DELETED = 1000
 MAX_DELETED_ELEMENTS = 6 * MAX_DELETED + 100
 DELETED_AT_ONCE = 100
+SIZED_AT_ONCE = 32
 
 
 async def list_buckets(call: Call) -> AnyAnswer:
@@ -238,11 +244,9 @@ async def _listing(
     if versions:
         behind += text("VersionId", "null") + flag("IsLatest", True)
     name = "Version" if versions else "Contents"
-    contents = [
-        _content(name, encoding.text("Key", entry.key), found, await _size(call, found), behind)
-        for entry in page.entries
-        if (found := entry.found)
-    ]
+    objects = [(encoding.text("Key", entry.key), found) for entry in page.entries if (found := entry.found)]
+    sizes = await _sizes(call, [found for _, found in objects])
+    contents = [_content(name, key, found, size, behind) for (key, found), size in zip(objects, sizes, strict=True)]
     prefixes = [
         element("CommonPrefixes", encoding.text("Prefix", entry.key)) for entry in page.entries if entry.found is None
     ]
@@ -274,11 +278,17 @@ def _content(name: str, key: str, found: ListedObject, size: int, behind: str) -
     )
 
 
-async def _size(call: Call, found: ListedObject) -> int:
-    if found.file is None:
-        return found.size or 0
+async def _sizes(call: Call, objects: Sequence[ListedObject]) -> list[int]:
+    """The size of each; servers are asked for those of mutable files, of several at a time."""
+    mutable = {number: found.file for number, found in enumerate(objects) if found.file is not None}
+    asked = await _side_by_side(partial(_asked_size, call), list(mutable.values()), SIZED_AT_ONCE)
+    known = dict(zip(mutable, asked, strict=True))
+    return [known.get(number, found.size or 0) for number, found in enumerate(objects)]
+
+
+async def _asked_size(call: Call, file: KnownCap) -> int:
     try:
-        return await call.door.services.store.size(found.file)
+        return await call.door.services.store.size(file)
     except GridError:
         return 0  # A lost file is listed anyway, so that it can be deleted.
 
@@ -314,9 +324,7 @@ async def delete_objects(call: Call) -> AnyAnswer:
     bucket = await call.bucket()
     bucket.require_writable()
     wanted, is_quiet = await read_long_document(call, "Delete", MAX_DELETED_ELEMENTS, _deletions)
-    turns = DeferredSemaphore(DELETED_AT_ONCE)
-    removing = [turns.run(_remove, bucket, each) for each in wanted]
-    refused = await gatherResults(removing, consumeErrors=True)
+    refused = await _side_by_side(partial(_remove, bucket), wanted, DELETED_AT_ONCE)
     said = []
     for each, fault in zip(wanted, refused, strict=True):
         if fault is not None:
@@ -336,3 +344,13 @@ async def _remove(bucket: Bucket, wanted: _Deletion) -> S3Fault | None:
     except GridError as error:
         return s3_fault(error)
     return None
+
+
+async def _side_by_side(work: Callable[[T], Coroutine[Any, Any, R]], items: Sequence[T], most: int) -> list[R]:
+    """The results of the work on each item, `most` at a time; raises the first error."""
+    turns = DeferredSemaphore(most)
+    try:
+        return list(await gatherResults([turns.run(work, each) for each in items], consumeErrors=True))
+    except FirstError as error:
+        error.subFailure.raiseException()
+        raise
