@@ -304,3 +304,19 @@ async def test_an_upload_is_aborted_only_if_it_was_begun_at_the_time_of_the_requ
         begun = texts((await rig.ask("GET", "/bucket?uploads")).body, "Initiated")[0]
         right = {"x-amz-if-match-initiated-time": begun}
         assert (await rig.ask("DELETE", f"{KEY}?uploadId={upload}", headers=right)).status == 204
+
+
+@pytest.mark.usefixtures("small_parts")
+async def test_a_page_of_no_entries_is_not_followed_by_another(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        upload = await begin(rig)
+        etags = {number: await put_part(rig, upload, number, b"data" * 50) for number in (1, 2)}
+        attributes = {"x-amz-object-attributes": "ObjectParts", "x-amz-max-parts": "0"}
+        pages = [
+            (await rig.ask("GET", "/bucket?uploads&max-uploads=0")).body,
+            (await rig.ask("GET", f"{KEY}?uploadId={upload}&max-parts=0")).body,
+        ]
+        await rig.ask("POST", f"{KEY}?uploadId={upload}", named(etags))
+        pages.append((await rig.ask("GET", f"{KEY}?attributes", headers=attributes)).body)
+        pages.append((await rig.ask("GET", "/bucket?max-keys=0")).body)
+        assert [texts(page, "IsTruncated") for page in pages] == [["false"]] * 4

@@ -323,7 +323,7 @@ def _parts_element(call: Call, info: ObjectInfo) -> str:
         text("PartNumberMarker", after),
         text("NextPartNumberMarker", shown[-1] if shown else after),
         text("MaxParts", most),
-        flag("IsTruncated", shown.stop <= info.part_count),
+        flag("IsTruncated", most > 0 and shown.stop <= info.part_count),
         *(
             element("Part", text("PartNumber", number), text("Size", size))
             for number, size in zip(shown, sizes, strict=True)

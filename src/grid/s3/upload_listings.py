@@ -44,7 +44,7 @@ async def list_parts(call: Call) -> AnyAnswer:
         text("PartNumberMarker", after),
         text("NextPartNumberMarker", page[-1][0] if page else after),
         text("MaxParts", most),
-        flag("IsTruncated", len(page) < len(left)),
+        flag("IsTruncated", 0 < len(page) < len(left)),
         text("ChecksumAlgorithm", upload.algorithm.upper()) if upload.algorithm else "",
         text("ChecksumType", upload.checksum_type) if upload.algorithm else "",
         *said,
@@ -71,7 +71,7 @@ async def list_uploads(call: Call) -> AnyAnswer:
             last = here
             continue
         if len(shown) == most:
-            is_cut = True
+            is_cut = most > 0
             break
         shown.append(entry)
         last = here
