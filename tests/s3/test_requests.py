@@ -121,7 +121,14 @@ async def test_one_checksum_of_any_kind_is_kept_and_two_are_refused(tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("source", "refusal"),
-    [("bucket/%ZZ", "encoding"), ("buck@t/a", "bucket name"), ("bucket", "object key"), ("bucket/", "object key")],
+    [
+        ("bucket/%ZZ", "encoding"),
+        ("bucket/a  b", "encoding"),
+        ("bucket/a\u00a0", "encoding"),
+        ("buck@t/a", "bucket name"),
+        ("bucket", "object key"),
+        ("bucket/", "object key"),
+    ],
 )
 async def test_a_malformed_source_of_a_copy_is_refused(tmp_path: Path, source: str, refusal: str) -> None:
     async with running_door(tmp_path) as rig:

@@ -30,6 +30,51 @@ async def test_a_request_that_is_replayed_does_only_what_was_signed(tmp_path: Pa
         assert await rig.keys() == ["a"]
 
 
+def split(signed: bytes, line: bytes, into: bytes) -> bytes:
+    """The head of a request with two lines of a header in place of one."""
+    assert line in signed
+    return signed.replace(line, into, 1)
+
+
+async def test_a_request_whose_headers_or_parameters_are_rearranged_is_refused(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        for key in ("a", "a,b"):
+            await rig.ask("PUT", path(key), key.encode())
+        fields = {"Content-Length": "0", "Connection": "close", "x-amz-copy-source": "/bucket/a,b"}
+        signed = rig.head("PUT", "/bucket/c", fields)
+        forged = split(
+            signed, b"x-amz-copy-source: /bucket/a,b", b"x-amz-copy-source: /bucket/a\r\nx-amz-copy-source: b"
+        )
+        assert code(await rig.send(forged)) == "InvalidRequest"
+        ranged = rig.head("GET", "/bucket/a", {"Range": "bytes=0-0,1-1", "Connection": "close"})
+        forged = split(ranged, b"range: bytes=0-0,1-1", b"range: bytes=0-0\r\nrange: 1-1")
+        assert code(await rig.send(forged)) == "InvalidRequest"
+        asked = rig.head("GET", "/bucket?prefix=a&prefix=x", {"Connection": "close"})
+        assert code(await rig.send(asked)) == "InvalidRequest"
+        assert code(await rig.send(asked.replace(b"prefix=a&prefix=x", b"prefix=x&prefix=a"))) == "InvalidRequest"
+        assert await rig.keys() == ["a", "a,b"]
+
+
+async def test_the_lines_of_a_list_or_of_own_metadata_are_one(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        fields = {
+            "Content-Length": "0",
+            "Connection": "close",
+            "x-amz-meta-of": "a,b",
+            "cache-control": "no-store,private",
+        }
+        signed = rig.head("PUT", "/bucket/a", fields)
+        signed = split(signed, b"x-amz-meta-of: a,b", b"x-amz-meta-of: a\r\nx-amz-meta-of: b")
+        signed = split(signed, b"cache-control: no-store,private", b"cache-control: no-store\r\ncache-control: private")
+        assert (await rig.send(signed)).status == 200
+        got = await rig.ask("HEAD", path("a"))
+        assert (got.headers["x-amz-meta-of"], got.headers["cache-control"]) == ("a,b", "no-store,private")
+        asked = rig.head("GET", "/bucket/a", {"If-None-Match": f'"x",{got.headers["etag"]}', "Connection": "close"})
+        both = b'if-none-match: "x"\r\nif-none-match: ' + got.headers["etag"].encode()
+        forged = split(asked, b'if-none-match: "x",' + got.headers["etag"].encode(), both)
+        assert (await rig.send(forged)).status == 304
+
+
 async def test_an_address_that_was_presigned_does_only_what_was_signed_and_not_for_ever(tmp_path: Path) -> None:
     async with running_door(tmp_path) as rig:
         await rig.ask("PUT", path("a"), b"old")

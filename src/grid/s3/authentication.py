@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from attrs import field, frozen
 
 from grid.s3.faults import S3Fault, invalid_argument
-from grid.s3.signature import ALGORITHM, UNSIGNED, RequestHead, Scope, is_equal, request_text, sign, signing_key
+from grid.s3.signature import ALGORITHM, LISTS, UNSIGNED, RequestHead, Scope, is_equal, request_text, sign, signing_key
 from grid.s3.times import iso_time
 
 MAX_SKEW_S = 15 * 60
@@ -36,6 +36,23 @@ _PAYLOADS = (
     " STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD, STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD-TRAILER or a valid sha256"
     " value."
 )
+_SINGLE = frozenset(
+    {
+        "authorization",
+        "content-disposition",
+        "content-md5",
+        "content-type",
+        "date",
+        "expires",
+        "if-modified-since",
+        "if-range",
+        "if-unmodified-since",
+        "origin",
+        "range",
+    }
+)
+"""Headers that have one value, and that operations read. So do all of Amazon's that are no lists."""
+
 _SIGNING = frozenset({"X-Amz-Algorithm", "X-Amz-Signature", "AWSAccessKeyId", "Signature"})
 
 STREAMING = frozenset(
@@ -208,6 +225,7 @@ class _Refusals:
 def _claim(
     head: RequestHead, refusals: _Refusals, fields: dict[str, str], moment: str, payload: str, expires_s: int | None
 ) -> Claim:
+    _require_unambiguous(head)
     access_key, scope = _credential(fields["Credential"], refusals)
     signature = fields["Signature"]
     if not _SIGNATURE.fullmatch(signature):
@@ -260,6 +278,23 @@ def _require_signed(head: RequestHead, signed: frozenset[str]) -> None:
     if unsigned:
         message = "There were headers present in the request which were not signed"
         raise S3Fault("AccessDenied", message, details=(("HeadersNotSigned", ", ".join(sorted(unsigned))),))
+
+
+def _require_unambiguous(head: RequestHead) -> None:
+    """Raise InvalidRequest if a header or a parameter that operations read is repeated.
+
+    The signature covers the lines of a header as if they were one, and parameters in alphabetical order. So anybody could
+    split a header's line or reorder parameters, and change which value comes first.
+    """
+    names = [
+        name
+        for name, _ in head.headers
+        if name in _SINGLE or (name.startswith("x-amz-") and not name.startswith("x-amz-meta-") and name not in LISTS)
+    ]
+    for kind, found in (("header", names), ("parameter", [name for name, _ in head.query])):
+        if len(set(found)) < len(found):
+            repeated = next(name for name in found if found.count(name) > 1)
+            raise S3Fault("InvalidRequest", f"The {kind} {repeated} is repeated.")
 
 
 def _moment_of_date(date: str | None) -> str:

@@ -75,8 +75,9 @@ class DigestSink:
 
 
 def copy_source(call: Call) -> tuple[str, str]:
-    """The bucket and key of a copy's source; S3Fault."""
-    given = (call.header("x-amz-copy-source") or "").encode("utf-8", "surrogateescape")
+    """The bucket and key of a copy's source; S3Fault. Blanks that its signature does not cover must be escaped."""
+    said = call.header("x-amz-copy-source") or ""
+    given = said.encode("utf-8", "surrogateescape")
     path, _, version = given.partition(b"?")
     if version not in (b"", b"versionId=null"):
         raise not_implemented("versions of objects")
@@ -85,7 +86,7 @@ def copy_source(call: Call) -> tuple[str, str]:
         name, _, key = unquote_to_bytes(path).decode("utf-8").removeprefix("/").partition("/")
     except UnicodeDecodeError:
         raise invalid_argument("x-amz-copy-source", shown, "Invalid copy source encoding") from None
-    if _BAD_PERCENT.search(path):
+    if _BAD_PERCENT.search(path) or "  " in said or said != said.strip():
         raise invalid_argument("x-amz-copy-source", shown, "Invalid copy source encoding")
     if not is_bucket_name(name):
         raise invalid_argument("x-amz-copy-source", shown, "Invalid copy source bucket name")

@@ -150,12 +150,12 @@ class Call:
         return f"{'https' if self.is_secure else 'http'}://{self.header('host')}{self.head.path}"
 
     def header(self, name: str) -> str | None:
-        """The first value of a header."""
+        """The value of a header, as `RequestHead.header` returns it."""
         return self.head.header(name)
 
     def listed(self, name: str) -> list[str]:
-        """The values of a header that is a list, from all its lines."""
-        values = ",".join(value for found, value in self.head.headers if found == name).split(",")
+        """The values of a header that is one of LISTS."""
+        values = (self.header(name) or "").split(",")
         return [value.strip() for value in values if value.strip()]
 
     def parameter(self, name: str) -> str | None:

@@ -17,6 +17,21 @@ ALGORITHM = "AWS4-HMAC-SHA256"
 EMPTY_HASH = hashlib.sha256(b"").hexdigest()
 UNSIGNED = "UNSIGNED-PAYLOAD"
 
+LISTS = frozenset(
+    {
+        "cache-control",
+        "content-encoding",
+        "content-language",
+        "if-match",
+        "if-none-match",
+        "x-amz-copy-source-if-match",
+        "x-amz-copy-source-if-none-match",
+        "x-amz-object-attributes",
+        "x-amz-trailer",
+    }
+)
+"""Headers that are lists: several lines mean the same as one. [RFC 9110 5.3]"""
+
 _BLANKS = re.compile(" +")
 
 Pairs = Sequence[tuple[str, str]]
@@ -35,7 +50,10 @@ class RequestHead:
     headers: Pairs = field(repr=False)
 
     def header(self, name: str) -> str | None:
-        """The first value of a header."""
+        """The value of a header: of a list, all its lines; the first one of any other."""
+        if name in LISTS:
+            lines = [value for found, value in self.headers if found == name]
+            return ",".join(lines) if lines else None
         return next((value for found, value in self.headers if found == name), None)
 
     def parameter(self, name: str) -> str | None:
