@@ -320,3 +320,20 @@ async def test_a_page_of_no_entries_is_not_followed_by_another(tmp_path: Path) -
         pages.append((await rig.ask("GET", f"{KEY}?attributes", headers=attributes)).body)
         pages.append((await rig.ask("GET", "/bucket?max-keys=0")).body)
         assert [texts(page, "IsTruncated") for page in pages] == [["false"]] * 4
+
+
+@pytest.mark.usefixtures("small_parts")
+async def test_of_completions_with_other_parts_that_must_be_first_only_one_succeeds(tmp_path: Path) -> None:
+    async with running_door(tmp_path) as rig:
+        upload = await begin(rig)
+        etags = {number: await put_part(rig, upload, number, b"data" * 50) for number in (1, 2)}
+        asked = [
+            rig.ask("POST", f"{KEY}?uploadId={upload}", named(parts), {"If-None-Match": "*"})
+            for parts in (etags, {1: etags[1]})
+        ]
+        done = await gatherResults([Deferred.fromCoroutine(each) for each in asked])
+        assert sorted(reply.status for reply in done) in ([200, 412], [200, 404])
+        first = next(reply for reply in done if reply.status == 200)
+        assert (await rig.ask("HEAD", KEY)).headers["etag"] == texts(first.body, "ETag")[0]
+        again = await rig.ask("POST", f"{KEY}?uploadId={upload}", named(etags), {"If-None-Match": "*"})
+        assert again.status == (200 if first is done[0] else 404), "who missed the answer gets it again"

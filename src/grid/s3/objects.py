@@ -84,12 +84,16 @@ async def link_object(
     conditions: Conditions,
     above: Above | None = None,
 ) -> None:
-    """Link the key to the file, if the conditions hold for its current object. above: as for `Bucket.link`."""
+    """Link the key to the file, if the conditions hold for its current object. above: as for `Bucket.link`.
+
+    An object that this put linked in an earlier attempt is no reason to refuse it: it has the same nonce and the same ETag. An
+    upload that is completed twice, with other parts, has only the nonce in common.
+    """
     metadata = info.to_metadata(target, {})
     pack_metadata(metadata)
 
     def describe(before: StoredObject | None) -> dict[str, object]:
-        if before is None or before.info.nonce != info.nonce:
+        if before is None or (before.info.nonce, before.info.etag) != (info.nonce, info.etag):
             conditions.require_put(before)
         return metadata
 
