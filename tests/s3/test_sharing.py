@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from grid.s3 import sharing
 from grid.s3.accounts import PUBLIC, everybody
 from grid.s3.faults import S3Fault
 from grid.s3.names import SHARING
@@ -155,6 +156,35 @@ async def test_a_question_tells_nobody_whether_a_bucket_or_a_key_exists(tmp_path
             reply = await preflight(rig, target, **put)
             told.add((reply.status, code(reply), "".join(texts(reply.body, "Message"))))
         assert len(told) == 1 and told.pop()[:2] == (403, "AccessForbidden")
+
+
+async def test_questions_read_no_directory_again_and_a_change_of_the_rules_counts_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = {"Origin": APP, "Access_Control_Request_Method": "PUT"}
+    async with running_door(tmp_path) as rig:
+        await rig.ask("PUT", "/made")
+        reads = list[object]()
+
+        async def statuses(*names: str) -> list[int]:
+            return [(await preflight(rig, presigned(target=f"/{name}/a"), **put)).status for name in names]
+
+        assert await statuses("made", "bucket", "none") == [403, 403, 403]
+        for name in ("made", "bucket"):
+            assert (await rig.ask("PUT", f"/{name}?cors", RULES)).status == 200
+        assert await statuses("made", "bucket", "none") == [200, 200, 403]
+        rig.rig.gateway.history.watch(lambda done: reads.append(done) if done.kind == "retrieve" else None)
+        assert await statuses(*["made", "bucket", "none"] * 3) == [200, 200, 403] * 3
+        assert not reads
+        assert (await rig.ask("DELETE", "/made?cors")).status == 204
+        assert await statuses("made", "bucket") == [403, 200]
+        monkeypatch.setattr(sharing, "KEPT_S", 0)
+        reads.clear()
+        await statuses("bucket")
+        assert reads
+        monkeypatch.setattr(sharing, "MOST_KEPT", 3)
+        await statuses(*"abcdef")
+        assert len(rig.door.remembered.of(sharing.KeptRules)._kept) == 3
 
 
 async def test_a_public_bucket_has_the_rules_that_its_owner_set(tmp_path: Path) -> None:

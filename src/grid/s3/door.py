@@ -9,6 +9,7 @@ from attrs import define, field
 
 from grid.caps import DirectoryCap
 from grid.directory.gathering import Children, Directories
+from grid.engine.grid import Remembered
 from grid.gateway.http.body import Body
 from grid.gateway.shared.services import Services
 from grid.ports import Clock
@@ -47,6 +48,7 @@ class Door:
     packs: ObjectPacks | None = field(init=False, default=None)
     lister: Lister = field(init=False)
     lifetimes: Lifetimes = field(factory=Lifetimes)
+    remembered: Remembered = field(factory=Remembered, repr=False)
 
     def __attrs_post_init__(self) -> None:
         self.directories = Directories(self.services.store, beside_of)

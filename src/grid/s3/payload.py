@@ -143,7 +143,7 @@ class Payload:
 
 
 async def read_document(call: Call, most: int, name: str, elements: int = MAX_ELEMENTS) -> Element:
-    """Read a short document whose root has this name. MalformedXML. most: bytes. elements: at most so many."""
+    """Read a short document whose root has this name. MalformedXML. most: bytes. elements: their largest number."""
     return await _parse(call, await Payload(call, most).read(), name, elements, lambda root: root)
 
 

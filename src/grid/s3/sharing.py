@@ -3,7 +3,8 @@
 A browser asks before it sends a request, without signing that question. It is answered by the access key that a presigned
 URL names, or for a public bucket. The answer to the request itself then has the headers that let the page read it.
 
-Cost: a read of the bucket's directory for each request with an Origin, and for each question.
+Cost: a read of the bucket's directory for each request with an Origin. Anybody can ask questions, so their answers come from
+rules that are up to KEPT_S old.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 
+from grid.caps import DirectoryCap
 from grid.directory.metadata import Metadata, pack_metadata
 from grid.errors import GridError
 from grid.gateway.faults import Headers
 from grid.gateway.http.answers import Answer, AnyAnswer
 from grid.s3.accounts import PUBLIC, Account
+from grid.s3.bucket import Bucket
 from grid.s3.documents import XML, Element, document, element, text
 from grid.s3.door import Call, Door
 from grid.s3.faults import S3Fault
@@ -30,6 +33,12 @@ MAX_RULES = 100
 MAX_RULES_DOCUMENT = 2**16
 MAX_RULES_ELEMENTS = 3000
 MAX_AGE_S = 2**31 - 1
+
+KEPT_S = 5.0
+"""How long the rules of a bucket are kept for questions. Those that are changed here count at once."""
+
+MOST_KEPT = 100
+"""Buckets whose rules are kept."""
 
 _METHODS = ("GET", "PUT", "HEAD", "POST", "DELETE")
 _VARY = ("Vary", "Origin, Access-Control-Request-Headers, Access-Control-Request-Method")
@@ -88,6 +97,33 @@ def _matches(pattern: str, value: str) -> bool:
     return len(value) >= len(first) + len(last) and value.startswith(first) and value.endswith(last)
 
 
+@define(eq=False)
+class KeptRules:
+    """The rules of the buckets that were lately asked about; of none, for a name that is no bucket's."""
+
+    _kept: dict[tuple[DirectoryCap | None, str], tuple[float, list[Rule]]] = field(factory=dict, repr=False)
+
+    async def rules(self, door: Door, account: Account, bucket_name: str) -> list[Rule]:
+        """The rules of a bucket of the account, as they were at most KEPT_S ago; the errors of a listing."""
+        kept, key, now = self._kept, (account.buckets.get(bucket_name, account.home), bucket_name), door.clock.now()
+        since, rules = kept.get(key, (-KEPT_S, []))
+        if now - since < KEPT_S:
+            return rules
+        try:
+            rules = await _rules_of(door, account, bucket_name)
+        except S3Fault:
+            rules = []
+        kept.pop(key, None)
+        if len(kept) >= MOST_KEPT:
+            del kept[next(iter(kept))]
+        kept[key] = now, rules
+        return rules
+
+    def forget(self) -> None:
+        """Forget all rules, also those that are being read."""
+        self._kept = {}
+
+
 async def get_sharing(call: Call) -> AnyAnswer:
     """The rules of a bucket; NoSuchCORSConfiguration if it has none."""
     rules = rules_in(await (await call.bucket()).setting(SHARING))
@@ -113,14 +149,21 @@ async def put_sharing(call: Call) -> AnyAnswer:
     bucket = await call.bucket()
     metadata = _to_metadata(parse_rules(root))
     pack_metadata(metadata)
-    await bucket.set(SHARING, metadata)
+    await _set(call, bucket, metadata)
     return Answer(200, "")
 
 
 async def delete_sharing(call: Call) -> AnyAnswer:
     """Remove the rules of a bucket."""
-    await (await call.bucket()).set(SHARING, {})
+    await _set(call, await call.bucket(), {})
     return Answer(204, "")
+
+
+async def _set(call: Call, bucket: Bucket, metadata: Metadata) -> None:
+    try:
+        await bucket.set(SHARING, metadata)
+    finally:
+        call.door.remembered.of(KeptRules).forget()
 
 
 def parse_rules(root: Element) -> list[Rule]:
@@ -257,10 +300,7 @@ async def answer_preflight(door: Door, bucket_name: str, head: RequestHead) -> A
         if not _HEADER.fullmatch(name):
             raise S3Fault("BadRequest", f'Access-Control-Request-Headers "{shown}" contains invalid character.')
     account = _asked(door, head)
-    try:
-        rules = [] if account is None else await _rules_of(door, account, bucket_name)
-    except S3Fault:
-        rules = []
+    rules = [] if account is None else await door.remembered.of(KeptRules).rules(door, account, bucket_name)
     if not rules:
         raise S3Fault("AccessForbidden", _NOT_ENABLED)
     for rule in rules:
