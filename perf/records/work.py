@@ -9,6 +9,8 @@ from attrs import frozen
 from perf.records.record import Sample
 
 MB = 1e6
+OPEN_LOOP = "staccato"
+"""The mode in which files start by the clock."""
 SMALL = 100_000
 """Bytes of a file below which files per second say more than MB/s."""
 
@@ -31,7 +33,7 @@ class Work:
         if "format" in factors:
             what.insert(1, str(factors["format"]).upper())
         if "segment" in factors:
-            what.append(f"segments of {_bytes(factors['segment'])}")
+            what.append(f"segments of {in_words(self, 'segment')}")
         what += [f"{name} {value}" for name, value in factors.items() if name not in _SAID]
         return ", ".join([*what, *([self.client] if self.client else [])])
 
@@ -41,20 +43,27 @@ class Work:
         return "length" in dict(self.factors)
 
     @property
+    def is_open(self) -> bool:
+        """Whether files start by the clock, so that the total says nothing about the system."""
+        return dict(self.factors).get("mode") == OPEN_LOOP
+
+    @property
     def unit(self) -> str:
         """The unit of `measure`: `ms`, of which fewer are better, or a rate; `s` if no work was done."""
         if self.scenario == "idle":
             return "s"
+        if self.is_open:
+            return "ms of a file"
         if self.is_range or not self.size:
             return "ms"
         return "files/s" if self.count > 1 and self.size / self.count < SMALL else "MB/s"
 
     def measure(self, seconds: float) -> float:
-        """Convert a time to the unit."""
+        """Convert a time, as `time_of` gives it, to the unit."""
         unit = self.unit
         if unit == "s":
             return seconds
-        if unit == "ms":
+        if unit.startswith("ms"):
             return seconds * 1e3 / (self.count if self.scenario == "mkdir" else 1)
         return self.count / seconds if unit == "files/s" else self.size / MB / seconds
 
@@ -109,6 +118,28 @@ def work_of(sample: Sample) -> Work:
     """The work of a sample."""
     factors = tuple(sorted((name, _plain(value)) for name, value in sample.factors.items()))
     return Work(sample.scenario, sample.client, factors, sample.size, sample.count)
+
+
+def time_of(sample: Sample) -> float | None:
+    """Seconds by which systems are compared: the whole, but of an open loop the mean of its files, from when each was due.
+
+    None if the sample failed, or is of an open loop and has no times of files.
+    """
+    if sample.seconds is None or sample.factors.get("mode") != OPEN_LOOP:
+        return sample.seconds
+    waited = file_times(sample)
+    return sum(waited) / len(waited) if waited else None
+
+
+def file_times(sample: Sample) -> list[float]:
+    """The seconds of each file that succeeded, from when it was due."""
+    return [one[3] - one[1] for one in sample.files if not one[4]]
+
+
+def in_words(work: Work, name: str) -> str:
+    """The value of one of its factors, as people say it."""
+    value = dict(work.factors)[name]
+    return _bytes(value) if name == "segment" else str(value)
 
 
 def works_of(samples: Sequence[Sample]) -> list[Work]:

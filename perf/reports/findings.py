@@ -5,64 +5,71 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from perf.records.record import Record, Sample
-from perf.records.work import Work, work_of
+from perf.records.work import OPEN_LOOP, Work, file_times, work_of
+from perf.reports.fitted import sentences_of_fits
 from perf.reports.needed import sentences_of_k
 from perf.reports.report import speedups, works
-from perf.sampling.fits import Cost, Knee, Point, find_knee, fit_cost
-from perf.sampling.statistics import Estimate, median
+from perf.sampling.statistics import Estimate, Interval, median
 
-BETTER, WORSE, NONE, ONE_RUN = "better", "worse", "no difference shown", "one run, so no verdict"
-VERDICTS = (BETTER, WORSE, NONE, ONE_RUN)
-FEWEST_RUNS = 2
-"""With fewer runs, only numbers are reported: their interval has no width."""
+BETTER, WORSE, NONE = "better", "worse", "no difference shown"
+ONE_RUN, FEW_RUNS = "one run, so no verdict", "too few runs for a verdict"
+VERDICTS = (BETTER, WORSE, NONE, FEW_RUNS, ONE_RUN)
 SLOW_AES = 500.0
 """MB/s on one core. Below this, the processor's AES instructions are not in use."""
-_WAYS = ("way", "key", "mode", "chunk", "transfers", "threads", "cache", "site")
-"""Factors that separate kinds of work for a fit."""
 STILL = 0.02
 """Processor seconds per measured second that frozen systems may use, given the clock's resolution."""
 
 
 @frozen(kw_only=True)
 class Finding:
-    """A subject compared with another system in one kind of work. ratio: of speeds, paired within runs."""
+    """A subject compared with another system in one kind of work. ratio: of speeds, paired within runs.
+
+    rows: of these two that have a verdict together. At most one of twenty times one of them is due to chance.
+    """
 
     work: Work
     subject: str
     other: str
     ratio: Estimate
+    rows: int = 1
 
     @property
     def verdict(self) -> str:
-        """What the interval permits to say."""
-        if self.ratio.count < FEWEST_RUNS:
+        """What the interval permits to say, at the level for all rows together."""
+        if self.ratio.count == 1:
             return ONE_RUN
-        if self.ratio.interval.contains(1.0):
+        wide = self.ratio.interval_at(1 - 0.05 / self.rows)
+        if wide is None:
+            return FEW_RUNS
+        if wide.contains(1.0):
             return NONE
-        return BETTER if self.ratio.interval.low > 1 else WORSE
+        return BETTER if wide.low > 1 else WORSE
 
     def __str__(self) -> str:
-        found = self.ratio
-        spread = f" (95 %: {found.interval.low:.3g} to {found.interval.high:.3g}, {found.count} runs)"
-        return (
-            f"{self.work}: {self.subject} has {found.median:.3g} times the speed of {self.other}"
-            f"{spread if found.count > 1 else ''}: {self.verdict}."
-        )
+        found, verdict = self.ratio, self.verdict
+        known = f" ({found.uncertainty})" if found.count > 1 else ""
+        # The interval is that of this row alone, so it may say more than all rows permit.
+        among = f" among {self.rows} rows" if verdict == NONE and not found.interval.contains(1.0) else ""
+        return f"{self.work}: {self.subject} has {found.median:.3g} times the speed of {self.other}{known}: {verdict}{among}."
 
 
 def findings(record: Record, subject: str | None = None) -> list[Finding]:
     """The subject (the first system by default) compared with all others, work by work."""
     systems = record.header.systems
     mine = subject or systems[0]
-    return [
-        Finding(work=work, subject=mine, other=other, ratio=ratio)
-        for other in systems
-        if other != mine
-        for work, ratio in speedups(record, mine, other).items()
-    ]
+    return [finding for other in systems if other != mine for finding in _compared(record, mine, other)]
+
+
+def _compared(record: Record, subject: str, other: str) -> list[Finding]:
+    ratios = speedups(record, subject, other)
+    rows = max(1, sum(not ratio.is_range for ratio in ratios.values()))
+    return [Finding(work=work, subject=subject, other=other, ratio=ratio, rows=rows) for work, ratio in ratios.items()]
+
+
+_OVERVIEW = {ONE_RUN: "from one run, so without a verdict", FEW_RUNS: "from too few runs for a verdict"}
 
 
 def overviews(found: Sequence[Finding]) -> list[str]:
@@ -74,11 +81,7 @@ def overviews(found: Sequence[Finding]) -> list[str]:
     for (subject, other), mine in pairs.items():
         ratios = [finding.ratio.median for finding in mine]
         counts = {verdict: sum(finding.verdict == verdict for finding in mine) for verdict in VERDICTS}
-        parts = [
-            f"{count} {'from one run, so without a verdict' if verdict == ONE_RUN else verdict}"
-            for verdict, count in counts.items()
-            if count
-        ]
+        parts = [f"{count} {_OVERVIEW.get(verdict, verdict)}" for verdict, count in counts.items() if count]
         lines.append(
             f"{subject} has {min(ratios):.3g} to {max(ratios):.3g} times the speed of {other} (median {median(ratios):.3g}): of "
             f"{len(mine)} row{'s' if len(mine) > 1 else ''}, {', '.join(parts)}."
@@ -88,81 +91,61 @@ def overviews(found: Sequence[Finding]) -> list[str]:
 
 @frozen(kw_only=True)
 class Disagreement:
-    """Two campaigns whose intervals for the same comparison do not overlap."""
+    """Two campaigns whose intervals for the same comparison do not overlap. compared: how many comparisons were."""
 
     one: str
     other: str
     first: Finding
     second: Finding
+    compared: int = 1
 
     def __str__(self) -> str:
-        first, second = self.first.ratio, self.second.ratio
+        parts = []
+        for name, finding in ((self.one, self.first), (self.other, self.second)):
+            wide = _wide(finding, self.compared)
+            parts.append(f"{name} says {finding.ratio.median:.3g} [{wide.low:.3g}, {wide.high:.3g}]")
+        together = f" for {self.compared} comparisons together" if self.compared > 1 else ""
         return (
-            f"{self.first.work}, {self.first.subject} against {self.first.other}: {self.one} says {first.median:.3g} "
-            f"[{first.interval.low:.3g}, {first.interval.high:.3g}], {self.other} says {second.median:.3g} "
-            f"[{second.interval.low:.3g}, {second.interval.high:.3g}]. They disagree: do not quote either before you know why."
+            f"{self.first.work}, {self.first.subject} against {self.first.other}: {', '.join(parts)} "
+            f"(95 %{together}). They disagree: do not quote either before you know why."
         )
 
 
 def disagreements(records: Sequence[Record]) -> list[Disagreement]:
-    """All pairs of records that disagree on the same comparison."""
-    found = []
-    for one, other in combinations(records, 2):
-        theirs = {_key(finding): finding for finding in _all_findings(other)}
-        for finding in _all_findings(one):
-            match = theirs.get(_key(finding))
-            if match is not None and _are_apart(finding.ratio, match.ratio):
-                names = [record.header.campaign for record in (one, other)]
-                found.append(Disagreement(one=names[0], other=names[1], first=finding, second=match))
-    return found
+    """All pairs of records that disagree on the same comparison; both with enough runs for an interval."""
+    known = [
+        {(one.work, one.subject, one.other): one for one in _all_findings(record) if not one.ratio.is_range}
+        for record in records
+    ]
+    shared = [
+        (records[one], records[other], known[one][key], known[other][key])
+        for one, other in combinations(range(len(records)), 2)
+        for key in known[one]
+        if key in known[other]
+    ]
+    return [
+        Disagreement(
+            one=one.header.campaign, other=other.header.campaign, first=first, second=second, compared=len(shared)
+        )
+        for one, other, first, second in shared
+        if _are_apart(_wide(first, len(shared)), _wide(second, len(shared)))
+    ]
 
 
-def costs(record: Record) -> dict[tuple[str, str], Cost]:
-    """The cost per file and per byte, by system and scenario, where files of several sizes were moved one after the
-    other.
-    """
-    points: dict[tuple[str, str], list[Point]] = {}
-    for sample in record.measured():
-        if (
-            sample.size
-            and sample.seconds
-            and "length" not in sample.factors
-            and sample.factors.get("concurrency", 1) == 1
-        ):
-            key = sample.system, _fitted(sample)
-            points.setdefault(key, []).append(Point(files=sample.count, bytes=sample.size, seconds=sample.seconds))
-    fits = {key: fit_cost(mine) for key, mine in points.items()}
-    return {key: cost for key, cost in fits.items() if cost is not None}
+def _wide(finding: Finding, compared: int) -> Interval:
+    return finding.ratio.interval_at(1 - 0.05 / compared) or finding.ratio.interval
 
 
-def _fitted(sample: Sample) -> str:
-    """The key of a fit, which excludes the sizes and counts over which it is fitted."""
-    told = [f"{name} {value}" for name, value in sample.factors.items() if name in _WAYS]
-    return ", ".join([sample.scenario, *told])
+def _are_apart(one: Interval, other: Interval) -> bool:
+    return one.low > other.high or other.low > one.high
 
 
-def knees(record: Record) -> dict[tuple[str, str], Knee]:
-    """The concurrency beyond which nothing is gained, by system and work, where several were tried."""
-    rates: dict[tuple[str, str], dict[int, list[float]]] = {}
-    for sample in record.measured():
-        degree = sample.factors.get("concurrency")
-        if sample.seconds and isinstance(degree, int) and "mode" not in sample.factors:
-            work = work_of(sample)
-            rest = evolve(work, factors=tuple(one for one in work.factors if one[0] != "concurrency"))
-            rates.setdefault((sample.system, str(rest)), {}).setdefault(degree, []).append(work.measure(sample.seconds))
-    return {key: find_knee(mine) for key, mine in rates.items() if len(mine) > 1}
-
-
-def recommended_jobs(record: Record) -> dict[str, int]:
-    """Files at a time that suit this client and these servers, by system: the greatest of its knees."""
-    found: dict[str, int] = {}
-    for (system, _), knee in knees(record).items():
-        found[system] = max(found.get(system, 0), knee.degree)
-    return found
+def _all_findings(record: Record) -> list[Finding]:
+    return [one for pair in combinations(record.header.systems, 2) for one in _compared(record, *pair)]
 
 
 def _modes(record: Record) -> Iterable[str]:
-    """The modes of concurrency side by side, for each system and direction."""
+    """The modes of concurrency side by side, for each system and direction: mean and range of all files of all runs."""
     rows: dict[tuple[str, str, str], dict[str, list[Sample]]] = {}
     for sample in record.measured():
         if sample.files and "mode" in sample.factors:
@@ -175,11 +158,14 @@ def _modes(record: Record) -> Iterable[str]:
 
 
 def _file_times(samples: Sequence[Sample]) -> str:
-    times = [(one[3] - one[1]) * 1e3 for sample in samples for one in sample.files if not one[4]]
-    total = median([sample.seconds or 0.0 for sample in samples])
-    return (
-        f"{sum(times) / len(times):.0f} ({min(times):.0f} to {max(times):.0f}), {total:.3g} s in all" if times else "-"
-    )
+    """Mean and range, and the total, which in an open loop is the schedule's."""
+    times = [seconds * 1e3 for sample in samples for seconds in file_times(sample)]
+    if not times:
+        return "-"
+    shown = f"{sum(times) / len(times):.0f} ({min(times):.0f} to {max(times):.0f})"
+    if any(sample.factors.get("mode") == OPEN_LOOP for sample in samples):
+        return shown
+    return f"{shown}, {median([sample.seconds or 0.0 for sample in samples]):.3g} s in all"
 
 
 def _slow_aes(record: Record) -> Iterable[str]:
@@ -196,10 +182,12 @@ def _slow_aes(record: Record) -> Iterable[str]:
 def _faults(record: Record) -> Iterable[str]:
     """What each fault adds to an operation of the same system."""
     times: dict[tuple[str, str], dict[str, list[float]]] = {}
+    runs: dict[tuple[str, str], set[int]] = {}
     for sample in record.measured():
         if "fault" in sample.factors and sample.seconds is not None:
             kinds = times.setdefault((sample.system, sample.scenario), {})
             kinds.setdefault(str(sample.factors["fault"]), []).append(sample.seconds)
+            runs.setdefault((sample.system, sample.scenario), set()).add(sample.run)
     for (system, scenario), faults in times.items():
         if healthy := faults.get("none"):
             parts = [
@@ -208,21 +196,15 @@ def _faults(record: Record) -> Iterable[str]:
                 if fault != "none"
             ]
             if parts:
-                yield f"{scenario}, {system}: {median(healthy):.3g} s without a fault; {', '.join(parts)}."
+                count = len(runs[system, scenario])
+                known = "one run" if count == 1 else f"medians of {count} runs"
+                yield f"{scenario}, {system}: {median(healthy):.3g} s without a fault; {', '.join(parts)}; {known}."
 
 
 def sentences(record: Record, subject: str | None = None) -> list[str]:
     """Everything that the record shows."""
     lines = [str(finding) for finding in findings(record, subject)]
-    lines += [f"{what}, {system}: {knee}." for (system, what), knee in knees(record).items()]
-    lines += [
-        f"{scenario}, {system}: time = {cost.per_file_s * 1e3:.3g} ms x files + {cost.per_byte_s * 1e9:.3g} ms x MB "
-        f"(95 %: {cost.per_file_interval.low * 1e3:.3g} to {cost.per_file_interval.high * 1e3:.3g}, "
-        f"{cost.per_byte_interval.low * 1e9:.3g} to {cost.per_byte_interval.high * 1e9:.3g}; "
-        f"median error {cost.error:.0%})."
-        for (system, scenario), cost in costs(record).items()
-    ]
-    lines += [f"{system}: use --jobs {jobs}." for system, jobs in recommended_jobs(record).items()]
+    lines += sentences_of_fits(record)
     lines += [*_modes(record), *_faults(record), *_slow_aes(record)]
     return [*lines, *sentences_of_k(record), *_stillness(record)]
 
@@ -237,35 +219,17 @@ def _stillness(record: Record) -> Iterable[str]:
         yield f"While one system was measured, the others used {part:.2%} of a core: they {word}."
 
 
-def _all_findings(record: Record) -> list[Finding]:
-    systems = record.header.systems
-    return [
-        one
-        for index, subject in enumerate(systems)
-        for one in findings(record, subject)
-        if one.other in systems[index:]
-    ]
-
-
-def _key(finding: Finding) -> tuple[Work, str, str]:
-    return finding.work, finding.subject, finding.other
-
-
-def _are_apart(one: Estimate, other: Estimate) -> bool:
-    """Whether both are known well enough, and their intervals do not overlap."""
-    if min(one.count, other.count) < FEWEST_RUNS:
-        return False
-    return one.interval.low > other.interval.high or other.interval.low > one.interval.high
-
-
 def per_file(record: Record) -> list[tuple[str, Work, float, float, float]]:
-    """System, work, and least, mean and greatest seconds per file, for samples with single files."""
+    """System, work, and least, mean and greatest seconds of a file, where every sample has the times of single files, or is
+    of one file.
+
+    Of many files at a time, the total divided by their number is the time of none.
+    """
     found = []
     for work in works(record):
         for system in record.header.systems:
             mine = [one for one in record.measured() if one.system == system and work_of(one) == work]
-            times = [one[3] - one[1] for sample in mine for one in sample.files]
-            times = times or [sample.seconds / sample.count for sample in mine if sample.seconds is not None]
-            if times:
+            if mine and all(one.files or one.count == 1 for one in mine):
+                times = [time for one in mine for time in (file_times(one) or [one.seconds or 0.0])]
                 found.append((system, work, min(times), sum(times) / len(times), max(times)))
     return found

@@ -13,7 +13,7 @@ from perf.records.record import Record, Sample
 from perf.records.work import Work, work_of
 from perf.sampling.statistics import Estimate, median, paired_ratio
 
-SAME, TWICE, BETWEEN = "the same", "twice", "between the two"
+SAME, TWICE, BETWEEN = "the same", "twice", "not known which of the two"
 TURN = 2**0.5
 """Below this ratio a time is nearer to the same, above it nearer to twice."""
 
@@ -24,7 +24,7 @@ _OF_K = ("k", "n", "happy")
 class Step:
     """One kind of work with twice as many needed shares. work: without k. low, high: the two k. ratio: of times.
 
-    reasons: what else changes between the two, in words.
+    reasons: what else changes between the two, in words. rows: comparisons that have a verdict together.
     """
 
     system: str
@@ -33,20 +33,26 @@ class Step:
     high: int
     ratio: Estimate
     reasons: Sequence[str]
+    rows: int = 1
 
     @property
     def verdict(self) -> str:
-        """To which of the two the interval belongs."""
-        if self.ratio.interval.high < TURN:
-            return SAME
-        return TWICE if self.ratio.interval.low > TURN else BETWEEN
+        """To which of the two the interval belongs, at the level for all rows together; of too few runs, to which their
+        range is nearer, and how many they are.
+        """
+        wide = self.ratio.interval_at(1 - 0.05 / self.rows)
+        ends = wide or self.ratio.interval
+        if ends.low < TURN < ends.high:
+            return BETWEEN
+        found = SAME if ends.high <= TURN else TWICE
+        runs = "one run" if self.ratio.count == 1 else f"{self.ratio.count} runs"
+        return found if wide is not None else f"nearer to {found} by {runs}, too few for a verdict"
 
     def __str__(self) -> str:
         found = self.ratio
-        spread = f"95 %: {found.interval.low:.3g} to {found.interval.high:.3g}, {found.count} runs"
         text = (
             f"{self.work}, {self.system}: k = {self.high} takes {found.median:.3g} times the time of k = {self.low} "
-            f"({spread if found.count > 1 else 'one run'}): {self.verdict}."
+            f"({found.uncertainty}): {self.verdict}."
         )
         return f"{text} {'; '.join(self.reasons).capitalize()}." if self.reasons else text
 
@@ -66,7 +72,8 @@ def steps(record: Record) -> list[Step]:
             if ratio is not None:
                 reasons = list(_reasons(work, {k: by_k[k] for k in (low, high)}))
                 found.append(Step(system=system, work=work, low=low, high=high, ratio=ratio, reasons=reasons))
-    return found
+    rows = sum(not step.ratio.is_range for step in found)
+    return [evolve(step, rows=max(1, rows)) for step in found]
 
 
 def sentences_of_k(record: Record) -> list[str]:

@@ -83,11 +83,12 @@ def _section(record: Record, subject: str | None) -> Iterable[str]:
     if peers:
         yield "<h3>What each system does with bytes</h3>"
         yield _table(PEER_TITLES, [peer_row(name, values) for name, values in peers.items()])
-    yield "<h3>Seconds of each file</h3>"
-    yield _table(
-        ["system", "work", "least", "mean", "greatest"],
-        [[system, str(work), *(f"{value:.4g}" for value in times)] for system, work, *times in per_file(record)],
-    )
+    if files := per_file(record):
+        yield "<h3>Seconds of each file</h3>"
+        yield _table(
+            ["system", "work", "least", "mean", "greatest"],
+            [[system, str(work), *(f"{value:.4g}" for value in times)] for system, work, *times in files],
+        )
     yield from _costs(record)
     if record.sites:
         yield "<h3>Networks as they were found</h3>"

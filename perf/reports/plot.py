@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from perf.records.record import Record, Sample, Timeline
 from perf.records.work import MB, Work, work_of
-from perf.reports.report import floor_of, works
-from perf.sampling.statistics import estimate
+from perf.reports.report import floor_of, times_of, works
+from perf.sampling.statistics import FEWEST, Estimate, estimate_runs
 
 AXES = (
     ("length", "bytes read", 1.0),
@@ -24,6 +24,9 @@ AXES = (
 """Factor, its label, its unit. The one with the most values is the x axis; of equals, the first."""
 
 COLUMNS = 3
+ROW_INCHES = 4
+Known = Mapping[str, Mapping[Work, Estimate]]
+"""What is drawn, by system and work."""
 _SHARED = ("format", "count", "n", "happy")
 """Factors that a panel's title contains anyway, or that follow from another."""
 
@@ -34,19 +37,25 @@ def plot(record: Record, path: Path) -> None:
     panels = panels_of(works(record))
     columns = min(COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
-    figure, grid = pyplot.subplots(rows, columns, figsize=(5 * columns, 4 * rows), squeeze=False)
+    figure, grid = pyplot.subplots(rows, columns, figsize=(5 * columns, ROW_INCHES * rows), squeeze=False)
     places = list(grid.flat)
+    known = {system: _estimates(record, system) for system in record.header.systems}
     for place in places[len(panels) :]:
         place.set_visible(False)
     for place, (title, mine) in zip(places, panels.items(), strict=False):
         if len(mine) == 1:
-            _bars(place, record, mine[0])
+            _bars(place, record, mine[0], known)
         else:
-            _lines(place, record, mine)
-        place.set(ylabel=mine[0].unit, ylim=(0, None))
+            _lines(place, record, mine, known)
+        place.set(ylabel=mine[0].unit, ylim=(0, min(place.get_ylim()[1], _top(record, mine, known))))
         place.set_title(textwrap.fill(title, 44), fontsize=10)
         place.legend()
-    figure.suptitle(f"{record.header.campaign}, {record.header.environment.get('date')}")
+    figure.suptitle(
+        f"{record.header.campaign}, {record.header.environment.get('date')}\n"
+        f"medians; lines: 95 % intervals, or of fewer than {FEWEST} runs the range of all samples",
+        fontsize=10,
+        y=1 - 0.1 / (ROW_INCHES * rows),
+    )
     figure.tight_layout()
     figure.savefig(path)
     pyplot.close(figure)
@@ -183,11 +192,11 @@ def axis_of(mine: list[Work]) -> tuple[str, str, float]:
     return next(axis for axis in AXES if values[axis] == most) if most > 1 else AXES[-1]
 
 
-def _lines(panel: Any, record: Record, mine: list[Work]) -> None:  # noqa: ANN401 - matplotlib's
+def _lines(panel: Any, record: Record, mine: list[Work], known: Known) -> None:  # noqa: ANN401 - matplotlib's
     """One line per system over the factor that varies."""
     factor, label, unit = axis_of(mine)
-    for system in record.header.systems:
-        _line(panel, record, system, mine, (factor, unit))
+    for system, found in known.items():
+        _line(panel, system, mine, (factor, unit), found)
     _floor_line(panel, record, mine, (factor, unit))
     panel.set(xscale="log", xlabel=label)
     places = sorted({_place(work, (factor, unit)) for work in mine})
@@ -195,12 +204,11 @@ def _lines(panel: Any, record: Record, mine: list[Work]) -> None:  # noqa: ANN40
     panel.minorticks_off()
 
 
-def _bars(panel: Any, record: Record, work: Work) -> None:  # noqa: ANN401 - matplotlib's
+def _bars(panel: Any, record: Record, work: Work, known: Known) -> None:  # noqa: ANN401 - matplotlib's
     """One bar per system if nothing varies, and the floor as a line across."""
-    for number, system in enumerate(record.header.systems):
-        values = _values(record, system, work)
-        if values:
-            found = estimate(values)
+    for number, (system, estimates) in enumerate(known.items()):
+        if work in estimates:
+            found = estimates[work]
             ends = [[found.median - found.interval.low], [found.interval.high - found.median]]
             panel.bar(number, found.median, yerr=ends, capsize=3, color=f"C{number}", label=system)
     limit = floor_of(record, work)
@@ -209,18 +217,27 @@ def _bars(panel: Any, record: Record, work: Work) -> None:  # noqa: ANN401 - mat
     panel.set(xticks=[], xlabel=str(work))
 
 
-def _line(panel: Any, record: Record, system: str, mine: list[Work], axis: tuple[str, float]) -> None:  # noqa: ANN401
-    places, middles, lows, highs = [], [], [], []
-    for work in sorted(mine, key=lambda work: _place(work, axis)):
-        values = _values(record, system, work)
-        if values:
-            found = estimate(values)
-            places.append(_place(work, axis))
-            middles.append(found.median)
-            lows.append(found.median - found.interval.low)
-            highs.append(found.interval.high - found.median)
-    if places:
+def _line(
+    panel: Any,  # noqa: ANN401 - matplotlib's
+    system: str,
+    mine: list[Work],
+    axis: tuple[str, float],
+    known: Mapping[Work, Estimate],
+) -> None:
+    works = [work for work in sorted(mine, key=lambda work: _place(work, axis)) if work in known]
+    if works:
+        places = [_place(work, axis) for work in works]
+        middles = [known[work].median for work in works]
+        lows = [known[work].median - known[work].interval.low for work in works]
+        highs = [known[work].interval.high - known[work].median for work in works]
         panel.errorbar(places, middles, yerr=[lows, highs], marker="o", capsize=3, label=system)
+
+
+def _top(record: Record, mine: list[Work], known: Known) -> float:
+    """The most that a panel shows: what was measured is not made small by intervals of few runs, which then leave it."""
+    greatest = [found[work].greatest for found in known.values() for work in mine if work in found]
+    limits = [limit for work in mine if (limit := floor_of(record, work)) is not None]
+    return max(2 * max(greatest, default=1.0), 1.05 * max(limits, default=0.0))
 
 
 def _floor_line(panel: Any, record: Record, mine: list[Work], axis: tuple[str, float]) -> None:  # noqa: ANN401
@@ -230,9 +247,12 @@ def _floor_line(panel: Any, record: Record, mine: list[Work], axis: tuple[str, f
         panel.plot(places, rates, linestyle="--", marker="_", color="grey", label="floor")
 
 
-def _values(record: Record, system: str, work: Work) -> list[float]:
-    times = [item.seconds for item in record.measured() if item.system == system and work_of(item) == work]
-    return [work.measure(time) for time in times if time is not None]
+def _estimates(record: Record, system: str) -> dict[Work, Estimate]:
+    """What is drawn of a system."""
+    return {
+        work: estimate_runs({run: [work.measure(time) for time in times] for run, times in runs.items()})
+        for work, runs in times_of(record, system).items()
+    }
 
 
 def _place(work: Work, axis: tuple[str, float]) -> float:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from perf.campaigns.labels import is_label, parse_label, without_commit
 from perf.records.record import Record, Sample
-from perf.records.work import MB, Work, bound, work_of, works_of
+from perf.records.work import MB, Work, bound, time_of, work_of, works_of
 from perf.sampling.environment import describe
-from perf.sampling.statistics import Estimate, Interval, estimate, median, paired_ratio, unpaired_ratio
+from perf.sampling.statistics import FEWEST, Estimate, Interval, estimate_runs, median, paired_ratio, unpaired_ratio
 
 MIB = 2**20
 
@@ -58,19 +58,25 @@ def compare(before: Record, after: Record) -> str:
         "",
         f"After: {describe(dict(after.header.environment))}",
         "",
-        "| work | system | before | after | after / before, speed [95 %] | verdict |",
+        "| work | system | before, runs | after, runs | after / before, speed [95 % for all rows together] | verdict |",
         "|---|---|---|---|---|---|",
     ]
-    for work in works(before):
-        for system in before.header.systems:
-            old, new = (_times(record, system, work) for record in (before, after))
-            if old and new:
-                ratio, interval = unpaired_ratio(old, new)
-                lines.append(
-                    f"| {work} | {system} | {rate(work, median(old))} | {rate(work, median(new))} "
-                    f"| {ratio:.2f} {bounds(interval)} | {verdict(interval)} |"
-                )
-    return "\n".join(lines) + "\n"
+    rows = [
+        (work, system, olds[work], news[work])
+        for system in before.header.systems
+        for olds, news in [[times_of(record, system) for record in (before, after)]]
+        for work in olds.keys() & news.keys()
+    ]
+    judged = sum(min(len(old), len(new)) >= FEWEST for _, _, old, new in rows)
+    level = 1 - 0.05 / max(1, judged)
+    for work, system, old, new in sorted(rows, key=lambda row: row[0]):
+        ratio, interval = unpaired_ratio(old, new, level=level)
+        shown = f" {bounds(interval)}" if interval is not None else ""
+        lines.append(
+            f"| {work} | {system} | {_middle(work, old)} | {_middle(work, new)} | {ratio:.2f}{shown} | {verdict(interval)} |"
+        )
+    note = f"Medians; the interval is Student's t of the logarithms of the runs' medians, from {FEWEST} runs on each side on."
+    return "\n".join([*lines, "", note]) + "\n"
 
 
 def works(record: Record) -> list[Work]:
@@ -80,9 +86,10 @@ def works(record: Record) -> list[Work]:
 
 def speedups(record: Record, subject: str, other: str, *, level: float = 0.95) -> dict[Work, Estimate]:
     """How many times as fast the subject is as the other, paired within each run, for all work that both did."""
+    mine, theirs = times_of(record, subject), times_of(record, other)
     found = {}
-    for work in works(record):
-        ratio = paired_ratio(_by_run(record, other, work), _by_run(record, subject, work), level=level)
+    for work in sorted(mine.keys() & theirs.keys()):
+        ratio = paired_ratio(theirs[work], mine[work], level=level)
         if ratio is not None:
             found[work] = ratio
     return found
@@ -146,8 +153,10 @@ def _without_commit(system: str) -> str:
         return system
 
 
-def verdict(interval: Interval) -> str:
-    """What an interval of a speed ratio permits to say."""
+def verdict(interval: Interval | None) -> str:
+    """What an interval of a speed ratio permits to say; None if there were too few runs for one."""
+    if interval is None:
+        return "too few runs"
     if interval.contains(1.0):
         return "no difference"
     return "faster" if interval.low > 1.0 else "slower"
@@ -157,19 +166,22 @@ def _throughput(record: Record, subject: str) -> list[str]:
     systems = record.header.systems
     compared_below = {before for _, before in baselines(record)}
     others = [name for name in systems if name != subject and name not in compared_below]
-    titles = ["work", *(f"{name} [95 %], n" for name in systems), *(f"{subject} / {name}" for name in others)]
+    titles = ["work", *(f"{name} [95 %] (range), n" for name in systems)]
+    titles += [f"{subject} / {name} [95 %] (range), runs" for name in others]
     titles += ["floor"] if record.header.floor else []
     ratios = {name: speedups(record, subject, name) for name in others}
+    times = {name: times_of(record, name) for name in systems}
     rows = []
     for work in works(record):
-        cells = [str(work), *(_speed(work, _times(record, name, work)) for name in systems)]
+        cells = [str(work), *(_speed(work, times[name].get(work, {})) for name in systems)]
         cells += [_ratio(ratios[name].get(work)) for name in others]
         limit = floor_of(record, work)
         cells += [f"{short(limit)} MB/s" if limit else "-"] if record.header.floor else []
         rows.append(cells)
     note = (
-        "Medians of the raw samples with bootstrap intervals. Ratios are of speeds, paired within each run: their "
-        "median, its interval, and the least and the greatest of all runs."
+        "Medians of the raw samples; ratios are of speeds, paired within each run, and their median. In brackets: the "
+        f"95 % interval, Student's t of the logarithms of the runs' medians or ratios, from {FEWEST} runs on. In "
+        "parentheses: the least and the greatest of all samples or ratios, which is no such interval."
     )
     return [*_table(titles, rows), "", note]
 
@@ -257,23 +269,22 @@ def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [f"| {' | '.join(cells)} |" for cells in (titles, ["---"] * len(titles), *rows)]
 
 
-def _times(record: Record, system: str, work: Work) -> list[float]:
-    return [time for times in _by_run(record, system, work).values() for time in times]
-
-
-def _by_run(record: Record, system: str, work: Work) -> dict[int, list[float]]:
-    times: dict[int, list[float]] = {}
+def times_of(record: Record, system: str) -> dict[Work, dict[int, list[float]]]:
+    """The seconds of a system by work and run, as systems are compared by them; only runs with any."""
+    times: dict[Work, dict[int, list[float]]] = {}
     for sample in record.measured():
-        if sample.system == system and work_of(sample) == work and sample.seconds is not None:
-            times.setdefault(sample.run, []).append(sample.seconds)
+        if sample.system == system and (seconds := time_of(sample)) is not None:
+            times.setdefault(work_of(sample), {}).setdefault(sample.run, []).append(seconds)
     return times
 
 
-def _speed(work: Work, times: Sequence[float]) -> str:
+def _speed(work: Work, times: Mapping[int, Sequence[float]]) -> str:
     if not times:
         return "null"
-    found = estimate([work.measure(time) for time in times])
-    return f"{short(found.median)} {work.unit} {bounds(found.interval)}, {found.count}"
+    found = estimate_runs({run: [work.measure(time) for time in mine] for run, mine in times.items()})
+    count = sum(map(len, times.values()))
+    shown = f" {spread(found)}" if count > 1 else ""
+    return f"{short(found.median)} {work.unit}{shown}, {count}"
 
 
 def _ratio(ratio: Estimate | None) -> str:
@@ -281,8 +292,18 @@ def _ratio(ratio: Estimate | None) -> str:
         return "null"
     if ratio.count == 1:
         return f"{ratio.median:.2f}, 1 run"
-    spread = f"{ratio.least:.2f}-{ratio.greatest:.2f}"
-    return f"{ratio.median:.2f} {bounds(ratio.interval)} ({spread}), {ratio.count} runs"
+    interval = "" if ratio.is_range else f" {bounds(ratio.interval)}"
+    return f"{ratio.median:.2f}{interval} ({ratio.least:.2f}-{ratio.greatest:.2f}), {ratio.count} runs"
+
+
+def spread(found: Estimate) -> str:
+    """The interval in brackets, or the range of too few runs in parentheses."""
+    return f"({short(found.least)}-{short(found.greatest)})" if found.is_range else bounds(found.interval)
+
+
+def _middle(work: Work, times: Mapping[int, Sequence[float]]) -> str:
+    """The median of the runs' medians, and the number of runs."""
+    return f"{rate(work, median([median(run) for run in times.values()]))}, {len(times)}"
 
 
 def bounds(interval: Interval) -> str:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import random
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import accumulate
 
 from attrs import frozen
 
 from grid.transfer.jobs import KNEE
-from perf.sampling.statistics import LEVEL, Interval, median, quantile
+from perf.sampling.statistics import Interval, estimate, median
 
-RESAMPLES = 1000
-SHUFFLES = 2000
+SIMULATED = 10_000
+"""Histories of noise that a step is compared with."""
 STEP = 0.05
 """Relative changes below this are not reported as steps, however certain."""
+FEWEST_GROUPS = 8
+"""Of fewer, noise looks like a step too often for any step to be shown."""
+CHANCE = 0.02
+"""Normal noise may show a step this often. Noise with outliers, or of two kinds, shows one in 20 times."""
+_BEFORE = 3
+"""Groups that must precede a step, to know what was usual."""
 
 
 @frozen(kw_only=True)
@@ -29,30 +39,37 @@ class Point:
 class Cost:
     """seconds = per_file_s x files + per_byte_s x bytes, neither negative.
 
-    error: median relative error of the points.
+    intervals: of fits of single runs, as in perf.sampling.statistics.Estimate. runs: how many. kinds: different
+    numbers of files and bytes. error: median relative error of the points.
     """
 
     per_file_s: float
     per_byte_s: float
     per_file_interval: Interval
     per_byte_interval: Interval
+    runs: int
+    kinds: int
     error: float
 
 
-def fit_cost(points: Sequence[Point], *, level: float = LEVEL, seed: int = 0) -> Cost | None:
-    """Fit the costs per file and per byte by least relative squares; None if the points cannot separate them."""
-    solved = _solve(points)
-    if solved is None:
+def fit_cost(runs: Sequence[Sequence[Point]]) -> Cost | None:
+    """Fit the costs per file and per byte to the points of all runs by least relative squares, and to those of each run.
+
+    None if the points cannot separate the two.
+    """
+    points = [point for run in runs for point in run]
+    solved, alone = _solve(points), [one for run in runs if (one := _solve(run)) is not None]
+    if solved is None or not alone:
         return None
-    draw = random.Random(seed)
-    found = [one for _ in range(RESAMPLES) if (one := _solve(draw.choices(points, k=len(points)))) is not None]
-    files, sizes = zip(*found, strict=True)
+    files, sizes = (estimate([one[index] for one in alone]).interval for index in (0, 1))
     errors = [abs(solved[0] * one.files + solved[1] * one.bytes - one.seconds) / one.seconds for one in points]
     return Cost(
         per_file_s=solved[0],
         per_byte_s=solved[1],
-        per_file_interval=_middle(files, level),
-        per_byte_interval=_middle(sizes, level),
+        per_file_interval=files,
+        per_byte_interval=sizes,
+        runs=len(alone),
+        kinds=len({(one.files, one.bytes) for one in points}),
         error=median(errors),
     )
 
@@ -78,7 +95,7 @@ class Knee:
 
     is_seen: whether higher ones gained nothing.
 
-    falls: whether the highest degree tried is slower than the best by more than KNEE.
+    falls: whether the highest degree tried is slower than the best by more than KNEE. unit: of the rates.
     """
 
     degree: int
@@ -86,14 +103,16 @@ class Knee:
     is_seen: bool
     falls: bool
 
+    unit: str = ""
+
     def __str__(self) -> str:
         if not self.is_seen:
             return f"the rate still grows at {self.degree} streams, the most that were tried"
         end = ", and many more are slower" if self.falls else ", and more gain nothing"
-        return f"take {self.degree}: {self.best:.4g} in all{end}"
+        return f"take {self.degree}: {self.best:.4g} {self.unit}".rstrip() + f" in all{end}"
 
 
-def find_knee(rates: Mapping[int, Sequence[float]]) -> Knee:
+def find_knee(rates: Mapping[int, Sequence[float]], unit: str = "") -> Knee:
     """Where more streams stop helping. rates: combined rates by number of streams; ValueError for fewer than 2."""
     if len(rates) < 2:
         raise ValueError("a knee needs two degrees or more")
@@ -101,14 +120,14 @@ def find_knee(rates: Mapping[int, Sequence[float]]) -> Knee:
     best = max(middles.values())
     degree = next(degree for degree, rate in middles.items() if rate >= (1 - KNEE) * best)
     most = max(middles)
-    return Knee(degree=degree, best=best, is_seen=degree != most, falls=middles[most] < (1 - KNEE) * best)
+    return Knee(degree=degree, best=best, is_seen=degree != most, falls=middles[most] < (1 - KNEE) * best, unit=unit)
 
 
 @frozen(kw_only=True)
 class Step:
     """A lasting change in a history. at: index of the first group after it. ratio: after / before.
 
-    p: probability of chance.
+    p: probability that noise alone has as clear a step anywhere.
     """
 
     at: int
@@ -116,34 +135,39 @@ class Step:
     p: float
 
 
-def find_step(groups: Sequence[Sequence[float]], *, seed: int = 0) -> Step | None:
-    """The largest lasting change over groups in order of time; None if it is small or may be chance.
+def find_step(groups: Sequence[Sequence[float]], *, chance: float = CHANCE, seed: int = 0) -> Step | None:
+    """The clearest lasting change over groups of positive values in order of time, the newest group alone included.
 
-    Compares ranks of the groups' medians before and after each place; shuffling their order gives the probability of
-    chance. At least 6 groups are required. [Pettitt 1979]
+    None if it is small, or if its p is above `chance`, or if there are fewer than FEWEST_GROUPS. Compares the mean logarithms of the
+    groups' medians before and after each place by Student's t, and the greatest t with those of noise. [Worsley 1979]
     """
-    middles = [median(group) for group in groups]
-    if len(middles) < 6:
+    if len(groups) < FEWEST_GROUPS:
         return None
-    at, strength = _strongest(middles)
-    draw, shuffled, as_strong = random.Random(seed), list(middles), 0
-    for _ in range(SHUFFLES):
-        draw.shuffle(shuffled)
-        as_strong += _strongest(shuffled)[1] >= strength
-    p, ratio = (as_strong + 1) / (SHUFFLES + 1), median(middles[at:]) / median(middles[:at])
-    if p > 1 - LEVEL or abs(ratio - 1) < STEP:
+    middles = [median(group) for group in groups]
+    at, strength = _strongest([math.log(middle) for middle in middles])
+    noise = _strengths_of_noise(len(middles), seed)
+    p = (len(noise) - bisect_left(noise, strength) + 1) / (len(noise) + 1)
+    ratio = median(middles[at:]) / median(middles[:at])
+    if p > chance or abs(ratio - 1) < STEP:
         return None
     return Step(at=at, ratio=ratio, p=p)
 
 
 def _strongest(values: Sequence[float]) -> tuple[int, float]:
-    """Where the values before and after differ most, and by how much."""
+    """Where the means before and after differ most, and by how much: the part of all variation that the step explains."""
+    count, sums = len(values), list(accumulate(values))
+    mean = sums[-1] / count
+    variation = sum((value - mean) ** 2 for value in values)
+    if variation <= 1e-18 * count:
+        return _BEFORE, 0.0
     found = [
-        (at, abs(sum((b > a) - (b < a) for a in values[:at] for b in values[at:]))) for at in range(1, len(values))
+        (at, (sums[at - 1] - at * mean) ** 2 * count / (at * (count - at)) / variation) for at in range(_BEFORE, count)
     ]
     return max(found, key=lambda one: one[1])
 
 
-def _middle(values: Sequence[float], level: float) -> Interval:
-    outside = (1 - level) / 2
-    return Interval(quantile(values, outside), quantile(values, 1 - outside))
+@lru_cache(maxsize=64)
+def _strengths_of_noise(count: int, seed: int) -> Sequence[float]:
+    """The strengths of the strongest steps in histories of normal noise, in order."""
+    draw = random.Random(seed)
+    return sorted(_strongest([draw.gauss(0.0, 1.0) for _ in range(count)])[1] for _ in range(SIMULATED))

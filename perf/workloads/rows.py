@@ -15,7 +15,7 @@ from perf.peers.contract import Cost, Peer
 from perf.peers.servers import ServerUse, server_use
 from perf.records.likeness import key_of
 from perf.records.record import Factor, Gap, RecordWriter, Sample, SiteFound
-from perf.records.work import work_of
+from perf.records.work import time_of, work_of
 from perf.sampling.sampler import Sampler
 from perf.sampling.usage import peak_resident, reset_peaks
 from perf.workloads.modes import Transfer
@@ -76,7 +76,7 @@ class Table:
         work = work_of(sample)
         shown = f"FAILED: {sample.error}"
         if sample.seconds is not None:
-            shown = f"{sample.seconds:.3f} s, {work.measure(sample.seconds):.4g} {work.unit}"
+            shown = f"{sample.seconds:.3f} s, {work.measure(time_of(sample) or sample.seconds):.4g} {work.unit}"
         self._tell(f"run {sample.run + 1} {sample.system} {work}: {shown}")
 
     def found(self, run: int, site: str, found: Mapping[str, Any]) -> None:

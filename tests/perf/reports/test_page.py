@@ -12,7 +12,6 @@ from pathlib import Path
 from attrs import evolve
 
 from perf.records.record import Gap, Record, SiteFound, Timeline
-from perf.reports.history import history
 from perf.reports.page import page
 from perf.reports.samples_table import rows, write_csv, write_parquet
 from tests.perf.samples import record, sample
@@ -41,7 +40,7 @@ CAPABILITIES = {
 
 
 def everything() -> Record:
-    made = record({"grid": [[0.5], [0.51]], "tahoe": [[1.0], [1.1]]})
+    made = record({"grid": [[0.5], [0.51], [0.5]], "tahoe": [[1.0], [1.1], [1.0]]})
     failed = evolve(sample(), seconds=None, error="OSError: <no room>", run=1, order=9)
     return evolve(
         made,
@@ -105,7 +104,7 @@ def test_table_of_samples_has_every_sample_and_every_column(tmp_path: Path) -> N
         found = list(csv.DictReader(file))
     assert len(found) == len(made.samples)
     assert {row["error"] for row in found} == {"", "OSError: <no room>"}
-    assert (found[4]["client_user_s"], found[4]["pressure_cpu"], found[0]["pressure_cpu"]) == ("0.1", "0.5", "")
+    assert (found[6]["client_user_s"], found[6]["pressure_cpu"], found[0]["pressure_cpu"]) == ("0.1", "0.5", "")
     assert found[0]["factor_k"] == "3"
     assert all(list(row) == list(found[0]) for row in rows([made]))
 
@@ -116,20 +115,3 @@ def test_parquet_where_it_can_be_written_holds_what_the_table_holds(tmp_path: Pa
     if path.exists():
         parquet = importlib.import_module("pyarrow.parquet")
         assert parquet.read_table(path).to_pylist() == rows([everything()])
-
-
-def at(day: int, seconds: float) -> Record:
-    made = record({"grid": [[seconds * 0.99], [seconds], [seconds * 1.01]]})
-    environment = {"date": f"2026-01-{day:02}", "commit": f"{day:040}"}
-    return evolve(made, header=evolve(made.header, environment=environment))
-
-
-def test_history_names_the_commit_of_a_step() -> None:
-    text = history([at(day, 1.0 if day < 6 else 2.0) for day in range(10, 0, -1)], "put")
-    assert text.index("2026-01-01") < text.index("2026-01-10")
-    assert "A step at 0000000000: 0.5 times what was before" in text
-
-
-def test_history_without_a_step_or_a_row_says_so() -> None:
-    assert "No step shown." in history([at(day, 1.0) for day in range(1, 9)])
-    assert history([at(1, 1.0)], "nothing like it") == "no row has 'nothing like it' in its name\n"

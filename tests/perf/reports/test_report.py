@@ -30,6 +30,14 @@ def test_report_of_a_single_run_claims_no_interval_of_its_ratio() -> None:
     assert cells[3] == "2.00, 1 run"
 
 
+def test_report_says_whether_a_spread_is_an_interval_or_a_range() -> None:
+    text = report(record({"grid": [[1.0, 1.25], [1.0]], "tahoe": [[2.0], [2.5], [2.0]]}))
+    cells = row(text, "| put 100 MB, 3-of-10, warm | 100")
+    assert cells[1:] == ["100 MB/s (80-100), 3", "50 MB/s [33.7, 63.9], 3", "2.14 (1.78-2.50), 2 runs"]
+    titles = row(text, "| work | grid [95")
+    assert titles[1:] == ["grid [95 %] (range), n", "tahoe [95 %] (range), n", "grid / tahoe [95 %] (range), runs"]
+
+
 def test_report_gives_cost_and_memory_above_idle() -> None:
     cells = row(report(record(TWICE)), "| put 100 MB, 3-of-10, warm | tahoe")
     assert cells[2:] == ["10.0", "0.25", "0.12", "80 (30)", "60", "334.000, 1.000", "40", "-, -"]
@@ -65,12 +73,38 @@ def test_same_of_a_few_runs_does_not_tell() -> None:
 
 
 def test_compare_of_a_halved_time_says_faster() -> None:
-    before = record({"grid": [[2.0, 2.1], [2.0, 1.9]], "tahoe": [[3.0, 3.1], [3.0, 2.9]]})
-    after = record({"grid": [[1.0, 1.05], [1.0, 0.95]], "tahoe": [[3.0, 3.1], [3.0, 2.9]]})
+    tahoe = [[3.0, 3.1], [3.0, 2.9], [3.1, 2.9]]
+    before = record({"grid": [[2.0, 2.1], [2.0, 1.9], [2.0, 2.0]], "tahoe": tahoe})
+    after = record({"grid": [[1.0, 1.05], [1.0, 0.95], [1.0, 1.0]], "tahoe": tahoe})
     text = compare(before, after)
-    assert row(text, "| put 100 MB, 3-of-10, warm | grid")[4].startswith("2.00 [")
-    assert row(text, "| put 100 MB, 3-of-10, warm | grid")[5] == "faster"
+    cells = row(text, "| put 100 MB, 3-of-10, warm | grid")
+    assert cells[2:4] == ["50 MB/s, 3", "100 MB/s, 3"]
+    assert cells[4].startswith("2.00 [")
+    assert cells[5] == "faster"
     assert row(text, "| put 100 MB, 3-of-10, warm | tahoe")[5] == "no difference"
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_compare_of_few_runs_has_no_verdict_however_many_samples_they_have(runs: int) -> None:
+    before, after = (record({"grid": [[seconds] * 9] * count}) for seconds, count in ((2.0, runs), (1.0, 3)))
+    for one, other in ((before, after), (after, before)):
+        cells = row(compare(one, other), "| put 100 MB, 3-of-10, warm | grid")
+        assert cells[5] == "too few runs"
+        assert "[" not in cells[4]
+
+
+def test_compare_resamples_runs_and_widens_for_all_rows() -> None:
+    """Within a run all samples agree; the runs of each side do not."""
+    before = record({"grid": [[2.0] * 9, [1.5] * 9, [2.5] * 9]})
+    after = record({"grid": [[1.6] * 9, [1.2] * 9, [2.0] * 9]})
+    assert row(compare(before, after), "| put 100 MB, 3-of-10, warm | grid")[5] == "no difference"
+    clear = [
+        record({f"grid#{at}": [[seconds], [seconds * 1.05], [seconds * 0.95]] for at in range(2, 52)})
+        for seconds in (1.2, 1.0)
+    ]
+    assert row(compare(*clear), "| put 100 MB, 3-of-10, warm | grid#2 ")[5] == "no difference"
+    alone = [record({"grid": [[seconds], [seconds * 1.05], [seconds * 0.95]]}) for seconds in (1.2, 1.0)]
+    assert row(compare(*alone), "| put 100 MB, 3-of-10, warm | grid")[5] == "faster"
 
 
 def test_report_of_another_subject_compares_with_that() -> None:

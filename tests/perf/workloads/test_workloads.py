@@ -19,7 +19,8 @@ from perf.peers.contract import Cost
 from perf.peers.copy import Copy
 from perf.peers.s3_commands import BUCKET, TUNED_WORKERS, S5cmd
 from perf.records.record import Header, Record, RecordWriter, read_record
-from perf.reports.findings import knees, per_file, sentences
+from perf.reports.findings import per_file, sentences
+from perf.reports.fitted import knees
 from perf.workloads import running
 from perf.workloads.rows import Begun
 
