@@ -99,7 +99,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _history(options: argparse.Namespace) -> int:
-    print(history([read_record(path) for path in options.records], options.row))
+    print(history([read_record(path) for path in options.records], options.row, force=options.force))
     return 0
 
 
@@ -201,6 +201,7 @@ def _parser() -> argparse.ArgumentParser:
     past = commands.add_parser("history", help="rows over records of many commits, with the steps in them")
     past.set_defaults(action=_history)
     past.add_argument("--row", default="", help="only rows that have this text in their names")
+    past.add_argument("--force", action="store_true", help="although they were measured in unlike environments")
     past.add_argument("records", type=Path, nargs="+")
     drawn = commands.add_parser("plot", help="a picture of a record (needs matplotlib)")
     drawn.set_defaults(action=_plot)

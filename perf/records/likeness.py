@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-MACHINE = ("cpu", "cpu_count", "memory_bytes", "system", "filesystem", "nice", "congestion_control", "freezer")
+MACHINE = ("cpu", "cpu_count", "memory_bytes", "system", "filesystem", "nice", "congestion_control")
 """What must be equal for times to be comparable."""
 
 SOFTWARE = ("commit", "modified", "python", "packages", "codec", "hashing", "tahoe", "baselines")

@@ -103,7 +103,6 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("module too short", "perf/network/topologies.py"): "the one place that knows every kind of network",
     ("module too short", "perf/records/likeness.py"): "pure: which environments may be compared",
     ("module too short", "perf/reports/markdown.py"): "one module for each kind of report",
-    ("module too short", "perf/reports/history.py"): "one module for each kind of report",
     ("module too short", "perf/runs/progress.py"): "pure: an estimate that knows no campaign",
     ("module too short", "perf/soak/command.py"): "the command, beside the soak that it starts",
     ("module too short", "perf/workloads/files.py"): "pure sizes, fitted to published figures",

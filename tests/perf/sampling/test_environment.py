@@ -8,7 +8,8 @@ import pytest
 
 from perf.__main__ import main
 from perf.processes.node_process import child_environment
-from perf.sampling.environment import ROOT, expect_own_tree
+from perf.records.likeness import MACHINE
+from perf.sampling.environment import ROOT, capture, expect_own_tree
 
 
 @pytest.fixture
@@ -50,3 +51,7 @@ def test_campaign_when_children_would_import_another_tree_never_starts(
     assert main([*arguments, "--output", str(record)]) == 1
     assert capsys.readouterr().err.startswith("perf: nodes would run ")
     assert not record.exists()
+
+
+def test_all_that_makes_machines_alike_is_recorded(tmp_path: Path) -> None:
+    assert set(MACHINE) <= capture(tmp_path).keys()
