@@ -10,6 +10,7 @@ from attrs import frozen
 from perf.records.record import Record, Sample
 from perf.records.work import OPEN_LOOP, Work, file_times, work_of
 from perf.reports.fitted import sentences_of_fits
+from perf.reports.levels import sentences_of_levels
 from perf.reports.needed import sentences_of_k
 from perf.reports.report import speedups, works
 from perf.sampling.statistics import Estimate, Interval, median
@@ -204,7 +205,7 @@ def _faults(record: Record) -> Iterable[str]:
 def sentences(record: Record, subject: str | None = None) -> list[str]:
     """Everything that the record shows."""
     lines = [str(finding) for finding in findings(record, subject)]
-    lines += sentences_of_fits(record)
+    lines += [*sentences_of_levels(record), *sentences_of_fits(record)]
     lines += [*_modes(record), *_faults(record), *_slow_aes(record)]
     return [*lines, *sentences_of_k(record), *_stillness(record)]
 
