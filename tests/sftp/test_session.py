@@ -10,7 +10,8 @@ import pytest
 from attrs import define, field
 from twisted.internet.defer import Deferred
 
-from grid.caps import LitCap
+from grid.caps import DirectoryCap, LitCap, SdmfWriteCap
+from grid.directory.pack import Child
 from grid.gateway.shared.spool import SpoolFolder
 from grid.sftp.door import Load
 from grid.sftp.drafts import MAX_FILE, Draft
@@ -21,6 +22,8 @@ from grid.sftp.scratch import PieceRoom
 from grid.sftp.session import Session
 from tests.support.virtual_time import VirtualRuntime
 
+DIRECTORY = DirectoryCap(SdmfWriteCap(write_key=bytes(16), fingerprint=bytes(32)))
+
 
 @define
 class FakeTree:
@@ -29,6 +32,10 @@ class FakeTree:
     stored: list[tuple[str, ...]] = field(factory=list)
     storing: Deferred[None] | None = None
     renamed: Deferred[None] = field(factory=Deferred)
+    rename_count: int = 0
+
+    async def find(self, path: tuple[str, ...]) -> Child:
+        return Child(target=DIRECTORY if path == ("directory",) else LitCap(data=b""))
 
     async def describe(self, path: tuple[str, ...], describe: object) -> None:
         self.stored.append(path)
@@ -39,6 +46,7 @@ class FakeTree:
         raise SftpFault(FAILURE, "too few servers")
 
     async def rename(self, old: object, new: object, *, overwrite: bool) -> None:
+        self.rename_count += 1
         await self.renamed
 
 
@@ -137,3 +145,44 @@ def test_write_when_an_earlier_request_has_not_ended_does_not_overtake_it(tmp_pa
     Deferred.fromCoroutine(draft.read(0, 100)).addCallback(lambda data: found.append(bytes(data)))
     assert found == [b"fIrst!"]
     draft.discard()
+
+
+def test_directory_when_renamed_while_a_file_in_it_is_stored_waits_for_that(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    draft = scene.open("old", "a")
+    scene.tree.storing = Deferred()
+    storing = begun(draft.store())
+    scene.tree.renamed.callback(None)
+    renaming = begun(scene.session.rename(b"/old", b"/new", overwrite=True))
+    assert not renaming.called and draft.path == ("old", "a")
+    scene.tree.storing.callback(None)
+    assert storing.called and renaming.called and draft.path == ("new", "a")
+
+
+def test_file_when_renamed_over_one_that_is_being_stored_waits_for_that_and_replaces_it(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    draft = scene.open("new")
+    scene.tree.storing = Deferred()
+    storing = begun(draft.store())
+    scene.tree.renamed.callback(None)
+    renaming = begun(scene.session.rename(b"/old", b"/new", overwrite=True))
+    assert scene.tree.rename_count == 0 and draft.path == ("new",)
+    scene.tree.storing.callback(None)
+    assert storing.called and renaming.called and draft.path is None and scene.session.drafts == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "overwrite"), [("old", "f/g", False), ("directory", "f/g", True), ("directory", "f", True)]
+)
+def test_rename_when_it_must_not_replace_a_file_being_written_is_refused(
+    tmp_path: Path, old: str, new: str, overwrite: bool
+) -> None:
+    scene = Scene(tmp_path)
+    draft = scene.open("f", "g")
+    scene.tree.renamed.callback(None)
+    refused: list[object] = []
+    rename = scene.session.rename(f"/{old}".encode(), f"/{new}".encode(), overwrite=overwrite)
+    begun(rename).addErrback(refused.append)
+    assert len(refused) == 1 and scene.session.drafts == {("f", "g"): draft}
+    done(draft.store())
+    assert scene.tree.stored == [("f", "g")]

@@ -10,7 +10,8 @@ order of their arrival, so a read sees all earlier writes, answered or not.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 from attrs import define, field
 from twisted.internet.defer import Deferred
@@ -130,11 +131,16 @@ class Draft:
         async with self._turn.one():
             await self._store()
 
-    async def stored_before(self, rename: Callable[[], Awaitable[None]]) -> None:
-        """Store the file if necessary, then rename it: a path that does not exist yet cannot be moved."""
+    @asynccontextmanager
+    async def held(self, *, is_stored: bool) -> AsyncIterator[None]:
+        """Wait until earlier requests, such as a close, have ended, and keep later ones waiting meanwhile.
+
+        is_stored: store the file first if necessary. Only then may its path change, because a store links to one path.
+        """
         async with self._turn.one():
-            await self._store()
-            await rename()
+            if is_stored and self.handles:
+                await self._store()
+            yield
 
     async def remove(self, unlink: Callable[[Path], Awaitable[None]]) -> None:
         """Unlink the file if it was ever stored, and never store it again. On an error, nothing changes."""
@@ -147,11 +153,6 @@ class Draft:
         """Wait until earlier requests, such as a close, have ended."""
         async with self._turn.one():
             pass
-
-    async def forget_path(self) -> None:
-        """Never store it again."""
-        async with self._turn.one():
-            self.path = None
 
     async def _store(self) -> None:
         path = self.path

@@ -5,7 +5,8 @@ Every method may raise SftpFault or another GridError, whose status and message 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from itertools import islice
 
 from attrs import define, field
@@ -146,30 +147,38 @@ class Session:
         old, new = parse_path(old_raw), parse_path(new_raw)
         if old == new[: len(old)] and old != new:
             raise SftpFault(FAILURE, "a directory cannot be moved into itself")
-        replaced: list[Draft] = []
-
-        async def rename() -> None:
+        if old != new:
+            await self._require_replaceable(old, new, overwrite)
+        async with AsyncExitStack() as turns:
+            # A file that is being stored meanwhile would be linked where its directory was, or over what has replaced it.
+            for path, draft in sorted(self.drafts.items()):
+                if path[: len(old)] == old or path == new:
+                    await turns.enter_async_context(draft.held(is_stored=path == old))
             await self.tree.rename(old, new, overwrite=overwrite)
-            replaced.extend(self._follow(old, new))
+            self._follow(old, new)
 
-        draft = self.drafts.get(old)
-        if draft is None:
-            await rename()
-        else:
-            await draft.stored_before(rename)
-        for gone in replaced:
-            await gone.forget_path()
+    async def _require_replaceable(self, old: Path, new: Path, overwrite: bool) -> None:
+        """SftpFault if a file that is open at or below the new path must not be replaced: the grid may not have it yet."""
+        if any(path[: len(new)] == new and path != new for path in self.drafts):
+            raise SftpFault(FAILURE, "a file in the directory that would be replaced is open")
+        if new not in self.drafts:
+            return
+        if not overwrite:
+            raise SftpFault(FAILURE, f"{new[-1]!r} exists already")
+        if old not in self.drafts and isinstance((await self.tree.find(old)).target, DirectoryCap):
+            raise SftpFault(FAILURE, f"{new[-1]!r} is not a directory")
 
-    def _follow(self, old: Path, new: Path) -> Sequence[Draft]:
-        """Redirect drafts at or below the old path to the new path; return the drafts that were open at the new one."""
+    def _follow(self, old: Path, new: Path) -> None:
+        """Redirect drafts at or below the old path to the new path. A draft that was open there is never stored again."""
         if old == new:
-            return []
+            return
         replaced = self.drafts.pop(new, None)
+        if replaced is not None:
+            replaced.path = None
         for path in [path for path in self.drafts if path[: len(old)] == old]:
             draft = self.drafts.pop(path)
             draft.path = (*new, *path[len(old) :])
             self.drafts[draft.path] = draft
-        return [] if replaced is None else [replaced]
 
     async def make_directory(self, raw: bytes, wire: Wire) -> None:
         """Create a directory."""
