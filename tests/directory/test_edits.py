@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from grid.caps import ChkCap, DirectoryCap, LitCap, SdmfReadCap, SdmfWriteCap, UnknownChild
 from grid.codec.netstring import pack_netstring
 from grid.directory.edits import (
+    NONCE,
     Edit,
     Edited,
     Overwrite,
@@ -141,6 +142,14 @@ def test_child_when_an_earlier_attempt_put_it_there_then_it_is_no_obstacle() -> 
     edit(before, SetChild("w", SSK, {"no-write": True}, overwrite=False), retrying=True)
     with pytest.raises(ExistingChildError):
         edit(before, SetChild("a", OTHER, overwrite=False), retrying=True)
+
+
+def test_child_when_another_request_put_the_same_there_is_an_obstacle_if_requests_are_told_apart() -> None:
+    ours = SetChild("a", FILE, {NONCE: "ours"}, overwrite=False)
+    edit(entries_of({"a": Child(target=FILE, metadata={NONCE: "ours", "mode": 1})}), ours, retrying=True)
+    for metadata in ({}, {NONCE: "theirs"}):
+        with pytest.raises(ExistingChildError):
+            edit(entries_of({"a": Child(target=FILE, metadata=metadata)}), ours, retrying=True)
 
 
 def test_removal_when_the_child_is_missing_then_fails_unless_it_may_be_or_this_is_a_retry() -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from grid.caps import DirectoryCap, KnownCap, LitCap
+from grid.directory import node
+from grid.directory.edits import Edited, apply_edits
 from grid.directory.pack import Child
 from grid.errors import ChildOfWrongTypeError, ExistingChildError, GridError, NoSuchChildError
 from grid.filesystem.descriptions import IsDirectoryError
@@ -149,3 +152,16 @@ def test_file_when_linked_over_a_directory_or_below_a_file_is_refused(
         grid.run(tree.link([(at(root, "a/file/b"), SMALL)]))
     with pytest.raises(ChildOfWrongTypeError):
         grid.run(tree.listing(at(root, "a/file")))
+
+
+def test_file_when_another_client_has_created_it_with_the_same_contents_is_refused_even_after_a_collision(
+    grid: TreeGrid, root: DirectoryCap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def apply_again(*arguments: Any, retrying: bool, **options: Any) -> Edited:
+        return apply_edits(*arguments, retrying=True, **options)
+
+    monkeypatch.setattr(node, "apply_edits", apply_again)
+    lock = [(at(root, "lock"), SMALL)]
+    grid.run(Tree(grid.client()).link(lock, False))
+    with pytest.raises(ExistingChildError):
+        grid.run(Tree(grid.client()).link(lock, False))

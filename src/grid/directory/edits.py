@@ -20,11 +20,15 @@ from grid.errors import ChildOfWrongTypeError, ExistingChildError, LinkChangedEr
 Overwrite = bool | Literal["only-files"]
 """Whether an existing child may be replaced. "only-files": unless it is a directory."""
 
+NONCE = "nonce"
+"""Where a link's metadata says which request made it, if its maker must tell it from another's with the same target."""
+
 
 @frozen
 class SetChild:
     """Add or replace a link. metadata: the caller's; None keeps that of an old link with this name.
 
+    With a NONCE in the metadata, and without overwrite, another's link with the same target is in the way, too.
     only: replace a link that leads there, and do nothing if it is gone or leads elsewhere by now.
     """
 
@@ -171,13 +175,19 @@ def _require_replaceable(name: str, old: Entry | None, edit: SetChild, retrying:
     if old is None or edit.overwrite is True:
         return
     if old.child is not None:
-        if retrying and old.child.target in (edit.target, read_only(edit.target)):
-            return  # This edit put it there, in an earlier attempt.
+        if retrying and _may_have_made(edit, old.child):
+            return  # In an earlier attempt.
         if edit.overwrite == "only-files" and not isinstance(old.child.target, DirectoryCap):
             return
     elif edit.overwrite == "only-files":
         return
     raise ExistingChildError(f"there is already a {name!r} in the directory", name=name)
+
+
+def _may_have_made(edit: SetChild, child: Child) -> bool:
+    nonce = (edit.metadata or {}).get(NONCE)
+    is_ours = nonce is None or (child.metadata or {}).get(NONCE) == nonce
+    return is_ours and child.target in (edit.target, read_only(edit.target))
 
 
 def _require_type(name: str, target: Target, must_be: Literal["file", "directory"] | None) -> None:

@@ -14,7 +14,7 @@ from attrs import field, frozen
 from twisted.internet.defer import Deferred, DeferredLock, DeferredSemaphore, gatherResults
 
 from grid.caps import ChkCap, DirectoryCap, KnownCap
-from grid.directory.edits import Overwrite, RemoveChild, SetChild
+from grid.directory.edits import NONCE, Overwrite, RemoveChild, SetChild
 from grid.directory.file_store import FileStore
 from grid.directory.moving import follow_trail
 from grid.directory.names import normalize_name
@@ -157,7 +157,8 @@ class Tree:
         """
         folders: dict[GridPath, list[SetChild]] = {}
         for path, cap in links:
-            folders.setdefault(path.parent, []).append(SetChild(path.names[-1], cap, overwrite=overwrite))
+            metadata = None if overwrite else {NONCE: self.store.runtime.entropy.random_bytes(8).hex()}
+            folders.setdefault(path.parent, []).append(SetChild(path.names[-1], cap, metadata, overwrite))
         for folder, edits in folders.items():
             await self._linker.edit(await self.make_directories(folder), edits)
 
