@@ -186,6 +186,14 @@ def test_transaction_when_it_ends_shows_all_of_its_files_or_none(run: Callable[[
                 raise KeyError
         except KeyError:
             print(fs.exists("data/together/d"))
+        try:
+            with fs.transaction:
+                for mode in ("wb", "xb"):
+                    with fs.open(f"data/together/{mode}", mode) as file:
+                        file.write(b"ours")
+                fs.pipe("data/together/xb", b"theirs")
+        except FileExistsError:
+            print(fs.exists("data/together/wb"))
         fs.rm("data/together", recursive=True)
 
         def look():
@@ -202,7 +210,7 @@ def test_transaction_when_it_ends_shows_all_of_its_files_or_none(run: Callable[[
         """
     )
     both = "['data/together/a', 'data/together/b']"
-    assert lines == ["False", both, both, "False", "this process was forked from one"]
+    assert lines == ["False", both, both, "False", "False", "this process was forked from one"]
 
 
 def test_program_when_it_ends_has_no_thread_left_that_keeps_it_even_if_the_introducer_is_suspended(

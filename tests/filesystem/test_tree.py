@@ -147,7 +147,7 @@ def test_file_when_linked_over_a_directory_or_below_a_file_is_refused(
     with pytest.raises(ExistingChildError):
         grid.run(tree.link([(at(root, "a"), SMALL)]))
     with pytest.raises(ExistingChildError):
-        grid.run(tree.link([(at(root, "a/file"), SMALL)], False))
+        grid.run(tree.link(new=[(at(root, "a/file"), SMALL)]))
     with pytest.raises(ChildOfWrongTypeError):
         grid.run(tree.link([(at(root, "a/file/b"), SMALL)]))
     with pytest.raises(ChildOfWrongTypeError):
@@ -162,6 +162,30 @@ def test_file_when_another_client_has_created_it_with_the_same_contents_is_refus
 
     monkeypatch.setattr(node, "apply_edits", apply_again)
     lock = [(at(root, "lock"), SMALL)]
-    grid.run(Tree(grid.client()).link(lock, False))
+    grid.run(Tree(grid.client()).link(new=lock))
     with pytest.raises(ExistingChildError):
-        grid.run(Tree(grid.client()).link(lock, False))
+        grid.run(Tree(grid.client()).link(new=lock))
+
+
+@pytest.mark.parametrize(("new", "taken"), [("a/new", "a/new"), ("b/new", "b/new"), ("b/new", "c")])
+def test_files_when_one_of_them_cannot_be_linked_are_not_linked(
+    grid: TreeGrid, tree: Tree, root: DirectoryCap, new: str, taken: str
+) -> None:
+    put(grid, tree, root, {f"{taken}/below" if taken == "c" else taken: b"theirs"})
+    links = [(at(root, "a/old"), SMALL), (at(root, "c"), SMALL)]
+    with pytest.raises(ExistingChildError):
+        grid.run(tree.link(links, new=[(at(root, new), SMALL)]))
+    with pytest.raises(NoSuchChildError):
+        grid.run(tree.find(at(root, "a/old")))
+
+
+def test_files_of_one_directory_when_some_must_be_new_are_linked_in_one_publish(
+    grid: TreeGrid, tree: Tree, root: DirectoryCap
+) -> None:
+    put(grid, tree, root, {"old": b"before", "both": b"taken"})
+    links = [(at(root, "old"), SMALL)]
+    with pytest.raises(ExistingChildError):
+        grid.run(tree.link(links, new=[(at(root, "new"), SMALL), (at(root, "both"), SMALL)]))
+    assert grid.names(root) == ["both", "old"]
+    grid.run(tree.link(links, new=[(at(root, "new"), SMALL)]))
+    assert [grid.run(tree.find(at(root, name))).target for name in ("new", "old")] == [SMALL, SMALL]

@@ -2,7 +2,8 @@
 
 A file open for reading keeps its contents, even if it is replaced at its path.
 
-A transaction links all of its files when it ends, with one publish per directory.
+A transaction links all of its files when it ends, with one publish per directory. Several directories are changed one
+after the other, and one that fails does not undo those before it.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ class GridStreamedFile(AbstractAsyncStreamedFile):
 
 
 class GridTransaction(Transaction):
-    """Files that are linked together when it ends, or not at all."""
+    """Files that are linked together when it ends; those of one directory all or not at all."""
 
     def complete(self, commit: bool = True) -> None:
         """Link all files; those of one directory appear simultaneously."""

@@ -12,7 +12,7 @@ import hashlib
 import os
 import secrets
 import tempfile
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -34,7 +34,7 @@ from grid.filesystem.paths import (
     without_those_below,
 )
 from grid.filesystem.session import GridAddress, Session, on_reactor_thread, open_session
-from grid.filesystem.tree import Listed, Opened, Tree, Wanted
+from grid.filesystem.tree import Link, Listed, Opened, Tree, Wanted
 from grid.library.operations import FileSink, FileSource
 from grid.mutable.sources import MemorySource
 from grid.ports import Source
@@ -197,7 +197,8 @@ class GridFileSystem(AsyncFileSystem):
         where = self._parse(path)
         if mode == "create" and await self._exists(path):
             raise refusal(errno.EEXIST, _TAKEN, path)
-        await self._link([(where, await self._store(value, path))], path, is_new=mode == "create")
+        link = (where, await self._store(value, path))
+        await (self._link(path, [], [link]) if mode == "create" else self._link(path, [link]))
 
     async def _mkdir(self, path: str, create_parents: bool = True, **_: Any) -> None:
         path = self._strip_protocol(path)
@@ -248,7 +249,7 @@ class GridFileSystem(AsyncFileSystem):
         if isinstance(cap, DirectoryCap):
             await self._makedirs(target, exist_ok=True)
         elif isinstance(cap, ImmutableFileCap):
-            await self._link([(where, cap)], target)
+            await self._link(target, [(where, cap)])
         else:
             # A second link to a mutable file would not be a copy.
             with tempfile.TemporaryFile() as spool:
@@ -330,14 +331,14 @@ class GridFileSystem(AsyncFileSystem):
     async def _link_files(self, files: list[Any]) -> None:
         """Link stored files at their paths."""
         stored = [file for file in files if file.stored is not None]
-        for is_new in (False, True):
-            links = [(self._parse(file.path), file.stored) for file in stored if (file.mode == "xb") is is_new]
-            if links:
-                await self._link(links, stored[0].path, is_new=is_new)
+        links = [(self._parse(file.path), file.stored) for file in stored if file.mode != "xb"]
+        new = [(self._parse(file.path), file.stored) for file in stored if file.mode == "xb"]
+        if stored:
+            await self._link(stored[0].path, links, new)
 
-    async def _link(self, links: list[tuple[GridPath, KnownCap]], path: str, *, is_new: bool = False) -> None:
-        """Link files. is_new: refuse to replace anything."""
-        await self._run(path, lambda tree: tree.link(links, False if is_new else "only-files"))
+    async def _link(self, path: str, links: Sequence[Link], new: Sequence[Link] = ()) -> None:
+        """Link files. path: named in errors. new: links that must replace nothing."""
+        await self._run(path, lambda tree: tree.link(links, new=new))
 
     async def _read_into(self, path: str, file: Any) -> None:  # noqa: ANN401
         """Write a file's bytes to an open local file."""

@@ -14,13 +14,14 @@ from attrs import field, frozen
 from twisted.internet.defer import Deferred, DeferredLock, DeferredSemaphore, gatherResults
 
 from grid.caps import ChkCap, DirectoryCap, KnownCap
-from grid.directory.edits import NONCE, Overwrite, RemoveChild, SetChild
+from grid.directory.edits import NONCE, RemoveChild, SetChild
 from grid.directory.file_store import FileStore
+from grid.directory.metadata import Metadata
 from grid.directory.moving import follow_trail
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child
 from grid.directory.store import Store
-from grid.errors import GridError, NoSuchChildError
+from grid.errors import ExistingChildError, GridError, NoSuchChildError
 from grid.extents.files import OpenChkFiles
 from grid.filesystem.descriptions import IsDirectoryError, file_cap
 from grid.filesystem.linker import Linker
@@ -30,6 +31,9 @@ from grid.sinks import FrozenBytesSink
 from grid.transfer.ends import refuse_name
 
 T = TypeVar("T")
+
+Link = tuple[GridPath, KnownCap]
+"""A path, and the file to which it is to lead."""
 
 READS_AT_ONCE = 32
 """Ranges of one batch that are read in parallel."""
@@ -150,17 +154,38 @@ class Tree:
         """Store an immutable file."""
         return await self.store.put_immutable(source)
 
-    async def link(self, links: Sequence[tuple[GridPath, KnownCap]], overwrite: Overwrite = "only-files") -> None:
-        """Link files, creating missing directories. One publish per directory.
+    async def link(self, links: Sequence[Link] = (), *, new: Sequence[Link] = ()) -> None:
+        """Link files, creating missing directories. One publish per directory, which makes all of its links or none.
 
-        ExistingChildError if a directory is in the way, or if anything is and overwrite is False.
+        ExistingChildError if a directory is in the way, or if anything is in that of a new link. If several directories
+        are changed, that is also checked in all of them before the first; what changes after that undoes nothing.
         """
+        # A gateway makes links of each kind together. Those that may be refused come first.
+        edits = [(path, SetChild(path.names[-1], cap, self._nonce(), overwrite=False)) for path, cap in new]
+        edits += [(path, SetChild(path.names[-1], cap, overwrite="only-files")) for path, cap in links]
         folders: dict[GridPath, list[SetChild]] = {}
-        for path, cap in links:
-            metadata = None if overwrite else {NONCE: self.store.runtime.entropy.random_bytes(8).hex()}
-            folders.setdefault(path.parent, []).append(SetChild(path.names[-1], cap, metadata, overwrite))
-        for folder, edits in folders.items():
-            await self._linker.edit(await self.make_directories(folder), edits)
+        for path, edit in edits:
+            folders.setdefault(path.parent, []).append(edit)
+        if len(folders) > 1:
+            for folder, together in folders.items():
+                await self._require_free(folder, together)
+        for folder, together in folders.items():
+            await self._linker.edit(await self.make_directories(folder), together)
+
+    def _nonce(self) -> Metadata:
+        return {NONCE: self.store.runtime.entropy.random_bytes(8).hex()}
+
+    async def _require_free(self, folder: GridPath, edits: Sequence[SetChild]) -> None:
+        """ExistingChildError if something is in the way of a link now; ChildOfWrongTypeError."""
+        try:
+            end = (await follow_trail(self.store, folder.directory, folder.names)).end
+            children = await self.store.directory(end).list()
+        except NoSuchChildError:
+            return
+        for edit in edits:
+            child = children.get(normalize_name(edit.name))
+            if child is not None and (edit.overwrite is False or isinstance(child.target, DirectoryCap)):
+                raise ExistingChildError(f"there is already a {edit.name!r} in the directory", name=edit.name)
 
     async def remove(self, paths: Sequence[GridPath], *, recursive: bool = False) -> None:
         """Unlink the paths with one publish per directory. NoSuchChildError; IsDirectoryError unless recursive.
