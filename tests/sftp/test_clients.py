@@ -213,6 +213,31 @@ def test_file_when_it_is_queried_before_the_answer_to_its_creation_exists(door: 
     assert door.run(work) == 0
 
 
+def test_file_when_two_sessions_create_it_exclusively_is_created_by_one(door: RunningDoor) -> None:
+    import asyncssh
+
+    async def work(client: Any) -> None:
+        async def other(another: Any) -> None:
+            async with another.open("lock", "xb") as file:
+                await file.write(b"same")
+
+        ours = await client.open("lock", "xb")
+        await ours.write(b"same")
+        await asyncio.to_thread(door.run, other)
+        for _ in range(2):
+            with pytest.raises(asyncssh.SFTPFailure):
+                await ours.fsync()
+        with pytest.raises(asyncssh.SFTPFailure):
+            await ours.close()
+        async with client.open("unshared", "xb") as file:
+            await file.write(b"first")
+            await file.fsync()
+            await file.write(b" and more")
+
+    door.run(work)
+    assert (door.contents("/lock"), door.contents("/unshared")) == (b"same", b"first and more")
+
+
 def test_link_when_it_is_symbolic_is_refused_with_a_reason(door: RunningDoor) -> None:
     import asyncssh
 

@@ -43,6 +43,7 @@ MAX_FILE = 2**40
 class Draft:
     """The draft of one path. path: None once it was removed. target: what the path led to, or None.
 
+    nonce: random, until the file is stored for the first time, if only this draft may create it.
     wire: attributes set by the client. closing: how many of its handles are being closed. is_changed: whether there are contents to store.
     """
 
@@ -53,6 +54,7 @@ class Draft:
     metadata: Metadata = field(repr=False)
     old_size: int
     is_changed: bool
+    nonce: str | None = None
     wire: dict[str, int] = field(factory=dict)
     handles: int = 0
     closing: int = 0
@@ -171,8 +173,8 @@ class Draft:
                 await self.tree.describe(path, lambda before: changed_metadata(before, times))
         else:
             target = await self._store_new()
-            await self.tree.link_file(path, target, lambda before: changed_metadata(before, times))
-            self.target = target
+            await self.tree.link_file(path, target, lambda before: changed_metadata(before, times), self.nonce)
+            self.target, self.nonce = target, None
         self.is_changed, self._is_described = False, True
 
     def discard(self) -> None:

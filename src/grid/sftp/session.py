@@ -229,7 +229,8 @@ class Session:
         parent, child = await self.tree.look(path)
         if child is None and not flags & CREATE:
             raise SftpFault(NO_SUCH_FILE, "no such file or directory")
-        if child is not None and flags & EXCLUSIVE and flags & CREATE:
+        is_exclusive = bool(flags & EXCLUSIVE and flags & CREATE)
+        if child is not None and is_exclusive:
             raise SftpFault(FAILURE, f"{path[-1]!r} exists already")
         target = None if child is None else _file(child, path)
         if target is not None and child is not None:
@@ -250,6 +251,7 @@ class Session:
             metadata={} if child is None else child.metadata,
             old_size=size,
             is_changed=target is None,
+            nonce=self.door.services.store.runtime.entropy.random_bytes(8).hex() if is_exclusive else None,
         )
         self.drafts[path] = draft
         kept = {"permissions": wire["permissions"]} if child is None and "permissions" in wire else {}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from attrs import define, field
 
 from grid.caps import DirectoryCap, KnownCap, UnknownChild
-from grid.directory.edits import Overwrite, RemoveChild, SetChild
+from grid.directory.edits import NONCE, Overwrite, RemoveChild, SetChild
 from grid.directory.gathering import Children, Directories
 from grid.directory.metadata import Metadata
 from grid.directory.moving import follow_trail
@@ -64,15 +64,23 @@ class Tree:
             found = target
         return found
 
-    async def link_file(self, path: Path, target: KnownCap, describe: Describe) -> None:
-        """Link the path to a file, durably, replacing an existing file."""
+    async def link_file(self, path: Path, target: KnownCap, describe: Describe, nonce: str | None = None) -> None:
+        """Link the path to a file, durably, replacing an existing file.
+
+        nonce: the file must be new: SftpFault if there is a link that was not made with this nonce.
+        """
         parent = await self._changeable(path)
 
         def decide(look: Look, retrying: bool) -> Edits:
             here = look(path[-1])
             if here is not None and isinstance(here.target, DirectoryCap):
                 raise SftpFault(FAILURE, "a directory of that name was created meanwhile; use another name")
-            return (SetChild(path[-1], target, describe({} if here is None else here.metadata)),)
+            before: Metadata = {} if here is None else here.metadata
+            if nonce is None:
+                return (SetChild(path[-1], target, describe(before)),)
+            if here is not None and before.get(NONCE) != nonce:
+                raise SftpFault(FAILURE, f"{path[-1]!r} was created meanwhile")
+            return (SetChild(path[-1], target, {**describe(before), NONCE: nonce}),)
 
         await self.directories.change(parent, decide)
 
@@ -159,11 +167,14 @@ class Tree:
     async def _rename_beside(
         self, parent: DirectoryCap, name: str, new_name: str, there: KnownCap | UnknownChild | None, overwrite: bool
     ) -> None:
+        tried: list[KnownCap | UnknownChild] = []
+
         def decide(look: Look, retrying: bool) -> Edits:
             here, replaced = look(name), look(new_name)
-            if here is None and retrying and replaced is not None:
+            if here is None and retrying and replaced is not None and replaced.target in tried:
                 return ()
             moved = _require(here)
+            tried.append(moved.target)
             is_new = replaced is not None and replaced.target != there
             if replaced is not None and is_new and (not overwrite or isinstance(replaced.target, DirectoryCap)):
                 raise SftpFault(FAILURE, f"{new_name!r} was created meanwhile")
