@@ -13,6 +13,7 @@ from grid.directory.edits import Edited, apply_edits
 from grid.directory.pack import Child
 from grid.errors import ChildOfWrongTypeError, ExistingChildError, GridError, NoSuchChildError
 from grid.filesystem.descriptions import IsDirectoryError
+from grid.filesystem.linker import Linker
 from grid.filesystem.paths import GridPath
 from grid.filesystem.tree import Tree, Wanted
 from grid.mutable.sources import MemorySource
@@ -189,3 +190,27 @@ def test_files_of_one_directory_when_some_must_be_new_are_linked_in_one_publish(
     assert grid.names(root) == ["both", "old"]
     grid.run(tree.link(links, new=[(at(root, "new"), SMALL)]))
     assert [grid.run(tree.find(at(root, name))).target for name in ("new", "old")] == [SMALL, SMALL]
+
+
+def test_empty_directory_when_a_file_is_linked_in_it_while_it_is_removed_stays(
+    grid: TreeGrid, tree: Tree, root: DirectoryCap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Tree(grid.client())
+    grid.run(tree.make_directories(at(root, "d")))
+    edit = Linker.edit
+
+    async def add_and_edit(self: Linker, *arguments: Any) -> None:
+        monkeypatch.setattr(Linker, "edit", edit)
+        await other.link([(at(root, "d/file"), SMALL)])
+        await edit(self, *arguments)
+
+    monkeypatch.setattr(Linker, "edit", add_and_edit)
+    assert grid.run(tree.remove_empty(at(root, "d"))) is False
+    assert grid.run(other.find(at(root, "d/file"))).target == SMALL
+    assert grid.run(tree.remove_empty(at(root, "d"))) is False
+    grid.run(tree.remove([at(root, "d/file")]))
+    assert grid.run(tree.remove_empty(at(root, "d"))) is True
+    assert grid.names(root) == []
+    grid.run(tree.link([(at(root, "file"), SMALL)]))
+    with pytest.raises(ChildOfWrongTypeError):
+        grid.run(tree.remove_empty(at(root, "file")))

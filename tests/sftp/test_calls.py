@@ -79,7 +79,7 @@ class Scene:
         self.statuses: list[int] = []
         traffic = SimpleNamespace(ended=lambda method, route, status, *rest: self.statuses.append(status))
         services = SimpleNamespace(sftp_traffic=traffic, store=SimpleNamespace(runtime=VirtualRuntime()))
-        self.door = SimpleNamespace(services=services, directories=None, load=Load(), tasks=Tasks())
+        self.door = SimpleNamespace(services=services, directories=None, removals=None, load=Load(), tasks=Tasks())
         self.session = Session(cast(Any, self.door), cast(Any, SimpleNamespace(root=None)))
         self.session.tree = cast(Any, self.tree)
         self.calls = SessionCalls(self.session)

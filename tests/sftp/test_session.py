@@ -60,7 +60,7 @@ class Scene:
             store=SimpleNamespace(runtime=runtime, grid=SimpleNamespace(convergence=None)),
         )
         self.door = cast(
-            Any, SimpleNamespace(services=services, directories=None, room=AheadRoom(), pieces=PieceRoom(), load=Load())
+            Any, SimpleNamespace(services=services, directories=None, removals=None, room=AheadRoom(), pieces=PieceRoom(), load=Load())
         )
         self.session = Session(self.door, cast(Any, SimpleNamespace(root=None)))
         self.tree = FakeTree()

@@ -11,6 +11,7 @@ if a directory moves. If the target is given only by its capability, also a read
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from attrs import evolve
 from twisted.internet.defer import Deferred, FirstError, gatherResults
@@ -19,6 +20,7 @@ from grid.caps import DirectoryCap, UnknownChild
 from grid.directory.edits import Overwrite, RemoveChild, SetChild
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child, Target
+from grid.directory.removals import restore
 from grid.directory.store import OpenDirectory, Store, Trail
 from grid.errors import (
     ChildOfWrongTypeError,
@@ -84,7 +86,7 @@ async def move(
     try:
         await _require_links(store, {name: way}, target.end, {name: (new_name, child)})
     except ConflictError:
-        await _restore(here, name, child)
+        await _put_back(here, name, child)
         raise
     return replaced
 
@@ -114,7 +116,7 @@ async def move_all(store: Store, source: Trail, names: Sequence[str], target: Tr
         await _require_links(store, ways, target.end, {name: (name, child) for name, child in moved.items()})
     except ConflictError:
         for name, child in moved.items():
-            await _restore(here, name, child)
+            await _put_back(here, name, child)
         raise
 
 
@@ -271,15 +273,9 @@ async def _require_links(
             raise _gone(name)
 
 
-async def _restore(here: OpenDirectory, name: str, child: Child) -> None:
-    """Restore the link under its name, or a similar one if that is taken by now."""
-    for number in range(10):
-        free = name if not number else f"{name}~{number}"
-        try:
-            await here.edit([SetChild(free, child.target, child.metadata, overwrite=False)])
-            return
-        except ExistingChildError:
-            continue
+async def _put_back(here: OpenDirectory, name: str, child: Child) -> None:
+    with suppress(ExistingChildError):  # The error about the move is raised in any case.
+        await restore(here, name, child)
 
 
 def _gone(name: str) -> ConflictError:

@@ -238,9 +238,8 @@ class GridFileSystem(AsyncFileSystem):
     async def _rmdir(self, path: str) -> None:
         path = self._strip_protocol(path)
         where = self._parse(path)
-        if await self._run(path, lambda tree: tree.listing(where)):
+        if not await self._run(path, lambda tree: tree.remove_empty(where)):
             raise refusal(errno.ENOTEMPTY, "the directory is not empty", path)
-        await self._remove([path], recursive=True)
 
     async def _cp_file(self, path1: str, path2: str, **_: Any) -> None:
         source, target = self._strip_protocol(path1), self._strip_protocol(path2)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Coroutine, Sequence, Set
+from functools import partial
 from typing import Any, TypeVar
 
 from attrs import field, frozen
@@ -20,8 +21,9 @@ from grid.directory.metadata import Metadata
 from grid.directory.moving import follow_trail
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child
+from grid.directory.removals import Removals, put_back
 from grid.directory.store import Store
-from grid.errors import ExistingChildError, GridError, NoSuchChildError
+from grid.errors import ChildOfWrongTypeError, ExistingChildError, GridError, NoSuchChildError
 from grid.extents.files import OpenChkFiles
 from grid.filesystem.descriptions import IsDirectoryError, file_cap
 from grid.filesystem.linker import Linker
@@ -80,6 +82,7 @@ class Tree:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._linker = Linker(store)
+        self._removals = Removals()
         self._making = DeferredLock()
         self._chk_files = OpenChkFiles(store.grid) if isinstance(store, FileStore) else None
 
@@ -170,7 +173,8 @@ class Tree:
             for folder, together in folders.items():
                 await self._require_free(folder, together)
         for folder, together in folders.items():
-            await self._linker.edit(await self.make_directories(folder), together)
+            async with self._removals.adding(partial(self.make_directories, folder)) as directory:
+                await self._linker.edit(directory, together)
 
     def _nonce(self) -> Metadata:
         return {NONCE: self.store.runtime.entropy.random_bytes(8).hex()}
@@ -208,6 +212,26 @@ class Tree:
             edits.append((cap, [RemoveChild(name) for name in dict.fromkeys(names)]))
         for cap, removals in edits:
             await self._linker.edit(cap, removals)
+
+    async def remove_empty(self, path: GridPath) -> bool:
+        """Unlink a directory if it is empty; return whether it was. NoSuchChildError, ChildOfWrongTypeError.
+
+        GridError if something was added meanwhile: the directory is still linked, perhaps under a similar name.
+        """
+        folder = (await follow_trail(self.store, path.directory, path.parent.names)).end
+        name = normalize_name(path.names[-1])
+        child = await self.store.directory(folder).get([name])
+        if not isinstance(child.target, DirectoryCap):
+            raise ChildOfWrongTypeError(f"{name!r} is not a directory", name=name)
+        async with self._removals.removing(child.target):
+            inside = self.store.directory(child.target)
+            if await inside.list():
+                return False
+            await self._linker.edit(folder, [RemoveChild(name, only=child.target)])
+            kept = await put_back(self.store.directory(folder), name, child, inside)
+        if kept not in (None, name):
+            raise GridError(f"something was stored in {name!r} meanwhile: the directory is now {kept!r}")
+        return kept is None
 
     async def move(self, source: GridPath, target: GridPath) -> None:
         """Move or rename a link, creating missing directories and replacing an existing file."""

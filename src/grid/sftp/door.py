@@ -9,6 +9,7 @@ from attrs import define, field
 
 from grid.caps import ChkCap, KnownCap, LitCap, SequenceCap, SliceCap
 from grid.directory.gathering import Directories
+from grid.directory.removals import Removals
 from grid.gateway.shared.services import Services
 from grid.ports import Sink
 from grid.runtime import Tasks
@@ -70,6 +71,7 @@ class Door:
     services: Services
     find_account: FindAccount = field(repr=False)
     directories: Directories = field(init=False)
+    removals: Removals = field(init=False, factory=Removals)
     room: AheadRoom = field(init=False, factory=AheadRoom)
     pieces: PieceRoom = field(init=False, factory=PieceRoom)
     connections: Counter[str] = field(init=False, factory=Counter)

@@ -17,6 +17,7 @@ from attrs import define, field
 from twisted.internet.defer import Deferred
 
 from grid.caps import KnownCap, MdmfWriteCap
+from grid.directory.edits import NONCE
 from grid.directory.metadata import Metadata
 from grid.errors import DataTooLargeError
 from grid.gateway.files.uploads import (
@@ -43,7 +44,7 @@ MAX_FILE = 2**40
 class Draft:
     """The draft of one path. path: None once it was removed. target: what the path led to, or None.
 
-    nonce: random, until the file is stored for the first time, if only this draft may create it.
+    metadata: the link's, or of a new file with a NONCE if nobody else may create it.
     wire: attributes set by the client. closing: how many of its handles are being closed. is_changed: whether there are contents to store.
     """
 
@@ -54,7 +55,6 @@ class Draft:
     metadata: Metadata = field(repr=False)
     old_size: int
     is_changed: bool
-    nonce: str | None = None
     wire: dict[str, int] = field(factory=dict)
     handles: int = 0
     closing: int = 0
@@ -173,9 +173,15 @@ class Draft:
                 await self.tree.describe(path, lambda before: changed_metadata(before, times))
         else:
             target = await self._store_new()
-            await self.tree.link_file(path, target, lambda before: changed_metadata(before, times), self.nonce)
-            self.target, self.nonce = target, None
+            await self.tree.link_file(path, target, lambda before: changed_metadata(before, times), self._nonce)
+            self.target = target
         self.is_changed, self._is_described = False, True
+
+    @property
+    def _nonce(self) -> str | None:
+        """What the link must have that this draft may change, until it has made that link itself."""
+        nonce = self.metadata.get(NONCE)
+        return nonce if self.target is None and isinstance(nonce, str) else None
 
     def discard(self) -> None:
         """Discard the draft."""

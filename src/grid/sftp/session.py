@@ -13,6 +13,8 @@ from attrs import define, field
 from twisted.internet.defer import Deferred, gatherResults
 
 from grid.caps import DirectoryCap, ImmutableFileCap, KnownCap, UnknownChild
+from grid.directory.edits import NONCE
+from grid.directory.metadata import Metadata
 from grid.directory.pack import Child
 from grid.errors import GridError
 from grid.gateway.shared.store_turns import Semaphore
@@ -46,7 +48,7 @@ class Session:
     _handle_count: int = field(init=False, default=0)
 
     def __attrs_post_init__(self) -> None:
-        self.tree = Tree(self.account.root, self.door.services.store, self.door.directories)
+        self.tree = Tree(self.account.root, self.door.services.store, self.door.directories, self.door.removals)
 
     async def open(self, raw: bytes, flags: int, wire: Wire) -> OpenFile:
         """Open a file. flags: READ and so on."""
@@ -243,15 +245,16 @@ class Session:
         known = self.drafts.get(path)  # Another request may have been first.
         if known is not None:
             return await self._open_draft(known, flags)
+        entropy = self.door.services.store.runtime.entropy
+        new: Metadata = {NONCE: entropy.random_bytes(8).hex()} if is_exclusive else {}
         draft = Draft(
             door=self.door,
             tree=self.tree,
             path=path,
             target=target,
-            metadata={} if child is None else child.metadata,
+            metadata=new if child is None else child.metadata,
             old_size=size,
             is_changed=target is None,
-            nonce=self.door.services.store.runtime.entropy.random_bytes(8).hex() if is_exclusive else None,
         )
         self.drafts[path] = draft
         kept = {"permissions": wire["permissions"]} if child is None and "permissions" in wire else {}

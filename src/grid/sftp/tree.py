@@ -9,6 +9,7 @@ Cost: finding: a read of each directory on the path. A change: the same, and a s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 
 from attrs import define, field
 
@@ -19,6 +20,7 @@ from grid.directory.metadata import Metadata
 from grid.directory.moving import follow_trail
 from grid.directory.node import Look
 from grid.directory.pack import Child
+from grid.directory.removals import Removals, put_back
 from grid.errors import NoSuchChildError
 from grid.gateway.history.recorded_store import RecordedStore
 from grid.sftp.faults import FAILURE, NO_SUCH_FILE, PERMISSION_DENIED, SftpFault
@@ -37,6 +39,7 @@ class Tree:
     root: DirectoryCap = field(repr=False)
     store: RecordedStore
     directories: Directories
+    removals: Removals
 
     async def find(self, path: Path) -> Child:
         """The object at the path. SftpFault; the errors of a listing."""
@@ -69,7 +72,6 @@ class Tree:
 
         nonce: the file must be new: SftpFault if there is a link that was not made with this nonce.
         """
-        parent = await self._changeable(path)
 
         def decide(look: Look, retrying: bool) -> Edits:
             here = look(path[-1])
@@ -82,7 +84,8 @@ class Tree:
                 raise SftpFault(FAILURE, f"{path[-1]!r} was created meanwhile")
             return (SetChild(path[-1], target, {**describe(before), NONCE: nonce}),)
 
-        await self.directories.change(parent, decide)
+        async with self._adding(path) as parent:
+            await self.directories.change(parent, decide)
 
     async def describe(self, path: Path, describe: Describe) -> None:
         """Change the metadata of a link."""
@@ -99,18 +102,18 @@ class Tree:
 
     async def make_directory(self, path: Path, describe: Describe) -> None:
         """Create an empty directory. SftpFault if the name is taken."""
-        parent = await self._changeable(path)
-        if path[-1] in await self.directories.read(parent):
-            raise _exists(path)
-        made = await self.store.create_directory()
-
-        def decide(look: Look, retrying: bool) -> Edits:
-            here = look(path[-1])
-            if here is not None and here.target != made:
+        async with self._adding(path) as parent:
+            if path[-1] in await self.directories.read(parent):
                 raise _exists(path)
-            return (SetChild(path[-1], made, describe({})),)
+            made = await self.store.create_directory()
 
-        await self.directories.change(parent, decide)
+            def decide(look: Look, retrying: bool) -> Edits:
+                here = look(path[-1])
+                if here is not None and here.target != made:
+                    raise _exists(path)
+                return (SetChild(path[-1], made, describe({})),)
+
+            await self.directories.change(parent, decide)
 
     async def remove_file(self, path: Path) -> None:
         """Unlink anything that is not a directory."""
@@ -130,12 +133,20 @@ class Tree:
         """Unlink an empty directory."""
         parent = await self._changeable(path)
         found = await self.find(path)
-        await self._require_empty(path, found)
+        target = _directory(path, found)
+        was_there = False
 
         def decide(look: Look, retrying: bool) -> Edits:
-            return (RemoveChild(path[-1], must_exist=False, only=found.target),)
+            nonlocal was_there
+            here = look(path[-1])
+            was_there |= here is not None and here.target == target
+            return (RemoveChild(path[-1], must_exist=False, only=target),)
 
-        await self.directories.change(parent, decide)
+        async with self.removals.removing(target):
+            await self._require_empty(path, found)
+            await self.directories.change(parent, decide)
+            if was_there:
+                await self._put_back(parent, path[-1], found)
 
     async def rename(self, old: Path, new: Path, *, overwrite: bool) -> None:
         """Move a link, in one publish if both paths are in the same directory.
@@ -148,39 +159,62 @@ class Tree:
         child = _require(child)
         if old == new:
             return
-        target, there = await self.look(new)
-        if there is not None:
-            await self._require_replaceable(new, child, there, overwrite)
         _require_writable(source)
-        _require_writable(target)
-        is_directory = isinstance(child.target, DirectoryCap)
+        async with self._adding(new) as target:
+            there = (await self.directories.read(target)).get(new[-1])
+            if there is not None:
+                await self._require_replaceable(new, child, there, overwrite)
+            if there is None or not isinstance(there.target, DirectoryCap):
+                await self._rename_onto(source, child, target, there, old, new, overwrite)
+                return
+            # Of two renames that wait for each other here, one directory would be in the other, and so not empty.
+            async with self.removals.removing(there.target):
+                await self._require_empty(new, there)
+                await self._rename_onto(source, child, target, there, old, new, overwrite)
+
+    async def _rename_onto(
+        self, source: DirectoryCap, child: Child, target: DirectoryCap, there: Child | None, old: Path, new: Path,
+        overwrite: bool,
+    ) -> None:  # fmt: skip
+        """Move the child. there: what is at the new path now, and may be replaced."""
+        replaced: Child | None
         if source.storage_index == target.storage_index:
-            await self._rename_beside(source, old[-1], new[-1], None if there is None else there.target, overwrite)
-            return
-        trails = [await follow_trail(self.store, self.root, path[:-1]) for path in (old, new)]
-        replace: Overwrite = "only-files" if not is_directory or there is None else True
-        try:
-            await self.store.move(trails[0], old[-1], trails[1], new[-1], overwrite=replace if overwrite else False)
-        except NoSuchChildError:
-            raise SftpFault(NO_SUCH_FILE, "no such file or directory") from None
+            replaced = await self._rename_beside(source, old[-1], new[-1], there, overwrite)
+        else:
+            trails = [await follow_trail(self.store, self.root, path[:-1]) for path in (old, new)]
+            is_over_any = there is not None and isinstance(child.target, DirectoryCap)
+            replace: Overwrite = True if is_over_any else "only-files"
+            try:
+                replaced = await self.store.move(
+                    trails[0], old[-1], trails[1], new[-1], overwrite=replace if overwrite else False
+                )
+            except NoSuchChildError:
+                raise SftpFault(NO_SUCH_FILE, "no such file or directory") from None
+        if replaced is not None and isinstance(replaced.target, DirectoryCap):
+            await self._put_back(target, new[-1], replaced)
 
     async def _rename_beside(
-        self, parent: DirectoryCap, name: str, new_name: str, there: KnownCap | UnknownChild | None, overwrite: bool
-    ) -> None:
+        self, parent: DirectoryCap, name: str, new_name: str, there: Child | None, overwrite: bool
+    ) -> Child | None:
+        """Rename within a directory; return what was replaced."""
         tried: list[KnownCap | UnknownChild] = []
+        found: Child | None = None
 
         def decide(look: Look, retrying: bool) -> Edits:
+            nonlocal found
             here, replaced = look(name), look(new_name)
             if here is None and retrying and replaced is not None and replaced.target in tried:
                 return ()
             moved = _require(here)
             tried.append(moved.target)
-            is_new = replaced is not None and replaced.target != there
+            is_new = replaced is not None and (there is None or replaced.target != there.target)
             if replaced is not None and is_new and (not overwrite or isinstance(replaced.target, DirectoryCap)):
                 raise SftpFault(FAILURE, f"{new_name!r} was created meanwhile")
+            found = replaced
             return (SetChild(new_name, moved.target, moved.metadata), RemoveChild(name, must_exist=False))
 
         await self.directories.change(parent, decide)
+        return found
 
     async def _require_replaceable(self, path: Path, child: Child, there: Child, overwrite: bool) -> None:
         if not overwrite:
@@ -193,10 +227,20 @@ class Tree:
             await self._require_empty(path, there)
 
     async def _require_empty(self, path: Path, found: Child) -> None:
-        if not isinstance(found.target, DirectoryCap):
-            raise SftpFault(FAILURE, f"{path[-1]!r} is not a directory")
-        if await self.directories.read(found.target):
+        if await self.directories.read(_directory(path, found)):
             raise SftpFault(FAILURE, f"{path[-1]!r} is not empty")
+
+    async def _put_back(self, parent: DirectoryCap, name: str, removed: Child) -> None:
+        """SftpFault if something was added to a directory that is not linked anymore; it is linked again."""
+        assert isinstance(removed.target, DirectoryCap)
+        opened = self.store.directory(parent), self.store.directory(removed.target)
+        kept = await put_back(opened[0], name, removed, opened[1])
+        if kept is not None:
+            raise SftpFault(FAILURE, f"something was stored in {name!r} meanwhile: the directory is now {kept!r}")
+
+    def _adding(self, path: Path) -> AbstractAsyncContextManager[DirectoryCap]:
+        """The directory that holds the last name, which is not removed meanwhile; SftpFault unless it can be changed."""
+        return self.removals.adding(lambda: self._changeable(path))
 
     async def _changeable(self, path: Path) -> DirectoryCap:
         """The directory that holds the last name; SftpFault unless it can be changed."""
@@ -211,6 +255,12 @@ def _require(child: Child | None) -> Child:
     if child is None:
         raise SftpFault(NO_SUCH_FILE, "no such file or directory")
     return child
+
+
+def _directory(path: Path, child: Child) -> DirectoryCap:
+    if not isinstance(child.target, DirectoryCap):
+        raise SftpFault(FAILURE, f"{path[-1]!r} is not a directory")
+    return child.target
 
 
 def _require_writable(directory: DirectoryCap) -> None:
