@@ -162,6 +162,27 @@ def test_capability_when_used_as_a_root_is_in_no_error_and_no_name_of_a_file(
     ]
 
 
+def test_file_when_it_waits_on_disk_is_not_readable_there(run: Callable[[str], list[str]]) -> None:
+    lines = run(
+        """
+        import os
+        file = fsspec.filesystem("grid", **options).open("data/secret", "wb")
+        file.write(b"plaintext" * 1_000_000)
+        waiting = []
+        for number in os.listdir("/proc/self/fd"):
+            try:
+                if "(deleted)" in os.readlink(f"/proc/self/fd/{number}"):
+                    with open(f"/proc/self/fd/{number}", "rb") as opened:
+                        waiting.append(opened.read())
+            except OSError:
+                pass
+        print(any(len(each) == 9_000_000 for each in waiting), any(b"plaintext" in each for each in waiting))
+        file.discard()
+        """
+    )
+    assert lines == ["True False"]
+
+
 def test_transaction_when_it_ends_shows_all_of_its_files_or_none(run: Callable[[str], list[str]]) -> None:
     lines = run(
         """

@@ -9,7 +9,6 @@ after the other, and one that fails does not undo those before it.
 from __future__ import annotations
 
 import errno
-import tempfile
 from typing import Any
 
 from fsspec.asyn import AbstractAsyncStreamedFile, sync
@@ -19,10 +18,8 @@ from fsspec.transaction import Transaction
 from grid.caps import KnownCap
 from grid.filesystem.descriptions import refusal
 from grid.filesystem.paths import shown
+from grid.filesystem.spool import Spool
 from grid.filesystem.tree import Opened
-
-SPOOLED_IN_MEMORY = 8 * 2**20
-"""Bytes of a file being written that are kept in memory before the disk is used."""
 
 
 class GridFile(AbstractBufferedFile):
@@ -31,7 +28,7 @@ class GridFile(AbstractBufferedFile):
     stored: KnownCap | None = None
 
     def __init__(self, fs: Any, path: str, mode: str = "rb", **options: Any) -> None:  # noqa: ANN401
-        self._spool: Any = _new_spool(mode)
+        self._spool: Any = _new_spool(mode, path)
         self._opened: Opened | None = None
         if mode == "rb":
             self._opened = sync(fs.loop, fs._open_now, path)
@@ -86,7 +83,7 @@ class GridStreamedFile(AbstractAsyncStreamedFile):
 
     def __init__(self, fs: Any, path: str, mode: str, opened: Opened | None = None, **options: Any) -> None:  # noqa: ANN401
         """opened: the file to read, if the mode is for reading."""
-        self._spool: Any = _new_spool(mode)
+        self._spool: Any = _new_spool(mode, path)
         self._opened = opened
         if opened is not None:
             options["size"] = opened.size
@@ -142,5 +139,5 @@ class GridTransaction(Transaction):
             super().complete(commit)
 
 
-def _new_spool(mode: str) -> Any:  # noqa: ANN401 - a binary file, or None if nothing is written
-    return None if mode == "rb" else tempfile.SpooledTemporaryFile(max_size=SPOOLED_IN_MEMORY)
+def _new_spool(mode: str, path: str) -> Any:  # noqa: ANN401 - None if nothing is written
+    return None if mode == "rb" else Spool(path)

@@ -11,7 +11,6 @@ import errno
 import hashlib
 import os
 import secrets
-import tempfile
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
@@ -34,6 +33,7 @@ from grid.filesystem.paths import (
     without_those_below,
 )
 from grid.filesystem.session import GridAddress, Session, on_reactor_thread, open_session
+from grid.filesystem.spool import Spool
 from grid.filesystem.tree import Link, Listed, Opened, Tree, Wanted
 from grid.library.operations import FileSink, FileSource
 from grid.mutable.sources import MemorySource
@@ -251,7 +251,7 @@ class GridFileSystem(AsyncFileSystem):
             await self._link(target, [(where, cap)])
         else:
             # A second link to a mutable file would not be a copy.
-            with tempfile.TemporaryFile() as spool:
+            with Spool(target) as spool:
                 await self._read_into(source, spool)
                 await self._pipe_file(target, spool)
 
