@@ -1,4 +1,4 @@
-"""Files that wait to be stored: in memory or on disk, their bytes are the same, and a full disk is told as Python tells it."""
+"""Files that wait to be stored: in memory or on disk, their bytes are the same, and a full disk is an error of the system."""
 
 from __future__ import annotations
 

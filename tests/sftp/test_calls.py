@@ -80,7 +80,7 @@ class Scene:
         traffic = SimpleNamespace(ended=lambda method, route, status, *rest: self.statuses.append(status))
         services = SimpleNamespace(sftp_traffic=traffic, store=SimpleNamespace(runtime=VirtualRuntime()))
         self.door = SimpleNamespace(services=services, directories=None, removals=None, load=Load(), tasks=Tasks())
-        self.session = Session(cast(Any, self.door), cast(Any, SimpleNamespace(root=None)))
+        self.session = Session(cast(Any, self.door), cast(Any, SimpleNamespace(name="alice", root=None)))
         self.session.tree = cast(Any, self.tree)
         self.calls = SessionCalls(self.session)
         self.outcomes: list[object] = []

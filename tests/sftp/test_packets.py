@@ -120,9 +120,12 @@ class Wire:
 
 def channel(wire: Wire, window: int) -> SftpChannel:
     services = SimpleNamespace(store=None)
-    door = SimpleNamespace(load=Load(), services=services, directories=None)
+    door = SimpleNamespace(load=Load(), services=services, directories=None, removals=None)
     made = SftpChannel(
-        cast(Any, door), cast(Any, SimpleNamespace(root=None)), remoteWindow=window, remoteMaxPacket=32_768
+        cast(Any, door),
+        cast(Any, SimpleNamespace(name="alice", root=None)),
+        remoteWindow=window,
+        remoteMaxPacket=32_768,
     )
     made.conn = wire
     return made

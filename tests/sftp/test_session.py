@@ -60,9 +60,12 @@ class Scene:
             store=SimpleNamespace(runtime=runtime, grid=SimpleNamespace(convergence=None)),
         )
         self.door = cast(
-            Any, SimpleNamespace(services=services, directories=None, removals=None, room=AheadRoom(), pieces=PieceRoom(), load=Load())
+            Any,
+            SimpleNamespace(
+                services=services, directories=None, removals=None, room=AheadRoom(), pieces=PieceRoom(), load=Load()
+            ),
         )
-        self.session = Session(self.door, cast(Any, SimpleNamespace(root=None)))
+        self.session = Session(self.door, cast(Any, SimpleNamespace(name="alice", root=None)))
         self.tree = FakeTree()
         self.session.tree = cast(Any, self.tree)
 

@@ -19,7 +19,7 @@ from zope.interface import implementer
 
 from grid.ports import Buffer
 from grid.sftp.accounts import Account
-from grid.sftp.door import LARGEST_WINDOW, LEAST_WINDOW, MAX_SESSIONS, MOST_SESSIONS, MOST_WINDOWS, Door
+from grid.sftp.door import LARGEST_WINDOW, LEAST_WINDOW, MAX_SESSIONS, MOST_WINDOWS, Door
 from grid.sftp.packets import MAX_DATA
 from grid.sftp.protocol import SILENT, SftpProtocol
 from grid.sftp.session import Session
@@ -38,12 +38,13 @@ class SftpChannel(SSHChannel):
         super().__init__(localWindow=LEAST_WINDOW, localMaxPacket=MAX_DATA, **settings)
         self._output = Output()
         self._load = door.load
-        self._load.sessions += 1
         self._load.window_bytes += LEAST_WINDOW
         self._session = Session(door, account)
+        self._session.usage.count_session(1)
         self._protocol: SftpProtocol | None = None
         self._is_flushing = False
-        self.is_held = False
+        self.is_held = self.is_busy = False
+        self.sent_size = 0
 
     def requestReceived(self, requestType: bytes, data: bytes) -> bool:
         """Accept one request for the SFTP subsystem; refuse anything else."""
@@ -110,7 +111,9 @@ class SftpChannel(SSHChannel):
             packets.append(packet)
         if packets:
             self.conn.send_data(self, packets)
-        return window - self.remoteWindowLeft
+        sent = window - self.remoteWindowLeft
+        self.sent_size += sent
+        return sent
 
     @property
     def is_paused(self) -> bool:
@@ -148,8 +151,9 @@ class SftpChannel(SSHChannel):
 
     def closed(self) -> None:
         """Clean up after the channel."""
-        self._load.sessions -= 1
+        self._session.usage.count_session(-1)
         self._load.window_bytes -= self.localWindowSize
+        self.set_busy(False)
         if self._protocol is not None:
             self._protocol.connectionLost()
 
@@ -158,6 +162,12 @@ class SftpChannel(SSHChannel):
         was_held, self.is_held = self.is_held, is_held
         if was_held and not is_held and self.localWindowLeft < self.localWindowSize // 2:
             self.conn.adjustWindow(self, self.localWindowSize - self.localWindowLeft)
+
+    def set_busy(self, is_busy: bool) -> None:
+        """Set whether a request is under way, or the client has not taken an answer."""
+        if is_busy != self.is_busy:
+            self.is_busy = is_busy
+            self.conn.transport.settle_standing()
 
 
 class Output:
@@ -237,8 +247,8 @@ class User:
         """Open a new session; ConchError."""
         if channelType != b"session":
             raise ConchError(OPEN_UNKNOWN_CHANNEL_TYPE, "only SFTP sessions are supported")
-        is_full = len(self.conn.channels) >= MAX_SESSIONS or self._door.load.sessions >= MOST_SESSIONS
-        if is_full or maxPacket < LEAST_PACKET:
+        has_room = len(self.conn.channels) < MAX_SESSIONS and self._door.load.of(self._account.name).may_begin_session
+        if not has_room or maxPacket < LEAST_PACKET:
             raise ConchError(OPEN_ADMINISTRATIVELY_PROHIBITED, "too many sessions, or too small packets")
         return SftpChannel(self._door, self._account, remoteWindow=windowSize, remoteMaxPacket=maxPacket, data=data)
 

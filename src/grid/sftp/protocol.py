@@ -111,6 +111,7 @@ class SftpProtocol(FileTransferServer):
         if self._session.is_lost:
             return
         self.transport.set_held(self.is_held)
+        self.transport.set_busy(bool(self._under_way or self._untaken))
         if self._is_ending and not self._under_way and not self.is_held:
             self.transport.finish()
 

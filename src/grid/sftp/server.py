@@ -7,7 +7,7 @@ own connection.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from attrs import define
@@ -27,14 +27,23 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from grid.sftp.accounts import Account
-from grid.sftp.channels import SftpConnection, User
+from grid.sftp.channels import SftpChannel, SftpConnection, User
 from grid.sftp.door import MAX_CONNECTIONS_OF_ACCOUNT, Door
 from grid.sftp.packets import GCM_KEY_SIZES, PacketTransport
 from grid.sftp.protocol import SILENT
 from grid.wire.connections.connection_limit import ConnectionLimit, Permit, Standing
-from grid.wire.connections.sockets import chunk_size
+from grid.wire.connections.sockets import acknowledged_size, chunk_size, probe_when_idle
 
 LOGIN_S = 60
+PROBE_AFTER_S = 120.0
+"""Seconds of silence after which the system probes whether the client is still there."""
+
+STALL_S = 600.0
+"""Seconds after which a connection is closed if nothing of what waits for its client was taken."""
+
+WATCH_S = 60.0
+"""How often that is looked at."""
+
 MAX_FAILURES = 6
 """Refused signatures or keys after which a connection is closed."""
 
@@ -147,6 +156,22 @@ class SftpUserAuth(SSHUserAuthServer):
     attemptsBeforeDisconnect = MAX_FAILURES - 1
 
 
+class Stalls:
+    """What has waited for a client without progress since when: tells one that takes nothing from a slow one."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Hashable, tuple[int, float]] = {}
+
+    def longest_s(self, waiting: Mapping[Hashable, int], now: float) -> float:
+        """Note how much was taken of each thing of which more waits; return for how long nothing of some thing was."""
+        before = self._seen
+        self._seen = {}
+        for thing, taken in waiting.items():
+            seen = before.get(thing)
+            self._seen[thing] = seen if seen is not None and seen[0] == taken else (taken, now)
+        return max((now - since for _, since in self._seen.values()), default=0.0)
+
+
 class SftpTransport(PacketTransport):
     """One connection. permit: counts it among the connections of the process."""
 
@@ -166,6 +191,7 @@ class SftpTransport(PacketTransport):
         self.authentication_requests = self.failures = self._key_exchanges = 0
         self._timer: Any = None
         self._paused_at: float | None = None
+        self._stalls = Stalls()
 
     def connectionMade(self) -> None:
         """Start the timer that drops a client that has not logged in after LOGIN_S.
@@ -178,9 +204,10 @@ class SftpTransport(PacketTransport):
         if hasattr(self.transport, "setTcpKeepAlive"):
             self.transport.setTcpKeepAlive(1)
             self.transport.setTcpNoDelay(True)
+        probe_when_idle(self.transport, PROBE_AFTER_S)
         self.transport.SEND_LIMIT = SEND_SIZE
         self.transport.registerProducer(self, True)
-        self._timer = self.factory.reactor.callLater(LOGIN_S, self._give_up_on_stranger)
+        self._timer = self.factory.reactor.callLater(LOGIN_S, self._watch)
         super().connectionMade()
 
     def connectionLost(self, reason: Any = None) -> None:
@@ -207,8 +234,13 @@ class SftpTransport(PacketTransport):
     def setService(self, service: Any) -> None:
         """Switch to the service. An authenticated client's permit takes precedence over a stranger's."""
         super().setService(service)
+        self.settle_standing()
+
+    def settle_standing(self) -> None:
+        """Note whether a request of the client is under way: between requests, its permit may go to somebody else."""
         if hasattr(self, "avatar"):
-            self.permit.stand(Standing.ACTIVE)
+            is_busy = any(channel.is_busy for channel in self._channels)
+            self.permit.stand(Standing.ACTIVE if is_busy else Standing.IDLE)
 
     def ssh_KEXINIT(self, packet: bytes) -> None:
         """Exchange keys; strangers may do so only once or twice."""
@@ -231,7 +263,7 @@ class SftpTransport(PacketTransport):
         """Resume reading."""
         self._paused_at = None
         self.transport.resumeProducing()
-        for channel in list(getattr(self.service, "channels", {}).values()):
+        for channel in self._channels:
             channel.resume()
 
     def stopProducing(self) -> None:
@@ -246,9 +278,20 @@ class SftpTransport(PacketTransport):
         """Seconds for which the client has read nothing."""
         return 0.0 if self._paused_at is None else self.factory.reactor.seconds() - self._paused_at
 
-    def _give_up_on_stranger(self) -> None:
-        if not hasattr(self, "avatar"):
+    @property
+    def _channels(self) -> Sequence[SftpChannel]:
+        return list(getattr(self.service, "channels", {}).values())
+
+    def _watch(self) -> None:
+        """End the connection of a stranger, or of a client that has taken nothing of what waits for it for STALL_S."""
+        waiting: dict[Hashable, int] = {channel: channel.sent_size for channel in self._channels if channel.unsent}
+        if self.is_paused:
+            waiting[self] = acknowledged_size(self.transport) or 0
+        now = self.factory.reactor.seconds()
+        if not hasattr(self, "avatar") or self._stalls.longest_s(waiting, now) >= STALL_S:
             self.transport.abortConnection()
+            return
+        self._timer = self.factory.reactor.callLater(WATCH_S, self._watch)
 
 
 class SftpFactory(SSHFactory):

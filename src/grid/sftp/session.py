@@ -5,9 +5,8 @@ Every method may raise SftpFault or another GridError, whose status and message 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
 from contextlib import AsyncExitStack
-from itertools import islice
 
 from attrs import define, field
 from twisted.internet.defer import Deferred, gatherResults
@@ -20,7 +19,7 @@ from grid.errors import GridError
 from grid.gateway.shared.store_turns import Semaphore
 from grid.sftp.accounts import Account
 from grid.sftp.attributes import Facts, Wire, changed_metadata, facts_of
-from grid.sftp.door import MAX_HANDLES, MAX_LISTINGS, MOST_HANDLES, MOST_LISTED, Door
+from grid.sftp.door import FEW_LISTED, MAX_HANDLES, MAX_LISTINGS, Door, Usage
 from grid.sftp.drafts import Draft
 from grid.sftp.faults import BAD_MESSAGE, FAILURE, NO_SUCH_FILE, PERMISSION_DENIED, UNSUPPORTED, SftpFault
 from grid.sftp.handles import APPEND, CREATE, EXCLUSIVE, READ, TRUNCATE, WRITE, DraftHandle, OpenFile, ReadHandle
@@ -40,14 +39,17 @@ class Session:
 
     door: Door
     account: Account
+    usage: Usage = field(init=False)
     tree: Tree = field(init=False)
     drafts: dict[Path, Draft] = field(init=False, factory=dict)
     open_count: int = field(init=False, default=0)
     listing_count: int = field(init=False, default=0)
+    listed: int = field(init=False, default=0)
     is_lost: bool = field(init=False, default=False)
     _handle_count: int = field(init=False, default=0)
 
     def __attrs_post_init__(self) -> None:
+        self.usage = self.door.load.of(self.account.name)
         self.tree = Tree(self.account.root, self.door.services.store, self.door.directories, self.door.removals)
 
     async def open(self, raw: bytes, flags: int, wire: Wire) -> OpenFile:
@@ -55,8 +57,10 @@ class Session:
         path = parse_path(raw)
         if self.open_count >= MAX_HANDLES:
             raise SftpFault(FAILURE, f"a session has at most {MAX_HANDLES} open files; close some")
-        if self.door.load.handles >= MOST_HANDLES:
-            raise SftpFault(FAILURE, "too many files are open in all sessions; try again later")
+        if self.open_count and not self.usage.may_open:
+            raise SftpFault(
+                FAILURE, "too many files are open in all sessions, or in those of this account; try again later"
+            )
         if not flags & (READ | WRITE | APPEND):
             raise SftpFault(BAD_MESSAGE, "open a file for reading, writing, or both")
         self._count_open(1)
@@ -79,18 +83,17 @@ class Session:
         """Open a directory for listing."""
         if self.listing_count >= MAX_LISTINGS:
             raise SftpFault(FAILURE, f"a session lists at most {MAX_LISTINGS} directories at once")
-        path, load = parse_path(raw), self.door.load
+        path = parse_path(raw)
         self.listing_count += 1  # Before anything is waited for: other requests come meanwhile.
         try:
             children = await self.tree.list(path)
-            if load.listed and load.listed + len(children) > MOST_LISTED:
+            if self.listed + len(children) > FEW_LISTED and not self.usage.may_list(len(children)):
                 raise SftpFault(FAILURE, "too many large directories are being listed; try again later")
         except BaseException:
             self.listing_count -= 1
             raise
-        load.listed += len(children)
-        named = (entry for entry in children.items() if can_be_named(entry[0]))
-        return Listing(self, path, len(children), named)
+        self.count_listed(len(children))
+        return Listing(self, path, deque(children.items()))
 
     async def facts(self, raw: bytes) -> Facts:
         """The attributes of a path."""
@@ -204,7 +207,12 @@ class Session:
 
     def _count_open(self, count: int) -> None:
         self.open_count += count
-        self.door.load.handles += count
+        self.usage.count_handle(count)
+
+    def count_listed(self, count: int) -> None:
+        """Count entries of directories that are being listed; a negative number counts down."""
+        self.listed += count
+        self.usage.count_listed(count)
 
     async def _size(self, target: KnownCap) -> int:
         if isinstance(target, ImmutableFileCap):
@@ -287,18 +295,17 @@ class Session:
 
 @define(eq=False)
 class Listing:
-    """A directory being listed."""
+    """A directory being listed. entries: those that are left."""
 
     _session: Session
     _path: Path
-    _count: int
-    _entries: Iterator[tuple[str, Child]]
+    _entries: deque[tuple[str, Child]]
     _is_closed: bool = field(init=False, default=False)
 
     async def more(self) -> list[tuple[str, Facts]]:
         """The next entries; empty after the last."""
         turns = Semaphore(SIZES_AT_ONCE)
-        chosen = list(islice(self._entries, LISTED_AT_ONCE))
+        chosen = self._take()
 
         async def describe(name: str, child: Child) -> tuple[str, Facts]:
             draft = self._session.drafts.get((*self._path, name))
@@ -319,8 +326,19 @@ class Listing:
         if not self._is_closed:
             self._is_closed = True
             self._session.listing_count -= 1
-            self._session.door.load.listed -= self._count
-            self._entries = iter(())
+            self._session.count_listed(-len(self._entries))
+            self._entries.clear()
+
+    def _take(self) -> list[tuple[str, Child]]:
+        """Remove the next entries, and return those that clients can name."""
+        taken: list[tuple[str, Child]] = []
+        before = len(self._entries)
+        while self._entries and len(taken) < LISTED_AT_ONCE:
+            entry = self._entries.popleft()
+            if can_be_named(entry[0]):
+                taken.append(entry)
+        self._session.count_listed(len(self._entries) - before)
+        return taken
 
 
 def _file(child: Child, path: Path) -> KnownCap:
