@@ -321,6 +321,15 @@ def test_gateway_when_it_is_named_serves_the_same_calls(run: Callable[[str], lis
                     with fs.open("data/through/deep/new", "wb") as file:
                         file.write(b"new")
                 print(fs.find("data/through/deep"), fs.cat("data/through/deep/new"))
+                fs.mkdir("data/through/empty")
+                fs.rmdir("data/through/empty")
+                fs.pipe("data/through/once", b"1", mode="create")
+                for attempt in (lambda: fs.rmdir("data/through"), lambda: fs.open("data/through/once", "xb").close()):
+                    try:
+                        attempt()
+                    except OSError as error:
+                        print(type(error).__name__, error.errno)
+                print(fs.ls("data/through", detail=False))
                 fs.rm("data/through", recursive=True)
                 print(fs.exists("data/through"))
                 """
@@ -331,6 +340,9 @@ def test_gateway_when_it_is_named_serves_the_same_calls(run: Callable[[str], lis
         "['data/through/0', 'data/through/1', 'data/through/2', 'data/through/3', 'data/through/4']",
         "True",
         "['data/through/deep/moved', 'data/through/deep/new'] b'new'",
+        "OSError 39",
+        "FileExistsError 17",
+        "['data/through/0', 'data/through/2', 'data/through/3', 'data/through/4', 'data/through/deep', 'data/through/once']",
         "False",
     ]
 
