@@ -38,6 +38,27 @@ def test_row_is_judged_by_the_median_of_the_ratios_of_runs(mine: tuple[float, ..
     assert (outcome.verdict(), outcome.met) == (verdict, met)
 
 
+@pytest.mark.parametrize("factor", [{"site": "loopback, on tmpfs"}, {"cache": "cold"}, {"mode": "serial"}, {"k": 60}])
+def test_row_ignores_the_same_size_elsewhere_and_otherwise(factor: dict[str, str | int]) -> None:
+    other = [
+        evolve(one, factors={**one.factors, **factor})
+        for one in (*gets("grid@http", 1.0, 1.0, 1.0), *gets("tahoe@foolscap", 9.0, 9.0, 9.0))
+    ]
+    own = [*gets("grid@http", 1.0), *gets("tahoe@foolscap", 2.0)]
+    for records in ([record(*own), record(*other)], [record(*other), record(*own)], [record(*own, *other)]):
+        assert judge(GET_ROW, records).findings[0].estimate.median == 2.0
+    assert judge(GET_ROW, [record(*other)]).verdict() == "not measured"
+
+
+@pytest.mark.parametrize(
+    ("mine", "verdict"),
+    [(1.0, "met, and the stretch (one run)"), (1.4, "met (one run)"), (2.5, "missed by 33% (one run)")],
+)
+def test_row_of_one_run_says_so(mine: float, verdict: str) -> None:
+    outcome = judge(GET_ROW, [record(*gets("grid@http", mine), *gets("tahoe@foolscap", 5.0))])
+    assert outcome.verdict() == verdict
+
+
 def test_row_against_the_best_takes_the_faster_rival_and_the_better_transport() -> None:
     samples = [
         *gets("grid@foolscap", 2.0, 2.0),
@@ -106,7 +127,7 @@ def test_row_of_processor_time_counts_client_and_servers_for_each_byte() -> None
     row = evolve(GET_ROW, metric="cpu", bar=0.35, stretch=None)
     outcome = judge(row, [record(*mine, *theirs)])
     assert outcome.findings[0].estimate.median == pytest.approx(0.3)
-    assert outcome.verdict() == "met"
+    assert outcome.verdict() == "met (one run)"
 
 
 @pytest.mark.parametrize(
