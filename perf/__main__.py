@@ -187,10 +187,13 @@ def _parser() -> argparse.ArgumentParser:
         "--publish",
         type=Path,
         metavar="FOLDER",
-        help="write measured.html, samples.csv and speed.png there, and the table into its README.md",
+        help="write measured.html, samples.csv, files.csv and speed.png there, and the tables into its README.md",
     )
     shown.add_argument(
-        "--quote", type=Path, metavar="README", help="with --publish: five numbers and the plot into this file"
+        "--quote",
+        type=Path,
+        metavar="README",
+        help="with --publish: five numbers, the plot and a sentence about needed shares into this file",
     )
     shown.add_argument("records", type=Path, nargs="+", help="records, or folders of them")
     compared = commands.add_parser("compare", help="one record against another")
