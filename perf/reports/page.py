@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import tempfile
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 
@@ -13,7 +14,12 @@ from perf.records.record import Record, Sample
 from perf.records.work import work_of
 from perf.reports.findings import disagreements, findings, overviews, per_file, sentences
 from perf.reports.markdown import PEER_TITLES, peer_row
-from perf.reports.plot import plot, plot_series
+from perf.reports.outliers import DRAWN, LISTED, outliers, quoted
+from perf.reports.panels import draw_modes, draw_sides, modes_of
+from perf.reports.plot import plot, plot_series, plot_timeline
+from perf.reports.sides import NOTE as SIDES_NOTE
+from perf.reports.sides import has_sides, overview_of_sides, sides_of
+from perf.reports.target_rows import NOTE, TITLES, cells, counts, outcomes
 from perf.sampling.environment import describe
 
 STYLE = """
@@ -28,6 +34,7 @@ summary { cursor: pointer; padding: .7rem 0; } nav li { padding: .2rem 0; } a { 
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; }
 th, td { border-bottom: 1px solid var(--line); padding: .3rem .6rem; text-align: left; white-space: nowrap; }
 svg { max-width: 100%; height: auto; color: var(--text); fill: currentColor; }
+pre { overflow-x: auto; font-size: .8rem; max-height: 20rem; }
 """
 
 SHOWN_SERIES = 3
@@ -37,7 +44,7 @@ SHOWN_SERIES = 3
 def page(records: Sequence[Record], subject: str | None = None) -> str:
     """The whole page. subject: the system that others are compared with; by default the first of each record."""
     title = "Measurements"
-    parts = [f"<h1>{title}</h1>", _contents(records)]
+    parts = [f"<h1>{title}</h1>", _contents(records), *_targets(records)]
     if quarrels := disagreements(records):
         parts += ['<h2 class="worse">Campaigns that disagree</h2>', _list(str(one) for one in quarrels)]
     parts += [part for record in records for part in _section(record, subject)]
@@ -56,6 +63,15 @@ def _contents(records: Sequence[Record]) -> str:
         for record in records
     ]
     return f"<nav><ul>{''.join(items)}</ul></nav>"
+
+
+def _targets(records: Sequence[Record]) -> Iterable[str]:
+    """The targets that these records judge."""
+    found = outcomes(records)
+    measured = [one for one in found if one.findings]
+    if measured:
+        yield f"<h2>Targets</h2><p>{escape(counts(found))} {escape(NOTE)}</p>"
+        yield f"<details><summary>Row by row</summary>{_table(TITLES, map(cells, measured))}</details>"
 
 
 def _anchor(record: Record) -> str:
@@ -79,6 +95,7 @@ def _section(record: Record, subject: str | None) -> Iterable[str]:
     yield _list([*overviews(found), *(line for line in sentences(record, mine) if line not in verdicts)])
     if found:
         yield f"<details><summary>Row by row</summary>{_list(verdicts, verdicts)}</details>"
+    yield from _both_sides(record)
     peers = record.header.environment.get("capabilities") or {}
     if peers:
         yield "<h3>What each system does with bytes</h3>"
@@ -99,21 +116,67 @@ def _section(record: Record, subject: str | None) -> Iterable[str]:
     if failures := record.failures():
         yield f'<h3 class="failed">Failed: {len(failures)} of {len(record.samples)}</h3>'
         yield _list(f"{sample.system}, {work_of(sample)}: {sample.error}" for sample in failures)
+    yield from _outliers(record)
+    yield from _modes(record)
     for sample in shown_series(record):
         yield f"<h3>Over time: {escape(sample.system)}, {escape(str(work_of(sample)))}</h3>"
         yield picture(record, sample)
 
 
+def _outliers(record: Record) -> Iterable[str]:
+    """What took unusually long, with what was kept of it."""
+    found = outliers(record)
+    if not found:
+        return
+    listed = [str(one) for one in found[:LISTED]]
+    if len(found) > LISTED:
+        listed.append(f"... and {len(found) - LISTED} more in the record.")
+    parts = [_list(listed)]
+    for one in [one for one in found if one.is_drawn][:DRAWN]:
+        what = f"Timeline: {one.sample.system}, {work_of(one.sample)}, run {one.sample.run + 1}"
+        parts.append(f"<h4>{escape(what)}</h4>{_drawn(what, partial(plot_timeline, record, one.kept))}")
+    for one, text in quoted(found):
+        parts.append(f"<h4>Status page: {escape(one.sample.system)}, run {one.sample.run + 1}</h4>")
+        parts.append(f'<pre tabindex="0">{escape(text)}</pre>')
+    yield f"<details><summary>Outliers: {len(found)}</summary>{''.join(parts)}</details>"
+
+
+def _both_sides(record: Record) -> Iterable[str]:
+    """Processor seconds of both sides as bars, the bottleneck of each kind of work, and the ceilings."""
+    found = sides_of(record) if has_sides(record) else []
+    if found:
+        yield "<h3>Processor seconds of both sides, and the bottleneck</h3>"
+        yield f'<p class="soft">{escape(SIDES_NOTE)}</p>'
+        yield _drawn("User and system seconds of client and servers", partial(draw_sides, found))
+        yield _list(overview_of_sides(found))
+        yield f"<details><summary>Row by row</summary>{_list(map(str, found))}</details>"
+
+
+def _modes(record: Record) -> Iterable[str]:
+    """The client's processor and memory in each mode of concurrency, for each direction."""
+    for scenario in ("get", "put"):
+        curves = modes_of(record, scenario)
+        if curves:
+            yield f"<h3>Processor and memory in each mode, {scenario}</h3>"
+            what = (
+                f"The client's cores and MiB over time, {scenario}, a column for each mode and a line for each system"
+            )
+            yield _drawn(what, partial(draw_modes, curves))
+
+
 def picture(record: Record, sample: Sample | None = None) -> str:
     """A record, or one sample over time, as SVG that takes its colors from the page."""
+    if sample is None:
+        what = f"Plot of {record.header.campaign}; the table of samples has its numbers"
+        return _drawn(what, partial(plot, record))
+    return _drawn(f"Processor and memory over time: {sample.system}, {work_of(sample)}", partial(plot_series, sample))
+
+
+def _drawn(what: str, draw: Callable[[Path], None]) -> str:
+    """The SVG that a function writes. what: the text alternative."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "picture.svg"
-        if sample is None:
-            what = f"Plot of {record.header.campaign}; the table of samples has its numbers"
-            plot(record, path)
-        else:
-            what = f"Processor and memory over time: {sample.system}, {work_of(sample)}"
-            plot_series(sample, path)
+        draw(path)
         return inline(path.read_text(encoding="utf-8"), what)
 
 

@@ -1,4 +1,4 @@
-"""Plots records and single operations; the only module here that needs matplotlib."""
+"""Plots records and single operations with matplotlib."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SHARED = ("format", "count", "n", "happy")
 
 def plot(record: Record, path: Path) -> None:
     """Write one panel per kind of work, with a line per system and the floor; the path's suffix selects the format."""
-    pyplot = _pyplot()
+    pyplot = load_pyplot()
     panels = panels_of(works(record))
     columns = min(COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
@@ -63,7 +63,7 @@ def plot(record: Record, path: Path) -> None:
 
 def plot_timeline(record: Record, kept: Timeline, path: Path) -> None:
     """Write one operation: a lane per server, and a bar per request from sending to answer."""
-    pyplot = _pyplot()
+    pyplot = load_pyplot()
     spans, marks = spans_of(kept)
     lanes = max((lane for lane, *_ in spans), default=0)
     figure, panel = pyplot.subplots(figsize=(12, 2 + 0.35 * (lanes + 2)))
@@ -88,7 +88,7 @@ def plot_timeline(record: Record, kept: Timeline, path: Path) -> None:
 
 def plot_series(sample: Sample, path: Path) -> None:
     """Write one operation over time: cores in use and memory, of the client and of all servers together."""
-    pyplot = _pyplot()
+    pyplot = load_pyplot()
     figure, (above, below) = pyplot.subplots(2, 1, figsize=(8, 5), sharex=True)
     for name, (at, cores, memory) in series_of(sample).items():
         above.plot(at, cores, label=name)
@@ -151,7 +151,8 @@ def spans_of(kept: Timeline) -> tuple[list[Span], list[tuple[float, str]]]:
     return spans, marks
 
 
-def _pyplot() -> Any:  # noqa: ANN401 - imported only where pictures are drawn
+def load_pyplot() -> Any:  # noqa: ANN401 - imported only where pictures are drawn
+    """matplotlib.pyplot, set up to draw into files."""
     library = importlib.import_module("matplotlib")
     library.use("agg")
     library.rcParams["svg.fonttype"] = "none"  # Text can be searched, and a page with it has half the size.
@@ -214,7 +215,8 @@ def _bars(panel: Any, record: Record, work: Work, known: Known) -> None:  # noqa
     limit = floor_of(record, work)
     if limit is not None:
         panel.axhline(limit, linestyle="--", color="grey", label="floor")
-    panel.set(xticks=[], xlabel=str(work))
+    panel.set(xticks=[])
+    panel.set_xlabel(textwrap.fill(str(work), 50), fontsize=8)
 
 
 def _line(

@@ -93,6 +93,9 @@ def test_page_stands_alone_and_says_everything() -> None:
         "every byte &lt;now&gt;",
         "3.33 bytes for each",
         "Over time: grid",
+        "<summary>Outliers: 1</summary>",
+        "<h2>Targets</h2><p>",
+        "<td>CHK put, 100 MB, durability full</td>",
     ):
         assert said in text, said
 

@@ -1,0 +1,77 @@
+"""Samples that took unusually long, with what was kept of each: events, status page, processor and memory over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from perf.records.record import Record, Sample, Timeline
+from perf.records.work import work_of
+
+LISTED = 12
+"""Outliers listed of a record, the slowest against their median first."""
+
+DRAWN = 3
+"""Timelines drawn of these, and status pages quoted."""
+
+EVENTS_DRAWN = 800
+"""A timeline with more events is drawn by `perf timeline` alone."""
+
+STATUS_QUOTED = 1500
+"""Characters of a status page."""
+
+
+@frozen(kw_only=True)
+class Outlier:
+    """A sample that was slow, and what was kept of it. factor: of the usual time."""
+
+    sample: Sample
+    kept: Timeline
+    factor: float
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether it has a timeline of a size for a page."""
+        return 0 < len(self.kept.events) <= EVENTS_DRAWN
+
+    @property
+    def has_series(self) -> bool:
+        """Whether processor and memory over time were kept."""
+        return bool(self.sample.series) and len((self.sample.series or {}).get("at_ms", ())) > 1
+
+    def __str__(self) -> str:
+        sample = self.sample
+        kept = [
+            f"{len(self.kept.events)} events of its timeline" if self.kept.events else "",
+            f"{len(self.kept.status)} characters of the status page" if self.kept.status else "",
+            "processor and memory over time" if self.has_series else "",
+            ", ".join(f"{name} waited for {part:.0%}" for name, part in sample.pressure.items()),
+        ]
+        known = "; ".join(one for one in kept if one) or "nothing"
+        return (
+            f"run {sample.run + 1}, order {sample.order}: {sample.system}, {work_of(sample)}: {sample.seconds:.3g} s, usually "
+            f"{self.kept.median:.3g} s ({self.factor:.1f} times). Kept: {known}."
+        )
+
+
+def outliers(record: Record) -> list[Outlier]:
+    """The outliers of a record that have samples, the greatest factor first."""
+    samples = {(sample.run, sample.order): sample for sample in record.samples if sample.seconds is not None}
+    found = [
+        Outlier(sample=sample, kept=kept, factor=(sample.seconds or 0.0) / kept.median)
+        for kept in record.timelines
+        if kept.median > 0 and (sample := samples.get((kept.run, kept.order))) is not None
+    ]
+    return sorted(found, key=lambda one: -one.factor)
+
+
+def quoted(found: Sequence[Outlier]) -> list[tuple[Outlier, str]]:
+    """The beginnings of status pages."""
+    having = [one for one in found if one.kept.status][:DRAWN]
+    return [(one, _cut(one.kept.status)) for one in having]
+
+
+def _cut(text: str) -> str:
+    left = len(text) - STATUS_QUOTED
+    return f"{text[:STATUS_QUOTED]}\n... and {left} more characters in the record" if left > 0 else text
