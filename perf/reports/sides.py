@@ -21,6 +21,9 @@ CLIENT, SERVERS = "client", "servers"
 BUSY = 0.8
 """Part of what a side may use from which its processor is the limit. Clocks tick every 10 ms, and starts take time."""
 
+SEVERAL = 1.1
+"""A side without a limit that uses more than this many cores can use them all; another is held to one by its program."""
+
 WORKING = 0.25
 """A server works if it spends this part of what the busiest one does; a get leaves most of them idle."""
 
@@ -30,8 +33,8 @@ WAITING = 0.5
 NOTE = (
     "A side is the client, or all servers together. User seconds are the program's own (ciphers, hashing, the interpreter), "
     "system seconds the kernel's (network and disk). The ceiling is bytes / system seconds, for the part of a core that the side may "
-    "use: its rate without any user seconds. A percentage is what a side used of what it may use: one core if it is not limited, "
-    "and of servers the limits of those that worked. A side is the bottleneck from 80 % on. Clocks tick every 10 ms."
+    "use: its rate without any user seconds. A percentage is what a side used of what it may use: one core if it is not limited "
+    "(all cores if it used several), and of servers the limits of those that worked. A side is the bottleneck from 80 % on. Clocks tick every 10 ms."
 )
 
 TURNS = "both sides in turn, neither at its limit alone"
@@ -95,7 +98,8 @@ class Sides:
             return f"{_of(fullest)}, mostly {'user' if fullest.user_s >= fullest.system_s else 'system'} seconds"
         if self.disk >= WAITING:
             return "the disk"
-        return TURNS if self.client.used + self.servers.used >= BUSY else ""
+        one_by_one = dict(self.work.factors).get("concurrency", 1) == 1
+        return TURNS if one_by_one and self.client.used + self.servers.used >= BUSY else ""
 
     def __str__(self) -> str:
         size, parts = self.work.size, []
@@ -164,24 +168,22 @@ def _ceilings(work: Work, found: Sequence[Sides]) -> Iterable[str]:
 def _sides(work: Work, system: str, samples: Sequence[Sample], cores: int) -> Sides:
     seconds = median([sample.seconds or 0.0 for sample in samples])
     limits = {name: float(part) / 100 for name, part in _LIMIT.findall(str(dict(work.factors).get("site", "")))}
-    working = median([float(_working(sample)) for sample in samples])
-    sides = [
-        Side(
-            name=name,
-            user_s=_mean(samples, f"{field}_user_s"),
-            system_s=_mean(samples, f"{field}_system_s"),
-            cores=allowed,
-            seconds=seconds,
-        )
-        for name, field, allowed in (
-            (CLIENT, "client", limits.get(CLIENT, 1.0)),
-            (SERVERS, "server", limits[SERVERS] * working if SERVERS in limits else 1.0),
-        )
-    ]
-    disk = median([one.pressure.get("io", 0.0) for one in samples])
-    return Sides(
-        system=system, work=work, client=sides[0], servers=sides[1], cores=cores, disk=disk, samples=len(samples)
+    if SERVERS in limits:
+        limits[SERVERS] *= median([float(_working(sample)) for sample in samples])
+    client, servers = (
+        _side(name, field, samples, seconds, limits.get(name), cores)
+        for name, field in ((CLIENT, "client"), (SERVERS, "server"))
     )
+    disk = median([one.pressure.get("io", 0.0) for one in samples])
+    return Sides(system=system, work=work, client=client, servers=servers, cores=cores, disk=disk, samples=len(samples))
+
+
+def _side(name: str, field: str, samples: Sequence[Sample], seconds: float, limit: float | None, cores: int) -> Side:
+    """limit: cores that the side may use; None if it is not limited. cores: of the machine, which nobody exceeds."""
+    user, system = _mean(samples, f"{field}_user_s"), _mean(samples, f"{field}_system_s")
+    if limit is None:
+        limit = 1.0 if user + system <= SEVERAL * seconds else float(cores)
+    return Side(name=name, user_s=user, system_s=system, cores=min(limit, float(cores)), seconds=seconds)
 
 
 def _working(sample: Sample) -> int:

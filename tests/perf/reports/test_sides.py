@@ -79,6 +79,12 @@ def test_ceiling_is_bytes_by_system_seconds_for_the_part_of_a_core_that_a_side_m
     assert only(limited((0.2, 0.0), (0.1, 0.05))).client.ceiling(10**8) is None
 
 
+def test_side_may_use_no_more_than_the_machine_has() -> None:
+    crowd = only(limited((1.0, 0.5), (0.1, 0.1), site="loopback, servers at 100% of a core"))
+    assert (crowd.client.cores, crowd.servers.cores) == (2.0, 2.0)
+    assert only(limited((0.5, 0.5), (0.1, 0.1))).client.cores == 1.0
+
+
 def test_sentence_names_the_bottleneck_of_each_system_and_the_ceilings() -> None:
     quick, slow = limited((0.2, 0.25), (0.15, 0.05)), limited((0.3, 0.5), (0.1, 0.02), system="tahoe@foolscap")
     (text,) = overview_of_sides(sides_of(record(slow, quick)))
