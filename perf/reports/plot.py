@@ -34,7 +34,7 @@ _SHARED = ("format", "count", "n", "happy")
 def plot(record: Record, path: Path) -> None:
     """Write one panel per kind of work, with a line per system and the floor; the path's suffix selects the format."""
     pyplot = load_pyplot()
-    panels = panels_of(works(record))
+    panels = panels_of(drawn_works(record) or works(record))
     columns = min(COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
     figure, grid = pyplot.subplots(rows, columns, figsize=(5 * columns, ROW_INCHES * rows), squeeze=False)
@@ -59,6 +59,12 @@ def plot(record: Record, path: Path) -> None:
     figure.tight_layout()
     figure.savefig(path)
     pyplot.close(figure)
+
+
+def drawn_works(record: Record) -> list[Work]:
+    """The works that a system of the header did; others, such as trials of ciphers, would be empty panels."""
+    known = {work_of(sample) for sample in record.measured() if sample.system in record.header.systems}
+    return [work for work in works(record) if work in known]
 
 
 def plot_timeline(record: Record, kept: Timeline, path: Path) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from perf.records.record import Sample, Timeline
+from perf.records.record import Record, Sample, Timeline
 from perf.records.work import works_of
-from perf.reports.plot import axis_of, panels_of, spans_of
-from tests.perf.samples import many_sample, range_sample, sample
+from perf.reports.plot import axis_of, drawn_works, panels_of, spans_of
+from tests.perf.samples import HEADER, many_sample, range_sample, sample
 
 
 def encoded(needed: int, total: int) -> Sample:
@@ -37,6 +37,12 @@ def test_panels_differ_in_the_factor_of_their_axis_alone() -> None:
         "put, warm, MB/s, 1 MB": [3, 30, 60],
         "put, warm, MB/s, 100 MB": [3, 30, 60],
     }
+
+
+def test_works_of_systems_that_the_header_does_not_name_have_no_panel() -> None:
+    trial = evolve(sample("scp+strict"), scenario="put to a server as it comes")
+    made = Record(evolve(HEADER, systems=("grid",)), (sample(), trial))
+    assert [work.scenario for work in drawn_works(made)] == ["put"]
 
 
 def test_axis_is_the_factor_that_varies() -> None:
