@@ -13,7 +13,7 @@ from attrs import evolve
 from perf.campaigns.campaign import KIB, MB
 from perf.records.record import Record
 from perf.reports.line_rows import BEST, FAULTS, LINES, fault_rows, line_rows
-from perf.reports.targets import Finding, Outcome, Target, Wanted, judge
+from perf.reports.targets import FEWEST, Finding, Outcome, Target, Wanted, judge
 from perf.sampling.statistics import Estimate
 
 FILES = "Immutable files"
@@ -23,9 +23,9 @@ TABLES = (FILES, TREES, GATEWAYS, LINES, FAULTS)
 TITLES = ("what", "against", "at least", "stretch", "measured [95 %]", "campaign", "verdict")
 
 NOTE = (
-    "Ratios are medians over runs with fresh grids, paired within each run, with bootstrap intervals; the better "
+    "Ratios are medians over runs with fresh grids, paired within each run, with intervals in brackets; the better "
     "transport of Grid is judged, also by seconds. Of limits the worst sample of the worse transport is. What is judged "
-    "comes first. A row of one run shows what happened once, and has no interval."
+    "comes first. One or two runs have no interval: in parentheses is their range, and their verdict may be chance."
 )
 
 BIG = 100 * MB
@@ -167,12 +167,12 @@ def target_tables(records: Sequence[Record], *, all_rows: bool) -> str:
 
 
 def counts(found: Sequence[Outcome]) -> str:
-    """How many rows are met, and how many of these in one run alone."""
+    """How many rows are met, and how many of these by one or two runs alone."""
     measured = [one for one in found if one.findings]
     met = [one for one in measured if one.met]
-    once = sum(one.is_one_run for one in met)
+    few = sum(one.is_of_few for one in met)
     return (
-        f"{len(met)} of {len(measured)} measured rows are met{f', {once} of them by one run' if once else ''}. "
+        f"{len(met)} of {len(measured)} measured rows are met{f', {few} of them by one or two runs' if few else ''}. "
         f"Not measured: {len(found) - len(measured)}."
     )
 
@@ -217,4 +217,6 @@ def _value(found: Estimate, target: Target) -> str:
         return f"{found.median:.3g}, 1 run"
     if target.is_limit and target.metric != "idle cpu":
         return f"{found.median:.3g}, the most of {found.count} runs"
+    if found.count < FEWEST:
+        return f"{found.median:.3g} ({found.least:.3g} to {found.greatest:.3g}), {found.count} runs"
     return f"{found.median:.3g} [{found.interval.low:.3g}, {found.interval.high:.3g}], {found.count} runs"

@@ -24,6 +24,9 @@ Metric = Literal[
 ]
 """time: a ratio of times. seconds: of one operation. line: the part of a line's speed. added seconds: over the basis."""
 
+FEWEST = 3
+"""Fewer runs have a range and no interval: a verdict from them says how many they are."""
+
 LIMITS: tuple[Metric, ...] = ("above idle", "client peak", "server peak", "idle cpu")
 Against = Literal["tahoe@foolscap", "tahoe@http", "tahoe's best", "ours"]
 ByRun = Mapping[int, Sequence[float]]
@@ -142,15 +145,16 @@ class Outcome:
         return self._reaches(self.target.bar) if self.findings else None
 
     @property
-    def is_one_run(self) -> bool:
-        """Whether it was measured, but in a single run, which has no interval."""
-        return bool(self.findings) and self.findings[0].estimate.count == 1
+    def is_of_few(self) -> bool:
+        """Whether it was measured, but in fewer than FEWEST runs."""
+        return bool(self.findings) and self.findings[0].estimate.count < FEWEST
 
     def verdict(self) -> str:
         """The result in words."""
         if not self.findings:
             return "not measured"
-        return f"{self._word()} (one run)" if self.is_one_run else self._word()
+        runs = self.findings[0].estimate.count
+        return f"{self._word()} ({'one run' if runs == 1 else f'{runs} runs'})" if self.is_of_few else self._word()
 
     def _word(self) -> str:
         target, found = self.target, self.findings[0].estimate
@@ -160,7 +164,7 @@ class Outcome:
             return "met, and the stretch"
         end = found.interval.low if target.more_is_better else found.interval.high
         sure = end >= target.bar if target.more_is_better else end <= target.bar
-        return "met" if sure else "met, the interval not wholly"
+        return "met" if sure else "met, not by every run" if self.is_of_few else "met, the interval not wholly"
 
     def _reaches(self, bar: float) -> bool:
         value = self.findings[0].estimate.median

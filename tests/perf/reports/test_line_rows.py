@@ -17,15 +17,15 @@ def record(*samples: Sample) -> Record:
 
 
 def far(system: str, seconds: float, *, scenario: str = "put", size: int = 10**6, **more: Factor) -> list[Sample]:
-    """Two runs over a line of 100 ms, unless more says otherwise."""
+    """Three runs over a line of 100 ms, unless more says otherwise."""
     factors = {"k": 3, "n": 10, "size": size, "site": "wan100", **more}
     one = evolve(sample(system, seconds=seconds, scenario=scenario), factors=factors, size=size)
-    return [evolve(one, run=run) for run in range(2)]
+    return [evolve(one, run=run) for run in range(3)]
 
 
 def faulty(system: str, operation: str, fault: str, seconds: float) -> list[Sample]:
     made = evolve(sample(system, seconds=seconds, scenario=operation), client="", factors={"fault": fault}, size=0)
-    return [evolve(made, run=run) for run in range(2)]
+    return [evolve(made, run=run) for run in range(3)]
 
 
 def outcome(what: str, *samples: Sample) -> Outcome:
@@ -96,7 +96,7 @@ def test_faults_that_were_not_measured_are_judged_by_no_row() -> None:
     assert "Faults" not in target_tables([record(*samples)], all_rows=False)
 
 
-def test_count_says_how_many_rows_rest_on_one_run() -> None:
+def test_count_says_how_many_rows_rest_on_few_runs() -> None:
     once = outcome(
         "CHK get, 1 MB, 30 ms",
         *far("grid", 1.0, scenario="get", site="wan30")[:1],
@@ -106,5 +106,6 @@ def test_count_says_how_many_rows_rest_on_one_run() -> None:
     missed = outcome("CHK put, 1 MB, 100 ms", *far("grid@http", 0.3), *far("tahoe@foolscap", 0.3))
     unknown = outcome("CHK put, 1 MB, 100 ms", *far("grid@http", 0.3))
     assert (
-        counts([once, twice, missed, unknown]) == "2 of 3 measured rows are met, 1 of them by one run. Not measured: 1."
+        counts([once, twice, missed, unknown])
+        == "2 of 3 measured rows are met, 1 of them by one or two runs. Not measured: 1."
     )

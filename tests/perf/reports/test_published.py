@@ -62,11 +62,11 @@ def test_folder_of_records_becomes_the_page_the_table_the_plot_and_five_numbers(
         assert text.startswith("# Title\n\nBefore.\n")
         assert text.endswith("\nAfter.\n")
         assert "\nold\n" not in text
-    assert "| get 100 MB | 200 MB/s | 200 MB/s | 100 MB/s | 2.00 [2, 2] | 2.00 [2, 2] | put-get |" in section
-    assert "2.00 [2, 2] | trees |" in section
+    assert "| get 100 MB | 200 MB/s | 200 MB/s | 100 MB/s | 2.00 (2-2) | 2.00 (2-2) | put-get |" in section
+    assert "2.00 (2-2) | trees |" in section
     assert "| put-get | 2026-01-01T00:00:00Z | 0000000000 |  | 2 |" in section
     assert "| trees | 2026-01-02T00:00:00Z | 1111111111 |  | 2 |" in section
-    assert "\n| CHK get, 100 MB | tahoe@foolscap | 3x | 2 [2, 2], 2 runs | missed by 33% |" in section
+    assert "\n| CHK get, 100 MB | tahoe@foolscap | 3x | 2 (2 to 2), 2 runs | missed by 33% (2 runs) |" in section
     assert "Measured on 2026-01-01 and 2026-01-02 at commit 0000000000 and 1111111111 with" in quoted
     assert "| get 100 MB | 200 MB/s | 100 MB/s |" in quoted
     assert sum(line.startswith("| ") for line in quoted.splitlines()) == 7

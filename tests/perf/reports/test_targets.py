@@ -50,6 +50,12 @@ def test_row_ignores_the_same_size_elsewhere_and_otherwise(factor: dict[str, str
     assert judge(GET_ROW, [record(*other)]).verdict() == "not measured"
 
 
+def test_row_of_two_runs_says_so_and_shows_their_range() -> None:
+    mine = record(*gets("grid@http", 1.0, 2.0), *gets("tahoe@foolscap", 5.0, 5.0))
+    assert judge(evolve(GET_ROW, stretch=None), [mine]).verdict() == "met, not by every run (2 runs)"
+    assert "http 3.75 (2.5 to 5), 2 runs" in target_tables([mine], all_rows=False)
+
+
 @pytest.mark.parametrize(
     ("mine", "verdict"),
     [(1.0, "met, and the stretch (one run)"), (1.4, "met (one run)"), (2.5, "missed by 33% (one run)")],
@@ -140,7 +146,7 @@ def test_row_that_bounds_takes_the_worst_of_all_runs(metric: Metric, value: floa
     outcome = judge(row, [record(low, high)])
     assert outcome.findings[0].estimate.median == pytest.approx(value)
     assert outcome.met is True
-    assert judge(evolve(row, bar=value / 2), [record(low, high)]).verdict() == "missed by 100%"
+    assert judge(evolve(row, bar=value / 2), [record(low, high)]).verdict() == "missed by 100% (2 runs)"
 
 
 def test_ratio_is_judged_by_the_record_with_most_samples_and_a_bound_by_the_worst() -> None:
@@ -163,7 +169,7 @@ def test_tables_have_every_row_or_only_what_was_measured() -> None:
     found = record(*gets("grid", 1.0, 1.0), *gets("tahoe", 3.5, 3.5))
     text = target_tables([found], all_rows=True)
     assert all(f"| {target.what} |" in text for target in TARGETS)
-    assert "| 3x | 4x | foolscap 3.5 [3.5, 3.5], 2 runs | put-get | met |" in text
+    assert "| 3x | 4x | foolscap 3.5 (3.5 to 3.5), 2 runs | put-get | met (2 runs) |" in text
     assert "not measured |" in text
     short = target_tables([found], all_rows=False)
     assert "not measured |" not in short
