@@ -82,7 +82,10 @@ def draw(found: Sequence[Measured], path: Path) -> None:
             panel.errorbar(ratio.median, place + shift, xerr=spread, color="#333333", linewidth=1, capsize=2)
     panel.set_yticks(range(len(rows)), [one.row.label for one in rows])
     panel.axvline(1, color="#333333", linewidth=1)
-    panel.set(xlim=(0, None), xlabel="times the speed of Tahoe-LAFS 1.20 (line at 1), medians with 95 % intervals")
+    panel.set(
+        xlim=(0, None),
+        xlabel="times the speed of Tahoe-LAFS 1.20 (line at 1), medians with 95 % intervals, or ranges of two runs",
+    )
     panel.legend(loc="lower right", frameon=False)
     panel.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()

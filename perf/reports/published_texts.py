@@ -8,10 +8,10 @@ from typing import Any
 from perf.records.record import Record
 from perf.reports.markdown import table
 from perf.reports.published_rows import BIG, GRIDS, PEER, Measured, times_of
-from perf.reports.report import bounds, rate, short, works
+from perf.reports.report import rate, spread, works
 from perf.reports.target_rows import bar, counts, found_of, outcomes
-from perf.reports.targets import FEWEST, Outcome
-from perf.sampling.statistics import Estimate, median
+from perf.reports.targets import Outcome
+from perf.sampling.statistics import median
 
 TITLES = (
     "work",
@@ -24,7 +24,7 @@ TITLES = (
 )
 HOW = (
     "Medians; ratios are of speeds against Tahoe-LAFS 1.20 over Foolscap, paired within a run. In "
-    "brackets is the 95 % interval, or of one or two runs, in parentheses, their range. Grid "
+    "brackets is the 95 % interval, by Student's t, or of one or two runs, in parentheses, their range. Grid "
     "syncs its shares to disk before a put returns; Tahoe-LAFS does not."
 )
 FEW, MANY = 3, 60
@@ -94,13 +94,8 @@ def _get_rates(record: Record, k: int) -> tuple[str, str] | None:
 
 
 def _row(one: Measured) -> list[str]:
-    ratios = [_ratio(ratio) if (ratio := one.ratios.get(system)) else "" for system in GRIDS]
+    ratios = [f"{ratio.median:.2f} {spread(ratio)}" if (ratio := one.ratios.get(system)) else "" for system in GRIDS]
     return [one.row.label, *(one.rates[name] for name in (*GRIDS, PEER)), *ratios, one.record.header.campaign]
-
-
-def _ratio(found: Estimate) -> str:
-    few = f"({short(found.least)}-{short(found.greatest)})"
-    return f"{found.median:.2f} {few if found.count < FEWEST else bounds(found.interval)}"
 
 
 def _targets(found: Sequence[Outcome]) -> list[str]:

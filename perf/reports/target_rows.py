@@ -13,7 +13,7 @@ from attrs import evolve
 from perf.campaigns.campaign import KIB, MB
 from perf.records.record import Record
 from perf.reports.line_rows import BEST, FAULTS, LINES, fault_rows, line_rows
-from perf.reports.targets import FEWEST, Finding, Outcome, Target, Wanted, judge
+from perf.reports.targets import Finding, Outcome, Target, Wanted, judge
 from perf.sampling.statistics import Estimate
 
 FILES = "Immutable files"
@@ -217,6 +217,6 @@ def _value(found: Estimate, target: Target) -> str:
         return f"{found.median:.3g}, 1 run"
     if target.is_limit and target.metric != "idle cpu":
         return f"{found.median:.3g}, the most of {found.count} runs"
-    if found.count < FEWEST:
+    if found.is_range:
         return f"{found.median:.3g} ({found.least:.3g} to {found.greatest:.3g}), {found.count} runs"
     return f"{found.median:.3g} [{found.interval.low:.3g}, {found.interval.high:.3g}], {found.count} runs"

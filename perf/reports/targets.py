@@ -24,9 +24,6 @@ Metric = Literal[
 ]
 """time: a ratio of times. seconds: of one operation. line: the part of a line's speed. added seconds: over the basis."""
 
-FEWEST = 3
-"""Fewer runs have a range and no interval: a verdict from them says how many they are."""
-
 LIMITS: tuple[Metric, ...] = ("above idle", "client peak", "server peak", "idle cpu")
 Against = Literal["tahoe@foolscap", "tahoe@http", "tahoe's best", "ours"]
 ByRun = Mapping[int, Sequence[float]]
@@ -146,8 +143,8 @@ class Outcome:
 
     @property
     def is_of_few(self) -> bool:
-        """Whether it was measured, but in fewer than FEWEST runs."""
-        return bool(self.findings) and self.findings[0].estimate.count < FEWEST
+        """Whether it was measured, but in so few runs that they have only a range."""
+        return bool(self.findings) and self.findings[0].estimate.is_range
 
     def verdict(self) -> str:
         """The result in words."""
