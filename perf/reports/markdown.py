@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from perf.records.record import Record
 from perf.reports.findings import disagreements, per_file, sentences
+from perf.reports.sides import has_sides, overview_of_sides, sides_of
 
 PEER_TITLES = ["system", "stores", "hidden from", "proves", "syncs", "failures survived", "versions", "notes"]
 
@@ -30,6 +31,9 @@ def peer_row(name: str, values: dict[str, object]) -> list[str]:
 def found_section(record: Record, subject: str | None = None) -> str:
     """A record's findings, its table of systems, seconds per file, and gaps."""
     lines = ["## What was found", "", *(f"- {line}" for line in sentences(record, subject))]
+    if has_sides(record):
+        lines += ["", "## Both sides, and the bottleneck", ""]
+        lines += [f"- {line}" for line in overview_of_sides(sides_of(record))]
     if peers := record.header.environment.get("capabilities") or {}:
         lines += ["", "## What each system does with bytes", ""]
         lines += table(PEER_TITLES, [peer_row(name, values) for name, values in peers.items()])

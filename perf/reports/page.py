@@ -37,6 +37,11 @@ svg { max-width: 100%; height: auto; color: var(--text); fill: currentColor; }
 pre { overflow-x: auto; font-size: .8rem; max-height: 20rem; }
 """
 
+MODES_NOTE = (
+    "The client alone, of each system its first sample, without warm-up where there are both. Memory on a logarithmic scale; if a "
+    "command runs for each file, what ended commands held last may still count, so that it only climbs."
+)
+
 SHOWN_SERIES = 3
 """Series over time drawn for each record: those of outliers first, then the longest."""
 
@@ -158,6 +163,7 @@ def _modes(record: Record) -> Iterable[str]:
         curves = modes_of(record, scenario)
         if curves:
             yield f"<h3>Processor and memory in each mode, {scenario}</h3>"
+            yield f'<p class="soft">{escape(MODES_NOTE)}</p>'
             what = (
                 f"The client's cores and MiB over time, {scenario}, a column for each mode and a line for each system"
             )

@@ -8,6 +8,7 @@ import pytest
 from attrs import evolve
 
 from perf.records.record import Record, Sample
+from perf.reports.markdown import found_section
 from perf.reports.page import page
 from perf.reports.panels import draw_sides
 from perf.reports.sides import Sides, has_sides, overview_of_sides, sides_of
@@ -93,6 +94,7 @@ def test_sentence_names_the_bottleneck_of_each_system_and_the_ceilings() -> None
         in text
     )
     assert "ceiling of the client (bytes / system seconds) 200 to 400 MB/s" in text
+    assert f"## Both sides, and the bottleneck\n\n- {text}\n" in found_section(record(slow, quick))
 
 
 def test_record_without_limits_or_ciphers_has_no_bars() -> None:
