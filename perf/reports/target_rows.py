@@ -20,7 +20,7 @@ FILES = "Immutable files"
 TREES = "Mutable files and directories"
 GATEWAYS = "Web gateways and the command line"
 TABLES = (FILES, TREES, GATEWAYS, LINES, FAULTS)
-TITLES = ("what", "against", "at least", "stretch", "measured [95 %]", "campaign", "verdict")
+TITLES = ("what", "against", "at least", "stretch", "measured [95 %] (range)", "campaign", "verdict")
 
 NOTE = (
     "Ratios are medians over runs with fresh grids, paired within each run, with intervals in brackets; the better "

@@ -16,9 +16,8 @@ from grid.ports import Buffer
 from grid.transfer.body import COPIES
 from grid.transfer.ends import Body, Entry, LeftOut, OpenedSource, PassingError
 from grid.transfer.engine import FILE_MEMORY
-from grid.transfer.grid_contents import READ_AHEAD
+from grid.transfer.grid_contents import PUT_MEMORY, READ_AHEAD, edges_of_put
 from grid.transfer.grid_end import GridEnd
-from grid.transfer.grid_memory import PUT_MEMORY, edges_of_put
 from grid.transfer.local_end import LocalEnd
 from grid.transfer.object_end import ObjectEnd
 from grid.transfer.outcome import Plan
@@ -222,7 +221,7 @@ def test_uploads_that_fail_leave_the_others_their_turns(uploads: _Uploads) -> No
 
 
 class _Overlapping(LocalEnd):
-    """A target that reads on only while it may, and ends a file when told. began, ended: numbers of files."""
+    """A target that reads on only while it may, and says when it has read a file. overlapped: files that began before another one had ended."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)

@@ -14,6 +14,8 @@ from grid.codec.buffers import unwiped
 from grid.directory.file_store import FileStore
 from grid.extents.ciphers import decrypt_slice
 from grid.extents.pack_reader import LONGEST_RUN
+from grid.immutable.write.put_plan import LIVE_BYTES, WRITE_BYTES
+from grid.node.config import ClientSettings
 from grid.ports import Buffer, Sink
 from grid.sinks import FrozenBytesSink
 from grid.transfer.ends import PIECE_SIZE, Body, Entry
@@ -30,6 +32,26 @@ SPAN_GAP = 16 * 2**10
 
 KEPT_RUNS = 4
 """Ranges of packs that are kept for files which follow."""
+
+PUT_MEMORY = 60 * 2**20
+"""Bytes that a put of a large file holds: batches of plaintext, and shares that servers have not confirmed."""
+
+SHARES_OF_A_BYTE = 4
+"""Bytes of shares for each byte of a file, and the byte itself."""
+
+
+def memory_of_put(size: int) -> int:
+    """Bytes that the put of a file of this size holds at most."""
+    return min(PUT_MEMORY, SHARES_OF_A_BYTE * size)
+
+
+def edges_of_put(size: int, settings: ClientSettings) -> tuple[int, int]:
+    """The same for its first batch, and after its source was read: a put has two batches of shares at a time, one that is being
+    encoded and one on its way; at its beginning there is one, and at its end there is no more plaintext.
+    """
+    plaintext = WRITE_BYTES * settings.needed // settings.total
+    whole = memory_of_put(size)
+    return min(whole, WRITE_BYTES + plaintext), min(whole, LIVE_BYTES)
 
 
 @frozen(kw_only=True)

@@ -46,9 +46,10 @@ from grid.transfer.grid_contents import (
     OpenedImmutableFile,
     OpenedSlice,
     SharedPacks,
+    edges_of_put,
+    memory_of_put,
     read_slices,
 )
-from grid.transfer.grid_memory import edges_of_put, memory_of_put
 from grid.transfer.grid_packing import Packing, put_pack
 from grid.transfer.grid_resuming import Resumption
 from grid.transfer.grid_session import Doubt, GridSession, check_files
