@@ -18,13 +18,14 @@ Scenario = Literal["put-get", "range", "alacrity", "overwrite", "mkdir", "add-ea
 Format = Literal["chk", "sdmf", "mdmf"]
 Mode = Literal["", "serial", "parallel", "saturation", "limited"]
 Cache = Literal["warm", "cold"]
+Origin = Literal["random", "start", "middle"]
 
 
 _WHOLE = ("size", "sizes", "count", "concurrency", "format", "mode", "cache", "sparse")
 _PART = ("size", "length", "format")
 FACTORS: Mapping[Scenario, tuple[str, ...]] = {
     "put-get": _WHOLE,
-    "range": (*_PART, "cache"),
+    "range": (*_PART, "cache", "from"),
     "alacrity": (*_PART, "cache"),
     "overwrite": _PART,
     "mkdir": ("count",),
@@ -58,7 +59,7 @@ class Load:
     files at a time. sparse: files with a random beginning and a hole, for slow disks. mode: `serial` one after the
     other; `parallel` and `saturation` all files at once; `limited` one per core of the client; empty: `concurrency`
     counts. cache: `cold` evicts sources and shares first. spread: the distribution of sizes, as perf.campaigns.arrivals
-    parses it; size is then its mean. topology: restricts the load to one topology; empty for all. warmups: None for the
+    parses it; size is then its mean. origin: where a range begins, as far as its length permits. topology: restricts the load to one topology; empty for all. warmups: None for the
     campaign's number.
     """
 
@@ -75,6 +76,12 @@ class Load:
     spread: str = ""
     topology: str = ""
     warmups: int | None = None
+    origin: Origin = "random"
+
+    def offset(self, place: float) -> int:
+        """Where a range begins. place: the fraction of the possible offsets for one at random."""
+        last = self.size - self.length
+        return {"start": 0, "middle": min(self.size // 2, last), "random": int(place * (last + 1))}[self.origin]
 
     def sizes(self, seed: int) -> list[int]:
         """The size of each file in bytes."""
@@ -120,7 +127,7 @@ class Load:
         """A factor that is set and changes nothing in this operation; empty if there is none."""
         usual = Load(scenario=self.scenario)
         for key in dict.fromkeys(key for factors in FACTORS.values() for key in factors):
-            name = "spread" if key == "sizes" else key
+            name = {"sizes": "spread", "from": "origin"}.get(key, key)
             if key not in FACTORS[self.scenario] and getattr(self, name) != getattr(usual, name):
                 return key
         return ""

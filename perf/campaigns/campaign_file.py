@@ -12,7 +12,7 @@ from typing import Any, cast, get_args
 from attrs import evolve, fields_dict
 
 from perf.campaigns.arrivals import Spread
-from perf.campaigns.campaign import FACTORS, Cache, Campaign, Encoding, Format, Load, Mode, Scenario
+from perf.campaigns.campaign import FACTORS, Cache, Campaign, Encoding, Format, Load, Mode, Origin, Scenario
 from perf.campaigns.encodings import ENCODING_WORDS, USUAL_HAPPY, parse_encoding
 from perf.campaigns.labels import Codec, parse_label, toggled
 from perf.campaigns.toml_file import (
@@ -51,6 +51,7 @@ WORK: Mapping[str, Key] = {
     "size": _SIZES,
     "sizes": _SPREAD,
     "length": _SIZES,
+    "from": one_of(*get_args(Origin)),
     "count": number(1, 10**6),
     "concurrency": number(1, 1024),
     "mode": one_of(*(mode for mode in get_args(Mode) if mode)),
@@ -185,7 +186,7 @@ class _File(TomlFile):
 
     def _load(self, values: Mapping[str, Any], table: str) -> Load:
         """The load with these values of keys; CampaignError if it is impossible."""
-        names = {"operation": "scenario", "sizes": "spread"}
+        names = {"operation": "scenario", "sizes": "spread", "from": "origin"}
         given = {names.get(key, key): value for key, value in values.items()}
         if "spread" in given:
             given["size"] = Spread.of(given["spread"]).mean

@@ -20,7 +20,10 @@ def smoke(campaign: Campaign) -> Campaign:
     """One run of one repetition: at most two systems, two encodings and one site; small files, and each kind of load
     once.
     """
-    loads = {(load.scenario, load.format, load.mode, load.cache): _small(load) for load in reversed(campaign.loads)}
+    loads = {
+        (load.scenario, load.format, load.mode, load.cache, load.origin): _small(load)
+        for load in reversed(campaign.loads)
+    }
     return evolve(
         campaign,
         name=f"{campaign.name}-smoke",

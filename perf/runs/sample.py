@@ -50,6 +50,8 @@ def blank(cell: Cell, scenario: str) -> Sample:
         factors["segment"] = encoding.segment_size
     if load.length:
         factors["length"] = load.length
+    if load.origin != "random":
+        factors["from"] = load.origin
     if cell.site != LOOPBACK:
         factors["site"] = str(cell.site)
     if load.count > 1:

@@ -93,7 +93,7 @@ class Stage:
 
     def _read_range(self, system: System, cell: Cell, files: Path) -> Sample:
         load = cell.load
-        offset = int(cell.place * (load.size - load.length + 1))
+        offset = load.offset(cell.place)
         target = files / "target"
         nothing = blank(cell, load.scenario)
         try:

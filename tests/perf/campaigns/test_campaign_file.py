@@ -95,6 +95,8 @@ def test_lists_in_a_file_multiply() -> None:
         ('topology = ["loopback", "wan30"]\nmedium = "ext4"', 'topology = "machines"', 7, "leave server-cpu out"),
         ('runs = 2', 'seconds = 2', 10, "no operation of this campaign uses seconds"),
         ('length = 1', 'length = 1\n[[work]]\noperation = "list"\ncache = "cold"', 26, "list has no cache"),
+        ('operation = "put-get"', 'operation = "put-get"\nfrom = "start"', 17, "put-get has no from: leave it out, or take range"),
+        ('length = 1', 'length = 1\nfrom = "end"', 24, "from cannot be 'end'; allowed: random, start or middle"),
     ],
 )  # fmt: skip
 def test_error_names_the_file_the_line_and_what_is_allowed(old: str, new: str, line: int, says: str) -> None:
@@ -137,6 +139,18 @@ def test_factor_at_the_top_is_for_the_operations_that_have_it() -> None:
         Load(scenario="list", count=3),
         Load(scenario="range", size=9, length=1, cache="cold"),
     )
+
+
+def test_range_begins_at_random_or_where_the_file_says() -> None:
+    text = GOOD.replace("length = 1", 'length = ["10 KB", "0.75 MB"]\nfrom = ["random", "start", "middle"]')
+    ranges = [load for load in parse_campaign(text, "name", "some.toml").loads if load.scenario == "range"]
+
+    found = [(load.length, load.origin, load.offset(0.5)) for load in ranges]
+
+    assert found == [
+        *((10_000, "random", 495_000), (10_000, "start", 0), (10_000, "middle", 500_000)),
+        *((750_000, "random", 125_000), (750_000, "start", 0), (750_000, "middle", 250_000)),
+    ]
 
 
 WIDE = """

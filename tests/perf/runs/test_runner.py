@@ -248,6 +248,27 @@ def test_run_of_ranges_puts_a_file_once_and_alacrity_each_time(tmp_path: Path) -
     assert {sample.first_byte_s for sample in record.samples} == {0.0625}
 
 
+def test_run_of_ranges_from_a_given_place_says_so_and_reads_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offsets: set[int] = set()
+    get = MemorySystem.get
+
+    def noted(system: MemorySystem, client: str, encoding: Encoding, fetches: Sequence[Fetch], width: int) -> Usage:
+        offsets.update(fetch.offset for fetch in fetches)
+        return get(system, client, encoding, fetches, width)
+
+    monkeypatch.setattr(MemorySystem, "get", noted)
+    loads = (
+        Load(scenario="range", size=3000, length=100, origin="start"),
+        Load(scenario="range", size=3000, length=100, origin="middle"),
+    )
+    failures, record = run(tmp_path, lambda label: MemorySystem(label, []), evolve(RANGES, loads=loads))
+    assert failures == 0
+    assert {sample.factors["from"] for sample in record.samples} == {"start", "middle"}
+    assert offsets == {0, 1500}
+
+
 def test_run_of_ranges_when_a_byte_is_wrong_counts_a_failure(tmp_path: Path) -> None:
     failures, record = run(tmp_path, lambda label: MemorySystem(label, [], "wrong byte"), RANGES)
     assert failures == len(record.samples)
