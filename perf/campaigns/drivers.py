@@ -61,7 +61,7 @@ def _has_ciphers(system: str) -> bool:
 _GRIDS = "grids with their clients, as grid@http/cli"
 
 TAKES: Mapping[str, Takes] = {
-    "copy-modes": Takes(needs=("systems", "sets", "modes"), may=(*PLACED, "span_s"), images=True),
+    "copy-modes": Takes(needs=("systems", "sets", "modes"), may=(*PLACED, "span_s", "warm-up"), images=True),
     "streams": Takes(needs=("systems", "sets", "jobs"), images=True),
     "size-count": Takes(),
     "tiny-files": Takes(),

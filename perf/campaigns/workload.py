@@ -55,6 +55,7 @@ class Workload:
     empty for all that ssh knows. servers: storage nodes of each grid. encoding: of grids, as in campaigns; 3-of-10 by
     default. warmups: files put and got by each system in advance. clients, nodes: of `scale`. lost: shares that
     `repair` must recreate. keys: in the listing of `doors`. slow_clients: at each door.
+    warm_up: clients that `copy-modes` measures both without and after a warm-up.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Workload:
     lost: tuple[int, ...] = field(default=(), converter=_integers)
     keys: int = 0
     slow_clients: int = 0
+    warm_up: tuple[str, ...] = field(default=("boto3",), converter=_strings)
 
     @property
     def sites(self) -> list[Site]:
@@ -159,6 +161,7 @@ KEYS: Mapping[str, Key] = {
     "lost": number(1, 255),
     "keys": number(1, 10**6, many=False),
     "slow-clients": number(1, 1000, many=False),
+    "warm-up": one_of("boto3", "library", "gateway"),
 }
 """Keys of a file; a [smoke] table overrides some of them."""
 

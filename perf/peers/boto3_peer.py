@@ -64,9 +64,12 @@ class Boto3(S3Peer):
         """`download_file`."""
         return self._do("get", name, target)
 
-    def first_byte(self, name: str) -> Cost:
-        """`get_object` until the first byte; the rest is read too, but does not count."""
-        return Cost(seconds=float(self._ask("first", name)["result"][0]))
+    def first_byte(self, name: str, digest: str) -> Cost:
+        """`get_object` until the first byte; the rest is read too, but does not count. digest: the SHA-256 of all of it."""
+        seconds, found = self._ask("first", name)["result"]
+        if found != digest:
+            raise PeerError(f"{name} came back with other bytes")
+        return Cost(seconds=float(seconds))
 
     def put_folder(self, source: Path, name: str) -> Cost:
         """`upload_file` for each: one after the other, or 32 at a time if tuned."""

@@ -6,6 +6,7 @@ boto3_process.py ENDPOINT [tuned]; the account is in the file named by AWS_SHARE
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 import threading
@@ -53,7 +54,8 @@ class Worker:
             pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=name)
             return [entry["Key"] for page in pages for entry in page.get("Contents", ())]
         elif what == "first":
-            return [str(self._first_byte(name))]
+            seconds, digest = self._first_byte(name)
+            return [str(seconds), digest]
         elif what == "delete":
             self._client.head_object(Bucket=BUCKET, Key=name)
             self._client.delete_object(Bucket=BUCKET, Key=name)
@@ -69,14 +71,13 @@ class Worker:
             raise ValueError(f"no question {what!r}")
         return None
 
-    def _first_byte(self, name: str) -> float:
-        """Seconds until the first byte of an object."""
+    def _first_byte(self, name: str) -> tuple[float, str]:
+        """Seconds until the first byte of an object, and the SHA-256 of all of it."""
         started = time.perf_counter()
         body = self._client.get_object(Bucket=BUCKET, Key=name)["Body"]
-        body.read(1)
+        first = body.read(1)
         seconds = time.perf_counter() - started
-        body.read()
-        return seconds
+        return seconds, hashlib.sha256(first + body.read()).hexdigest()
 
     def _each(self, what: str, items: list[tuple[str, str]]) -> None:
         if not self._tuned:

@@ -142,6 +142,11 @@ class Peer(ABC):
         home = str(self.root / "home")
         return {"PATH": PATH, "HOME": home, "LANG": "C.UTF-8", "TMPDIR": home, **self.client_host.environment}
 
+    @property
+    def store_folders(self) -> Sequence[Path]:
+        """Where its servers keep what is stored; empty if that is on no disk of this machine."""
+        return [self.root / "remote"]
+
     def write_secret(self, name: str, text: str) -> Path:
         """Write a private file."""
         path = self.root / name
@@ -160,6 +165,10 @@ class Peer(ABC):
     @abstractmethod
     def get(self, name: str, target: Path) -> Cost:
         """Fetch one file; the target does not exist yet."""
+
+    def get_one_of(self, folder: str, entry: str, target: Path) -> Cost:
+        """Fetch one file of a stored folder; the target does not exist yet."""
+        return self.get(f"{folder}/{entry}", target)
 
     @abstractmethod
     def put_folder(self, source: Path, name: str) -> Cost:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
+import urllib.parse
+import urllib.request
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -15,10 +18,13 @@ from perf.network.contract import Host
 from perf.peers.commands import read_peer, run_peer, timed, timed_each
 from perf.peers.contract import Cost, Peer, PeerError, Properties
 from perf.peers.library_client import LibraryClient
-from perf.peers.programs import settle_tahoe
+from perf.peers.programs import MissingPeerError, settle_tahoe
 from perf.processes.clients import Client, GridClient, WebClient
 from perf.processes.node_directory import Kind, Transport, grid_executable, tahoe_executable
+from perf.processes.node_process import child_environment
 from perf.processes.process_grid import ClientSettings, ProcessGrid
+
+ANSWER_S = 300.0
 
 GridClientName = Literal["cli", "gateway", "links", "library", "cp", "transfer", "transfer-pack"]
 """transfer, transfer-pack: folders use `grid transfer`, the latter with packs; single files use cli. links: a gateway that
@@ -35,6 +41,16 @@ def grid_properties(settings: ClientSettings, *, proves: str, syncs: bool) -> Pr
         syncs=syncs,
         survives=settings.total - settings.needed,
     )
+
+
+@cache
+def tahoe_version(program: str) -> str:
+    """What `tahoe --version` says, asked once; MissingPeerError."""
+    try:
+        said = read_peer([program, "--version"], child_environment())
+    except (OSError, PeerError) as error:
+        raise MissingPeerError("tahoe", f"it does not say its version: {error}") from None
+    return said.strip().removeprefix("tahoe-lafs/")
 
 
 class GridPeer(Peer):
@@ -58,6 +74,7 @@ class GridPeer(Peer):
         self._encoding = encoding
         self._grid: ProcessGrid | None = None
         self._clients: list[Client] = []
+        self._used = 0
         self._library: LibraryClient | None = None
         self._caps: dict[str, str] = {}
         self._folder = ""
@@ -88,13 +105,14 @@ class GridPeer(Peer):
 
     @property
     def client_pids(self) -> Sequence[int]:
-        """The client node, if there is one: 1.20's commands use it as well."""
+        """The client nodes in use, if there are any: 1.20's commands use one as well."""
         library = [self._library.pid] if self._library is not None else []
-        return [*library, *(client.node.pid for client in self._clients if isinstance(client, WebClient))]
+        used = self._clients[: self._used]
+        return [*library, *(client.node.pid for client in used if isinstance(client, WebClient))]
 
     @property
     def other_pids(self) -> Sequence[int]:
-        """The introducer."""
+        """The introducer, and clients that are not in use."""
         staying = {*self.server_pids, *self.client_pids}
         return [node.pid for node in self._grid.nodes if node.pid not in staying] if self._grid is not None else []
 
@@ -106,11 +124,8 @@ class GridPeer(Peer):
         return client.url
 
     def versions(self) -> dict[str, str]:
-        """1.20's version; Grid's is the commit in a record's environment."""
-        if self.kind == "grid":
-            return {}
-        settle_tahoe()
-        return {"tahoe": "1.20.0"}
+        """What 1.20's program says; Grid's version is the commit in a record's environment."""
+        return {} if self.kind == "grid" else {"tahoe": tahoe_version(settle_tahoe())}
 
     def bring_up(self, server: Host) -> None:
         """Start a grid of one kind of node, and one client."""
@@ -136,10 +151,36 @@ class GridPeer(Peer):
         return LibraryClient(self._clients[0].directory, self._servers, codec, options, self.placement.client)
 
     def use_clients(self, count: int) -> None:
-        """Ensure at least this many clients, each with its own node directory."""
+        """Use this many clients, each with its own node directory; those of an earlier call stay idle."""
         assert self._grid is not None
+        self._used = count
         while len(self._clients) < count:
             self._clients.append(self._grid.add_client(self.settings))
+
+    def restart(self) -> None:
+        """Start the library's process or the gateway anew, and wait until it is connected."""
+        if self._library is not None:
+            self._library.stop()
+            self._library = self.open_library()
+            return
+        client = self._clients[0]
+        assert isinstance(client, WebClient)
+        assert self._grid is not None
+        client.node.stop()
+        client.node.start()
+        self._grid.wait_connected(client)
+
+    def warm_up(self, name: str) -> None:
+        """Read the first five bytes of a stored file; PeerError."""
+        cap, count = self.cap(name), 5
+        if self._library is not None:
+            target = self.root / "warm-up"
+            self._library.get(cap, target, count)
+            target.unlink()
+            return
+        head = {"Range": f"bytes=0-{count - 1}"}
+        request = urllib.request.Request(f"{self.gateway_url}uri/{urllib.parse.quote(cap, safe='')}", headers=head)
+        timed(lambda: urllib.request.urlopen(request, timeout=ANSWER_S).close())
 
     def take_down(self) -> None:
         """Stop every node."""
@@ -148,6 +189,7 @@ class GridPeer(Peer):
             library.stop()
         grid, self._grid = self._grid, None
         self._clients.clear()
+        self._used = 0
         self._folder = ""
         if grid is not None:
             grid.stop()
@@ -164,8 +206,13 @@ class GridPeer(Peer):
         program = tahoe_executable() if self.kind == "tahoe" else grid_executable()
         return self.client_host.command([program, "-d", str(client.directory), *words])
 
-    def put(self, source: Path, name: str, number: int = 0) -> Cost:
-        """`grid put FILE`, or PUT /uri. number: of the client."""
+    @property
+    def store_folders(self) -> Sequence[Path]:
+        """The shares of all servers."""
+        return [node.directory / "storage" / "shares" for node in self._grid.storage] if self._grid is not None else []
+
+    def put(self, source: Path, name: str, number: int = 0, words: Sequence[str] = ()) -> Cost:
+        """`grid put FILE`, or PUT /uri. number: of the client. words: additional options of the command."""
         if self.client == "gateway":
             return self._through_gateway(lambda client: self._caps.__setitem__(name, client.put(source)), number)
         if self.client == "links":
@@ -174,7 +221,7 @@ class GridPeer(Peer):
             library = self._library
             return timed(lambda: self._caps.__setitem__(name, library.put(source)))
         answer = self.root / f"{name}.cap"
-        cost = run_peer(self.command("put", str(source), number=number), self.environment(), output=answer)
+        cost = run_peer(self.command("put", *words, str(source), number=number), self.environment(), output=answer)
         self._caps[name] = answer.read_text().strip()
         return cost
 
@@ -234,9 +281,7 @@ class GridPeer(Peer):
 
     def share_files(self) -> set[Path]:
         """The share files of all servers."""
-        assert self._grid is not None
-        folders = [node.directory / "storage" / "shares" for node in self._grid.storage]
-        return {path for folder in folders for path in folder.rglob("*") if path.is_file()}
+        return {path for folder in self.store_folders for path in folder.rglob("*") if path.is_file()}
 
     def get_folder(self, name: str, target: Path, *words: str) -> Cost:
         """`grid cp ALIAS:NAME/... FOLDER`, or GET for each file, 8 at a time. words: additional options."""

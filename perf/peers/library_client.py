@@ -55,9 +55,9 @@ class LibraryClient:
         """Upload an immutable file; return its capability."""
         return str(self._ask("put", [str(source), "chk"])[0])
 
-    def get(self, cap: str, target: Path) -> None:
-        """Download to the file."""
-        self._ask("get", [cap, str(target), 0, None])
+    def get(self, cap: str, target: Path, length: int | None = None) -> None:
+        """Download to the file: all, or this many bytes from the beginning."""
+        self._ask("get", [cap, str(target), 0, length])
 
     def stop(self) -> None:
         """End the process."""

@@ -49,6 +49,11 @@ class Restic(Peer):
         """The S3 server, if there is one."""
         return self.server.pids if self.server is not None else []
 
+    @property
+    def store_folders(self) -> Sequence[Path]:
+        """The repository, or what its server keeps."""
+        return super().store_folders if self.server is None else self.server.folders(self.root)
+
     def bring_up(self, server: Host) -> None:
         """Create a password, the server, and an empty repository."""
         self.write_secret("password", new_secret())
@@ -85,6 +90,11 @@ class Restic(Peer):
         """`restic dump`."""
         (path,) = self._files(name)
         return self._run("dump", "--tag", name, "latest", path, output=target)
+
+    def get_one_of(self, folder: str, entry: str, target: Path) -> Cost:
+        """`restic dump`."""
+        path = next((path for path in self._files(folder) if path.endswith(f"/{entry}")), "")
+        return self._run("dump", "--tag", folder, "latest", path, output=target)
 
     def put_folder(self, source: Path, name: str) -> Cost:
         """`restic backup .`."""

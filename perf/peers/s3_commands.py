@@ -93,8 +93,13 @@ class S3Peer(Peer):
 
     def stored_bytes(self) -> int:
         """Bytes of the server's files."""
-        found = (path for folder in self.server.folders(self.root) for path in folder.rglob("*"))
+        found = (path for folder in self.store_folders for path in folder.rglob("*"))
         return sum(path.stat().st_blocks * 512 for path in found if path.is_file())
+
+    @property
+    def store_folders(self) -> Sequence[Path]:
+        """The server's."""
+        return self.server.folders(self.root)
 
     def environment(self) -> dict[str, str]:
         """Uses the account's file instead of the account itself."""

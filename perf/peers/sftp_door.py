@@ -71,9 +71,14 @@ class SftpAtGrid(Sftp):
     def settle(self) -> None:
         """Do nothing: nodes start no processes for a client."""
 
+    @property
+    def store_folders(self) -> Sequence[Path]:
+        """The shares of all servers."""
+        return self.grid.share_folders
+
     def stored_bytes(self) -> int:
         """Bytes on all servers."""
-        files = (path for folder in self.grid.share_folders for path in folder.rglob("*") if path.is_file())
+        files = (path for folder in self.store_folders for path in folder.rglob("*") if path.is_file())
         return sum(path.stat().st_blocks * 512 for path in files)
 
     def _open(self, grid: ProcessGrid, settings: ClientSettings) -> SftpDoor:

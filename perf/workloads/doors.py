@@ -28,9 +28,10 @@ from perf.sampling.usage import peak_resident
 from perf.workloads.copying import up_and_down
 from perf.workloads.files import make_files
 from perf.workloads.folders import folder_up_and_down
-from perf.workloads.rows import Meter, Table, blank
+from perf.workloads.rows import Meter, Table, blank, describe
 from perf.workloads.slow_clients import slow_at_s3, slow_at_sftp, slow_at_web
-from perf.workloads.subjects import each_subject, empty_folder, take
+from perf.workloads.subjects import each_subject, empty_folder, shuffled, take
+from perf.workloads.verifying import digest
 
 COMMANDS = 100
 """Sets of more files are left to permanent clients, and to one command of s5cmd: one for each file would measure the command."""
@@ -52,15 +53,18 @@ def doors(settings: Workload, work: Path, table: Table) -> None:
         for name in settings.sets:
             _move(settings, work, table, place, name)
         if isinstance(peer, Boto3):
-            for _ in table.once(run, peer.label, {"ask": "first bytes"}):
-                _first_bytes(settings, work, table, (run, peer))
+            for attempt in table.once(run, peer.label, {"ask": "first bytes"}):
+                with attempt:
+                    _first_bytes(settings, work, table, (run, peer))
         door = _s3_door(peer)
         if isinstance(peer, S5cmd) and not peer.tuned and door is not None and settings.keys:
-            for _ in table.once(run, peer.label, {"ask": "keys", "count": settings.keys}):
-                _list_keys(settings.keys, work, table, (run, peer), door)
+            for attempt in table.once(run, peer.label, {"ask": "keys", "count": settings.keys}):
+                with attempt:
+                    _list_keys(settings.keys, work, table, (run, peer), door)
         if settings.slow_clients and ((isinstance(peer, Boto3) and door is not None) or _has_other_door(peer)):
-            for _ in table.once(run, peer.label, {"ask": "slow clients", "count": settings.slow_clients}):
-                _keep_waiting(settings, work, table, place)
+            for attempt in table.once(run, peer.label, {"ask": "slow clients", "count": settings.slow_clients}):
+                with attempt:
+                    _keep_waiting(settings, work, table, place)
 
 
 def _s3_door(peer: Peer) -> S3Door | None:
@@ -84,14 +88,16 @@ def _move(settings: Workload, work: Path, table: Table, place: tuple[int, Peer],
     if count > COMMANDS and not peer.stays:
         if isinstance(peer, S5cmd) and peer.tuned:
             together: dict[str, Factor] = {"way": "together", "concurrency": TUNED_WORKERS}
-            for _ in table.once(run, peer.label, {"files": files, **together}):
-                folder_up_and_down(settings, work, table, place, files, together)
+            for attempt in table.once(run, peer.label, {"files": files, **together}):
+                with attempt:
+                    folder_up_and_down(settings, work, table, place, files, together)
         return
-    for jobs in settings.jobs if count > 1 and peer.stays else (1,):
+    for jobs in shuffled(settings, run, peer.label, settings.jobs if count > 1 and peer.stays else (1,)):
         plan = Schedule(workers=jobs, due_s=(0.0,) * count)
         factors: dict[str, Factor] = {"concurrency": jobs}
-        for _ in table.once(run, peer.label, {"files": files, **factors}):
-            up_and_down(settings, work, table, place, plan, [size] * count, factors)
+        for attempt in table.once(run, peer.label, {"files": files, **factors}):
+            with attempt:
+                up_and_down(settings, work, table, place, plan, [size] * count, factors)
 
 
 def _first_bytes(settings: Workload, work: Path, table: Table, place: tuple[int, Boto3]) -> None:
@@ -102,9 +108,9 @@ def _first_bytes(settings: Workload, work: Path, table: Table, place: tuple[int,
         names = [f"first-{run}-{path.name}" for path in paths]
         for path, name in zip(paths, names, strict=True):
             peer.put(path, name)
-        for name in names:
+        for path, name in zip(paths, names, strict=True):
             sample = blank(run, peer.label, "first byte", {"length": 1}, [FIRST_SIZE])
-            take(table, sample, peer, peer.first_byte, name)
+            take(table, sample, peer, peer.first_byte, name, digest(path))
     finally:
         empty_folder(work / "sources")
 
@@ -136,14 +142,14 @@ def _take_at_door(
     """Measure an operation; the client's peak memory is that of the node with the door."""
     run, peer = place
     sample = evolve(blank(run, peer.label, scenario, {"count": count}, []), count=count)
-    with Meter(peer) as meter:
-        try:
+    try:
+        with Meter(peer) as meter:
             cost = operation()
-        except Exception as failure:  # noqa: BLE001 - whatever a system under test does wrong is a result
-            table.add(evolve(sample, error=f"{type(failure).__name__}: {failure}"[:500]))
-            return
-    sample = meter.fill(evolve(sample, seconds=cost.seconds), [cost])
-    table.add(evolve(sample, client_peak_rss=sum(map(peak_resident, _gateway_pids(peer)))))
+        done = meter.fill(evolve(sample, seconds=cost.seconds), [cost])
+        done = evolve(done, client_peak_rss=sum(map(peak_resident, _gateway_pids(peer))))
+    except Exception as failure:  # noqa: BLE001 - whatever a system under test does wrong is a result
+        done = evolve(sample, error=describe(failure))
+    table.add(done)
 
 
 def _gateway_pids(peer: Peer) -> list[int]:

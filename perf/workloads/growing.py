@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 from attrs import evolve
@@ -17,30 +19,33 @@ from perf.processes.node_directory import Transport
 from perf.records.record import Factor
 from perf.workloads.files import make_files
 from perf.workloads.rows import Table, blank
-from perf.workloads.subjects import empty_folder, make_subject, started, take_many
-from perf.workloads.verifying import digests, verified
+from perf.workloads.subjects import empty_folder, make_subject, shuffled, started, take_many
+from perf.workloads.verifying import expect_files
 
 
 def scale(settings: Workload, work: Path, table: Table) -> None:
     """Put and get the same files with 1, 2, ... clients, each a separate node, on grids of increasing size."""
     for run in range(settings.runs):
-        for label in settings.systems:
-            for nodes in settings.nodes:
-                for _ in table.once(run, label, {"nodes": nodes}):
+        for label, nodes in shuffled(settings, run, "", product(settings.systems, settings.nodes)):
+            for attempt in table.once(run, label, {"nodes": nodes}):
+                with attempt:
                     peer = make_subject(label, nodes)
                     assert isinstance(peer, GridPeer)
                     if started(peer, work / f"run{run}-{nodes}", run, table):
-                        _with_clients(settings, work, table, (run, peer), nodes)
+                        with table.attempt(run, label, {"nodes": nodes}):
+                            _with_clients(settings, work, table, (run, peer), nodes)
                     peer.stop()
 
 
 def _with_clients(settings: Workload, work: Path, table: Table, place: tuple[int, GridPeer], nodes: int) -> None:
+    """All clients run throughout, so that their numbers may come in any order."""
     run, peer = place
-    for clients in settings.clients:
-        peer.use_clients(clients)
-        for files in settings.sets:
-            factors: dict[str, Factor] = {"clients": clients, "nodes": nodes}
-            for _ in table.once(run, peer.label, {"files": files, **factors}):
+    peer.use_clients(max(settings.clients))
+    for clients, files in shuffled(settings, run, f"{peer.label}/{nodes}", product(settings.clients, settings.sets)):
+        factors: dict[str, Factor] = {"clients": clients, "nodes": nodes}
+        for attempt in table.once(run, peer.label, {"files": files, **factors}):
+            with attempt:
+                peer.use_clients(clients)
                 _by_clients(settings, work, table, place, files, factors)
 
 
@@ -68,8 +73,8 @@ def _by_clients(
             plan,
             sizes,
             lambda index: peer.get(f"{name}-{index}", back / paths[index].name, index % clients),
+            partial(expect_files, sources, back),
         )
-        verified(table, digests(sources), digests(back))
     finally:
         empty_folder(sources)
         empty_folder(back)

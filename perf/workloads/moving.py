@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import time
@@ -16,16 +17,15 @@ from attrs import evolve
 
 from perf.campaigns.workload import Workload, parse_set
 from perf.peers.commands import read_peer, run_peer
-from perf.peers.contract import Cost, Peer, PeerError
+from perf.peers.contract import Cost, Peer
 from perf.peers.grids import GridPeer
 from perf.peers.object_servers import Versity
 from perf.peers.s3_commands import BUCKET, REGION, Rclone
 from perf.records.record import Sample
-from perf.workloads.files import make_files
-from perf.workloads.folders import forget_pages
-from perf.workloads.rows import Meter, Table, blank
-from perf.workloads.subjects import each_subject, empty_folder, take
-from perf.workloads.verifying import digests, verified
+from perf.workloads.files import evict, make_files
+from perf.workloads.rows import Meter, Table, blank, describe
+from perf.workloads.subjects import each_subject, empty_folder, take, take_checked
+from perf.workloads.verifying import WrongBytesError, expect_files
 
 Moves = tuple[Callable[[], Cost], Callable[[], Cost], Path]
 """From S3, to S3, and the folder that is served as the bucket."""
@@ -43,30 +43,36 @@ def moving(settings: Workload, work: Path, table: Table) -> None:
     """
     for run, peer in each_subject(settings, work, table):
         for name in settings.sets:
-            for _ in table.once(run, peer.label, {"files": name}):
-                size, count = parse_set(name)
-                make_files(work / "sources", [size] * count, f"{settings.seed}/{peer.label}/{run}/{name}")
-                try:
-                    if count < SINGLE_READS:
-                        if isinstance(peer, Rclone) or _is_transfer(peer):
-                            _between_stores(work, table, (run, peer), [size] * count, name)
-                    elif isinstance(peer, GridPeer):
-                        _tiny_files(work, table, (run, peer), [size] * count, name)
-                finally:
-                    for folder in ("sources", "back"):
-                        empty_folder(work / folder)
+            for attempt in table.once(run, peer.label, {"files": name}):
+                with attempt:
+                    _move(settings, work, table, (run, peer), name)
+
+
+def _move(settings: Workload, work: Path, table: Table, place: tuple[int, Peer], name: str) -> None:
+    run, peer = place
+    size, count = parse_set(name)
+    try:
+        make_files(work / "sources", [size] * count, f"{settings.seed}/{peer.label}/{run}/{name}")
+        if count < SINGLE_READS:
+            if isinstance(peer, Rclone) or _is_transfer(peer):
+                _between_stores(work, table, place, [size] * count, name)
+        elif isinstance(peer, GridPeer):
+            _tiny_files(work, table, (run, peer), [size] * count, name)
+    finally:
+        for folder in ("sources", "back"):
+            empty_folder(work / folder)
 
 
 def _tiny_files(work: Path, table: Table, place: tuple[int, GridPeer], sizes: list[int], name: str) -> None:
     run, peer = place
     sources, back = work / "sources", work / "back"
-    forget_pages(sources)
+    evict([sources])
     if _stored(table, blank(run, peer.label, "put", {}, sizes), peer, sources, name) is None:
         return
     if _is_transfer(peer):
         take(table, blank(run, peer.label, "put again", {}, sizes), peer, peer.put_folder, sources, name)
-    if take(table, blank(run, peer.label, "get", {}, sizes), peer, peer.get_folder, name, back).seconds is not None:
-        verified(table, digests(sources), digests(back))
+    sample, check = blank(run, peer.label, "get", {}, sizes), partial(expect_files, sources, back)
+    take_checked(table, sample, peer, check, peer.get_folder, name, back)
     if _is_transfer(peer):
         sample = blank(run, peer.label, "get one of many", {"count": len(sizes)}, sizes[:1])
         take(table, sample, peer, _single_files, peer, name, sources, work / "one")
@@ -79,13 +85,14 @@ def _is_transfer(peer: Peer) -> bool:
 def _stored(table: Table, sample: Sample, peer: GridPeer, sources: Path, name: str) -> float | None:
     """Put the folder; the sample says what it left on the disks of all servers. Return its seconds."""
     files, held = len(peer.share_files()), peer.stored_bytes()
-    with Meter(peer) as meter:
-        try:
+    os.sync()
+    try:
+        with Meter(peer) as meter:
             cost = peer.put_folder(sources, name)
-        except PeerError as failure:
-            table.add(evolve(sample, error=str(failure)[:500]))
-            return None
-    sample = meter.fill(evolve(sample, seconds=cost.seconds), [cost])
+        sample = meter.fill(evolve(sample, seconds=cost.seconds), [cost])
+    except Exception as failure:  # noqa: BLE001 - whatever a system under test does wrong is a result
+        table.add(evolve(sample, error=describe(failure)))
+        return None
     left = evolve(sample, stored_files=len(peer.share_files()) - files, stored_bytes=peer.stored_bytes() - held)
     table.add(left)
     return cost.seconds
@@ -104,7 +111,7 @@ def _single_files(peer: GridPeer, name: str, sources: Path, target: Path) -> Cos
             client.get(children[one][1]["ro_uri"], target)
             times.append(time.perf_counter() - started)
             if target.read_bytes() != (sources / one).read_bytes():
-                raise PeerError(f"{one} came back with other bytes")
+                raise WrongBytesError(f"{one} came back with other bytes")
     finally:
         client.stop()
         target.unlink(missing_ok=True)
@@ -126,10 +133,13 @@ def _between_stores(work: Path, table: Table, place: tuple[int, Peer], sizes: li
         begin.mkdir(parents=True)
         for path in sources.iterdir():
             shutil.copyfile(path, begin / path.name)
-        forget_pages(begin)
+        evict([begin])
         take(table, blank(run, peer.label, "from S3", {}, sizes), peer, up)
-        if take(table, blank(run, peer.label, "to S3", {}, sizes), peer, down).seconds is not None:
-            verified(table, digests(sources), digests(served / "back" / name))
+        sample, check = (
+            blank(run, peer.label, "to S3", {}, sizes),
+            partial(expect_files, sources, served / "back" / name),
+        )
+        take_checked(table, sample, peer, check, down)
 
 
 def _by_grid(peer: GridPeer, root: Path, name: str, stack: ExitStack) -> Moves:

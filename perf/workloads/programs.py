@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 from attrs import evolve
 
 from perf.campaigns.workload import Workload, parse_set
+from perf.peers.contract import Peer
 from perf.peers.grids import GridPeer
 from perf.peers.programs import find_program
 from perf.peers.s3_commands import Rclone
 from perf.peers.ssh import ciphers
 from perf.records.record import Factor
-from perf.workloads.files import make_files
-from perf.workloads.folders import forget_pages
+from perf.workloads.files import evict, make_files
 from perf.workloads.rows import Table, blank
-from perf.workloads.subjects import each_subject, empty_folder, make_subject, started, take
-from perf.workloads.verifying import digests, verified
+from perf.workloads.subjects import each_subject, empty_folder, make_subject, shuffled, started, take, take_checked
+from perf.workloads.verifying import expect_files
 
 REFUSABLE = "put to a server as it comes"
 
@@ -37,21 +38,28 @@ def scp_ciphers(settings: Workload, work: Path, table: Table) -> None:
     settings: from `with_ciphers`.
     """
     for run, peer in each_subject(settings, work, table):
-        for name in settings.sets:
-            for _ in table.once(run, peer.label, {"files": name}):
-                size, count = parse_set(name)
-                sizes, sources, back = [size] * count, work / "sources", work / "back"
-                make_files(sources, sizes, f"{settings.seed}/{peer.label}/{run}")
-                try:
-                    sample = blank(run, peer.label, "put", {}, sizes)
-                    if take(table, sample, peer, peer.put_folder, sources, name).seconds is not None:
-                        take(table, blank(run, peer.label, "get", {}, sizes), peer, peer.get_folder, name, back)
-                        verified(table, digests(sources), digests(back))
-                finally:
-                    empty_folder(sources)
-                    empty_folder(back)
-    for _ in table.once(0, "", {"ask": "refusals"}):
-        _refusals(work, table, settings.systems)
+        for name in shuffled(settings, run, peer.label, settings.sets):
+            for attempt in table.once(run, peer.label, {"files": name}):
+                with attempt:
+                    _with_cipher(settings, work, table, (run, peer), name)
+    for attempt in table.once(0, "", {"ask": "refusals"}):
+        with attempt:
+            _refusals(work, table, settings.systems)
+
+
+def _with_cipher(settings: Workload, work: Path, table: Table, place: tuple[int, Peer], files: str) -> None:
+    run, peer = place
+    size, count = parse_set(files)
+    sizes, sources, back = [size] * count, work / "sources", work / "back"
+    try:
+        make_files(sources, sizes, f"{settings.seed}/{peer.label}/{run}")
+        sample = blank(run, peer.label, "put", {}, sizes)
+        if take(table, sample, peer, peer.put_folder, sources, files).seconds is not None:
+            sample, check = blank(run, peer.label, "get", {}, sizes), partial(expect_files, sources, back)
+            take_checked(table, sample, peer, check, peer.get_folder, files, back)
+    finally:
+        empty_folder(sources)
+        empty_folder(back)
 
 
 def transfer_modes(settings: Workload, work: Path, table: Table) -> None:
@@ -59,20 +67,23 @@ def transfer_modes(settings: Workload, work: Path, table: Table) -> None:
     for run, peer in each_subject(settings, work, table):
         assert isinstance(peer, Rclone | GridPeer)
         words = _rclone_words if isinstance(peer, Rclone) else _transfer_words
+        modes = ("chunked",) if isinstance(peer, Rclone) else ("chunked", "chunked-stream")
         for name in settings.sets:
             size, count = parse_set(name)
-            make_files(work / "sources", [size] * count, f"{settings.seed}/{peer.label}/{run}")
             try:
-                for chunk, transfers, threads in _combinations(settings):
+                make_files(work / "sources", [size] * count, f"{settings.seed}/{peer.label}/{run}")
+                for combination in shuffled(settings, run, peer.label, _combinations(settings, modes)):
+                    mode, chunk, transfers, threads = combination
                     factors: dict[str, Factor] = {
-                        "mode": "whole" if chunk is None else "chunked",
-                        "chunk": chunk or 0,
+                        "mode": mode,
+                        "chunk": chunk,
                         "transfers": transfers,
                         "threads": threads,
                     }
-                    for _ in table.once(run, peer.label, {"files": name, **factors}):
-                        peer.words = words(chunk, transfers, threads)
-                        _in_one_mode(work, table, (run, peer), [size] * count, factors)
+                    for attempt in table.once(run, peer.label, {"files": name, **factors}):
+                        with attempt:
+                            peer.words = words(*combination)
+                            _in_one_mode(work, table, (run, peer), [size] * count, factors)
             finally:
                 empty_folder(work / "sources")
 
@@ -83,22 +94,25 @@ def _in_one_mode(
     run, peer = place
     sources, back = work / "sources", work / "back"
     name = "-".join(["modes", str(run), *map(str, factors.values())])
-    forget_pages(sources)
-    take(table, blank(run, peer.label, "put", factors, sizes), peer, peer.put_folder, sources, name)
-    if take(table, blank(run, peer.label, "get", factors, sizes), peer, peer.get_folder, name, back).seconds:
-        verified(table, digests(sources), digests(back))
-    peer.delete_folder(name)
-    empty_folder(back)
+    evict([sources])
+    try:
+        take(table, blank(run, peer.label, "put", factors, sizes), peer, peer.put_folder, sources, name)
+        sample, check = blank(run, peer.label, "get", factors, sizes), partial(expect_files, sources, back)
+        take_checked(table, sample, peer, check, peer.get_folder, name, back)
+        peer.delete_folder(name)
+    finally:
+        empty_folder(back)
 
 
-def _combinations(settings: Workload) -> list[tuple[int | None, int, int]]:
-    whole = [(None, transfers, 1) for transfers in settings.jobs]
-    return [*whole, *itertools.product(settings.chunks, settings.jobs, settings.jobs)]
+def _combinations(settings: Workload, modes: Sequence[str]) -> list[tuple[str, int, int, int]]:
+    """Mode, MB of a chunk (0: none), transfers at a time, threads of each. modes: of chunks."""
+    whole = [("whole", 0, transfers, 1) for transfers in settings.jobs]
+    return [*whole, *product(modes, settings.chunks, settings.jobs, settings.jobs)]
 
 
-def _rclone_words(chunk: int | None, transfers: int, threads: int) -> tuple[str, ...]:
+def _rclone_words(mode: str, chunk: int, transfers: int, threads: int) -> tuple[str, ...]:
     words = ("--transfers", str(transfers), "--no-check-dest")
-    if chunk is None:
+    if mode == "whole":
         return (*words, "--s3-upload-cutoff", "5G", "--multi-thread-streams", "0")
     size = f"{chunk}M"
     return (
@@ -108,21 +122,22 @@ def _rclone_words(chunk: int | None, transfers: int, threads: int) -> tuple[str,
     )
 
 
-def _transfer_words(chunk: int | None, transfers: int, threads: int) -> tuple[str, ...]:
+def _transfer_words(mode: str, chunk: int, transfers: int, threads: int) -> tuple[str, ...]:
     words = ("--transfers", str(transfers), "--max-memory", "1GiB")
-    if chunk is None:
+    if mode == "whole":
         return (*words, "--mode", "stream")
-    return (*words, "--mode", "chunked", "--chunk-size", f"{chunk}M", "--streams", str(threads))
+    return (*words, "--mode", mode, "--chunk-size", f"{chunk}M", "--streams", str(threads))
 
 
 def _refusals(work: Path, table: Table, labels: Sequence[str]) -> None:
     """Send one small file with each cipher to a server that accepts only its default ones."""
-    (source,) = make_files(work / "small", [1000], "refusals")
     try:
+        (source,) = make_files(work / "small", [1000], "refusals")
         for number, label in enumerate(labels):
             peer = make_subject(label.replace("+cipher", "+strict+cipher"))
-            if started(peer, work / f"strict{number}", 0, table):
-                take(table, blank(0, peer.label, REFUSABLE, {}, [1000]), peer, peer.put, source, "small")
-            peer.stop()
+            with table.attempt(0, label, {}):
+                if started(peer, work / f"strict{number}", 0, table):
+                    take(table, blank(0, peer.label, REFUSABLE, {}, [1000]), peer, peer.put, source, "small")
+                peer.stop()
     finally:
         empty_folder(work / "small")

@@ -6,7 +6,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 from attrs import asdict, evolve, field, frozen
@@ -19,6 +19,9 @@ from perf.records.work import time_of, work_of
 from perf.sampling.sampler import Sampler
 from perf.sampling.usage import peak_resident, reset_peaks
 from perf.workloads.modes import Transfer
+
+UNMEASURED = "prepare"
+"""The scenario of a failed sample for what is not measured: what goes before an operation, or follows it."""
 
 
 @frozen(kw_only=True)
@@ -53,18 +56,28 @@ class Table:
         self._key = ""
         self.place: Mapping[str, Factor] = {}
 
-    def once(self, run: int, system: str, factors: Mapping[str, object]) -> Iterator[None]:
+    def once(self, run: int, system: str, factors: Mapping[str, object]) -> Iterator[AbstractContextManager[None]]:
         """Yield once for this work, unless it was completed before an interruption.
 
-        Samples added meanwhile get its key.
+        Samples added meanwhile get its key. Do the work within the yielded context: there an error that no sample has
+        becomes a failed one, and the workload goes on.
         """
         key = key_of({"run": run, "system": system, **self.place, **factors}, self._environment)
         if key in self._done:
             return
         outer, self._key = self._key, key
-        yield
+        yield self.attempt(run, system, factors)
         self._writer.write_end(key)
         self._key = outer
+
+    @contextmanager
+    def attempt(self, run: int, system: str, factors: Mapping[str, object], what: str = UNMEASURED) -> Iterator[None]:
+        """Add a failed sample of this scenario if an error leaves the context."""
+        try:
+            yield
+        except Exception as failure:  # noqa: BLE001 - whatever a system under test does wrong is a result
+            known = {name: value if isinstance(value, int | float) else str(value) for name, value in factors.items()}
+            self.add(evolve(blank(run, system, what, known, []), error=describe(failure)))
 
     def add(self, sample: Sample) -> None:
         """Add a sample, with the factors of the current place."""
@@ -157,6 +170,11 @@ def blank(
         load=round(os.getloadavg()[0], 2),
         unix_time=round(time.time(), 3),
     )
+
+
+def describe(failure: Exception) -> str:
+    """The error's type and message."""
+    return f"{type(failure).__name__}: {failure}"[:500]
 
 
 def with_transfers(sample: Sample, sizes: Sequence[int], transfers: Sequence[Transfer]) -> Sample:

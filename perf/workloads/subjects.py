@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import ParamSpec, get_args
+from typing import ParamSpec, TypeVar, get_args
 
 from attrs import evolve
 
@@ -20,15 +21,16 @@ from perf.network.contract import NetworkError, Placement
 from perf.network.site import LOOPBACK
 from perf.network.topologies import make_topology
 from perf.peers.catalogue import make_peer
-from perf.peers.contract import Cost, Peer, PeerError
+from perf.peers.contract import Cost, Peer
 from perf.peers.grids import GridClientName, GridPeer
 from perf.peers.programs import MissingPeerError
 from perf.records.record import Sample
 from perf.workloads.files import make_files
-from perf.workloads.modes import run_schedule, summarize
-from perf.workloads.rows import Meter, Table, blank, with_transfers
+from perf.workloads.modes import Transfer, run_schedule, summarize
+from perf.workloads.rows import Meter, Table, blank, describe, with_transfers
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 WARM_UP_BYTES = 100_000
 
@@ -84,7 +86,8 @@ def _at_site(
             if started(peer, root / f"{number}", run, table, placement):
                 _warm_up(settings, root, table, (run, peer))
                 yield run, peer
-            peer.stop()
+            with table.attempt(run, label, {}, "stop"):
+                peer.stop()
         table.place = site
 
 
@@ -107,51 +110,98 @@ def started(peer: Peer, root: Path, run: int, table: Table, placement: Placement
     """Start it, to be stopped with the table's stack at the latest; False, with a gap or failure recorded, if that
     fails.
     """
-    table.stack.callback(peer.stop)
+    table.stack.callback(_end, peer)
     try:
         peer.start(root, placement)
     except MissingPeerError as error:
         table.leave_out(peer.label, str(error))
         return False
-    except (PeerError, RuntimeError, TimeoutError) as error:
-        table.add(evolve(blank(run, peer.label, "start", {}, []), error=f"{type(error).__name__}: {error}"[:500]))
+    except Exception as error:  # noqa: BLE001 - whatever a system under test does wrong is a result
+        table.add(evolve(blank(run, peer.label, "start", {}, []), error=describe(error)))
         return False
     return True
+
+
+def _end(peer: Peer) -> None:
+    """Stop it once more when everything ends; a failure is known by then."""
+    with suppress(Exception):
+        peer.stop()
+
+
+def shuffled(settings: Workload, run: int, system: str, levels: Iterable[T]) -> list[T]:
+    """The levels of a factor in a seeded random order, another one in each run and for each system.
+
+    So drift within a run does not look like an effect of the factor.
+    """
+    mixed = list(levels)
+    random.Random(f"{settings.seed}/{run}/{system}/{len(mixed)}").shuffle(mixed)
+    return mixed
+
+
+def unchecked() -> None:
+    """Compare nothing: of operations that bring nothing back."""
 
 
 def take(
     table: Table, sample: Sample, peer: Peer, operation: Callable[P, Cost], *arguments: P.args, **named: P.kwargs
 ) -> Sample:
     """Measure one operation with these arguments and add its sample, even if it fails."""
-    with Meter(peer) as meter:
-        cost, error = None, ""
-        try:
+    return take_checked(table, sample, peer, unchecked, operation, *arguments, **named)
+
+
+def take_checked(
+    table: Table,
+    sample: Sample,
+    peer: Peer,
+    check: Callable[[], object],
+    operation: Callable[P, Cost],
+    *arguments: P.args,
+    **named: P.kwargs,
+) -> Sample:
+    """The same for an operation whose effect is checked before its sample is added, outside of what is measured.
+
+    check: raises if the operation did not do what it said, which is then the failure of the sample.
+    """
+    os.sync()
+    try:
+        with Meter(peer) as meter:
             cost = operation(*arguments, **named)
-        except Exception as failure:  # noqa: BLE001 - whatever a system under test does wrong is a result
-            error = f"{type(failure).__name__}: {failure}"[:500]
-    if cost is None:
-        sample = evolve(sample, error=error)
-    else:
-        sample = meter.fill(evolve(sample, seconds=cost.seconds), [cost])
-    table.add(sample)
-    return sample
+        done = meter.fill(evolve(sample, seconds=cost.seconds), [cost])
+        check()
+    except Exception as failure:  # noqa: BLE001 - whatever a system under test does wrong is a result
+        done = evolve(sample, error=describe(failure))
+    table.add(done)
+    return done
 
 
 def take_many(
-    table: Table, sample: Sample, peer: Peer, plan: Schedule, sizes: Sequence[int], operation: Callable[[int], Cost]
+    table: Table,
+    sample: Sample,
+    peer: Peer,
+    plan: Schedule,
+    sizes: Sequence[int],
+    operation: Callable[[int], Cost],
+    check: Callable[[], object] = unchecked,
 ) -> Sample:
-    """Measure transfers on a schedule, and add one sample for all, with a line for each."""
+    """Measure transfers on a schedule, and add one sample for all, with a line for each. check: of all, as above."""
     costs: list[Cost] = []
-    with Meter(peer) as meter:
-        transfers = run_schedule(plan, lambda index: costs.append(operation(index)))
-    sample = with_transfers(meter.fill(sample, costs), sizes, transfers)
-    failed = [one.error for one in transfers if one.error]
-    if failed:
-        sample = evolve(sample, error=f"{len(failed)} of {len(transfers)} failed: {failed[0]}")
-    else:
-        sample = evolve(sample, seconds=round(summarize(transfers)[3], 6))
-    table.add(sample)
-    return sample
+    transfers: Sequence[Transfer] = ()
+    os.sync()
+    try:
+        with Meter(peer) as meter:
+            transfers = run_schedule(plan, lambda index: costs.append(operation(index)))
+        done = meter.fill(sample, costs)
+        failed = [one.error for one in transfers if one.error]
+        if failed:
+            done = evolve(done, error=f"{len(failed)} of {len(transfers)} failed: {failed[0]}")
+        else:
+            check()
+            done = evolve(done, seconds=round(summarize(transfers)[3], 6))
+    except Exception as failure:  # noqa: BLE001 - whatever a system under test does wrong is a result
+        done = evolve(sample, error=describe(failure))
+    done = with_transfers(done, sizes, transfers)
+    table.add(done)
+    return done
 
 
 def empty_folder(path: Path) -> None:

@@ -105,7 +105,6 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("module too short", "perf/reports/markdown.py"): "one module for each kind of report",
     ("module too short", "perf/runs/progress.py"): "pure: an estimate that knows no campaign",
     ("module too short", "perf/soak/command.py"): "the command, beside the soak that it starts",
-    ("module too short", "perf/workloads/files.py"): "pure sizes, fitted to published figures",
     ("module too short", "perf/workloads/processor.py"): "one module for each kind of workload",
     ("module too short", "perf/workloads/verifying.py"): "the one judgment of what came back, for every workload",
     ("module too short", "src/grid/s3/times.py"): "the dates of one protocol, which signatures and documents share",

@@ -72,10 +72,14 @@ def test_a_folder_comes_back_whole_is_listed_and_takes_the_room_that_the_peer_sa
     stored = peer.stored_bytes() - before
     listed = peer.list_folder("many")
     peer.get_folder("many", tmp_path / "back")
+    peer.get_one_of("many", "file1", tmp_path / "one")
+    kept = [path for store in peer.store_folders for path in store.rglob("*") if path.is_file()]
     peer.delete_folder("many")
 
     assert listed == sorted(path.name for path in folder.iterdir())
     assert digests(sorted((tmp_path / "back").iterdir())) == digests(sorted(folder.iterdir()))
+    assert digests([tmp_path / "one"]) == digests([folder / "file1"])
+    assert kept
     assert stored == pytest.approx(peer.properties.expansion * sum(SIZES), rel=0.1)
 
 
@@ -95,6 +99,7 @@ def test_a_grid_stores_files_and_folders_as_peers_do(
         peer.put_folder(folder, "many")
         listed = peer.list_folder("many")
         peer.get_folder("many", tmp_path / "many")
+        peer.get_one_of("many", "file1", tmp_path / "one of many")
         stored = peer.stored_bytes()
         peer.delete("one")
         with pytest.raises(PeerError):
@@ -102,7 +107,7 @@ def test_a_grid_stores_files_and_folders_as_peers_do(
     finally:
         peer.stop()
 
-    assert digests([tmp_path / "one"]) == digests([folder / "file1"])
+    assert digests([tmp_path / "one"]) == digests([folder / "file1"]) == digests([tmp_path / "one of many"])
     assert listed == sorted(path.name for path in folder.iterdir())
     assert digests(sorted((tmp_path / "many").iterdir())) == digests(sorted(folder.iterdir()))
     assert stored == pytest.approx(peer.properties.expansion * (sum(SIZES) + SIZES[1]), rel=0.1)
