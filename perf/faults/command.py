@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import asdict
 
-from perf.faults.faults import OPERATIONS, Outcome, group_cases, judge, plan_cases, table
+from perf.faults.faults import ALL_OPERATIONS, Outcome, group_cases, judge, plan_cases, table
 from perf.faults.faulty_grid import FaultyGrid
 from perf.processes.installation import OWN, install_baseline, resolve
 from perf.sampling.environment import capture, expect_own_tree
@@ -25,9 +25,9 @@ def add_faults(commands: Any) -> None:  # noqa: ANN401 - argparse keeps the type
     command = commands.add_parser("faults", help="what silent and missing servers cost each operation")
     command.set_defaults(action=_faults)
     command.add_argument("--transports", default="foolscap,http", help="with commas")
-    command.add_argument("--operations", default=",".join(OPERATIONS), help="with commas")
+    command.add_argument("--operations", default=",".join(ALL_OPERATIONS), help="with commas")
     command.add_argument("--repetitions", type=int, default=5, help="of each case; the first may learn")
-    command.add_argument("--no-kinds", action="store_true", help="only servers that are silent altogether, or gone")
+    command.add_argument("--no-kinds", action="store_true", help="no servers that are silent on one kind of message")
     command.add_argument("--no-commands", action="store_true", help="only a running gateway, no command by itself")
     command.add_argument("--baseline", metavar="COMMIT", help="measure that commit, to compare another record with")
     command.add_argument("--directory", type=Path, help="where the grids keep their data")
@@ -45,7 +45,7 @@ def _faults(options: argparse.Namespace) -> int:
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory(prefix="grid-faults-", dir=options.directory) as work, path.open("x") as record:
         environment = capture(Path(work)) | ({"commit": resolve(options.baseline)} if options.baseline else {})
-        record.write(json.dumps({"faults": 1, "environment": environment}) + "\n")
+        record.write(json.dumps({"faults": 1, "environment": environment, "durability": "full"}) + "\n")
         for transport in transports:
             with FaultyGrid(Path(work) / transport, transport, installation) as grid:
                 groups = group_cases(case for case in cases if case.transport == transport)

@@ -1,4 +1,4 @@
-"""The faults campaign's cases and bounds: what silent and missing servers may cost each operation. Pure.
+"""The faults campaign's cases and bounds: what silent, slow, lying and missing servers may cost each operation. Pure.
 
 Operations run through a gateway and as single commands. perf.faults.faulty_grid carries them out, perf.faults.command
 reports.
@@ -13,6 +13,8 @@ from attrs import frozen
 
 SILENT_COUNTS = (1, 3)
 GONE = 7
+SINGLE_KINDS = ("slow", "lying", "gone")
+"""Faults of one server, beside silence: it sends and takes data at 1 %, returns wrong bytes, or is dead."""
 
 REPAIRS = frozenset(("verify", "repair"))
 SMALL_WRITES = frozenset(("put 3 KB", "link", "mkdir", "overwrite"))
@@ -40,7 +42,12 @@ KINDS = {
 }
 """The messages that each operation sends; each is also stalled on its own."""
 
-COMMANDS = ("put 3 KB", "mkdir", "get 8 MB", "list", "check")
+GETS = ("get 1 KB", "get 100 MB")
+"""Gets with nothing running when they begin."""
+
+ALL_OPERATIONS = (*OPERATIONS, *GETS)
+
+COMMANDS = ("put 3 KB", "mkdir", "get 8 MB", *GETS, "list", "check")
 """Operations also measured as commands, without a running client."""
 
 
@@ -48,17 +55,22 @@ COMMANDS = ("put 3 KB", "mkdir", "get 8 MB", "list", "check")
 class Fault:
     """A fault of servers. count: how many.
 
-    kind: the message they do not answer, `*` for all, `gone` if they are dead.
+    kind: the message they do not answer, `*` for all; `gone` if they are dead, or another of SINGLE_KINDS.
     """
 
     count: int = 0
     kind: str = "*"
 
+    @property
+    def leaves_few(self) -> bool:
+        """Whether just enough servers are left for reading."""
+        return self.kind == "gone" and self.count >= GONE
+
     def __str__(self) -> str:
         if not self.count:
             return "none"
-        if self.kind == "gone":
-            return f"{self.count} gone"
+        if self.kind in SINGLE_KINDS:
+            return f"{self.count} {self.kind}"
         return f"{self.count} silent" if self.kind == "*" else f"{self.count} silent on {self.kind}"
 
 
@@ -74,11 +86,15 @@ class Case:
 
 @frozen(kw_only=True)
 class Outcome:
-    """seconds: of each repetition. errors: messages of the repetitions that failed, in the same order."""
+    """seconds: of each repetition. errors: messages of the repetitions that failed, in the same order.
+
+    wrong: what was wrong with what the others did, although they ended well.
+    """
 
     case: Case
     seconds: Sequence[float]
     errors: Sequence[str] = ()
+    wrong: Sequence[str] = ()
 
 
 def plan_cases(transports: Iterable[str], *, kinds: bool, cold: bool) -> list[Case]:
@@ -88,7 +104,12 @@ def plan_cases(transports: Iterable[str], *, kinds: bool, cold: bool) -> list[Ca
     """
     cases: list[Case] = []
     for transport in transports:
-        faults = [Fault(), *(Fault(count=count) for count in SILENT_COUNTS), Fault(count=GONE, kind="gone")]
+        faults = [
+            Fault(),
+            *(Fault(count=count) for count in SILENT_COUNTS),
+            *(Fault(count=1, kind=kind) for kind in SINGLE_KINDS),
+            Fault(count=GONE, kind="gone"),
+        ]
         cases += [Case(operation=name, fault=fault, transport=transport) for fault in faults for name in OPERATIONS]
         if kinds:
             cases += [
@@ -107,18 +128,18 @@ def plan_cases(transports: Iterable[str], *, kinds: bool, cold: bool) -> list[Ca
 
 
 def group_cases(cases: Iterable[Case]) -> list[list[Case]]:
-    """The cases that share one occurrence of their fault: neighboring commands, which nothing that runs connects.
+    """The cases that share one occurrence of their fault: neighboring commands, which nothing that runs connects, and those
+    with one server gone, which a gateway notices at once.
 
-    A gateway would know the fault from the case before.
+    A gateway would know any other fault from the case before.
     """
     groups: list[list[Case]] = []
     for case in cases:
         last = groups[-1][-1] if groups else None
         if (
             last is not None
-            and case.cold
-            and last.cold
-            and (last.fault, last.transport) == (case.fault, case.transport)
+            and (case.cold or (case.fault.kind == "gone" and not case.fault.leaves_few))
+            and (last.fault, last.transport, last.cold) == (case.fault, case.transport, case.cold)
         ):
             groups[-1].append(case)
         else:
@@ -130,8 +151,10 @@ def bound_s(case: Case, healthy_s: float) -> float:
     """Seconds that the case may take. healthy_s: its duration without a fault."""
     name, count = case.operation, case.fault.count
     three = count > 1
-    if case.fault.kind == "gone" and name in WRITES:
+    if case.fault.leaves_few and name in WRITES:
         return ERROR_WITHIN_S + (healthy_s if case.cold else 0.0)
+    if name in GETS:
+        return healthy_s + 0.3 if case.fault.kind == "gone" else 1.5 * healthy_s
     if case.cold:
         return healthy_s + (2.0 if three else 1.0)
     if name in REPAIRS:
@@ -146,8 +169,8 @@ def bound_s(case: Case, healthy_s: float) -> float:
 
 
 def may_fail(case: Case) -> bool:
-    """Whether the fault leaves too few servers for the operation."""
-    return case.fault.kind == "gone" and case.operation in WRITES | {"repair"}
+    """Whether the fault leaves too few servers for the operation, or too few shares for a repair."""
+    return case.fault.leaves_few and case.operation in WRITES | {"repair"}
 
 
 @frozen(kw_only=True)
@@ -185,7 +208,7 @@ def judge(outcomes: Sequence[Outcome]) -> list[Verdict]:
                 typical_s=median(later),
                 worst_s=max(later),
                 bound_s=bound,
-                holds=not case.fault.count or (median(later) <= bound and ended_right),
+                holds=not outcome.wrong and (not case.fault.count or (median(later) <= bound and ended_right)),
             )
         )
     return verdicts
@@ -205,7 +228,8 @@ def table(verdicts: Sequence[Verdict]) -> str:
             if verdict.outcome.errors
             else ""
         )
-        word = "" if not case.fault.count else "holds" if verdict.holds else "**missed**"
+        errors += f" (wrong: {verdict.outcome.wrong[0][:80]})" if verdict.outcome.wrong else ""
+        word = "" if verdict.holds and not case.fault.count else "holds" if verdict.holds else "**missed**"
         rows.append(
             f"| {name} | {case.transport} | {case.fault} | {verdict.first_s:.2f} | {verdict.typical_s:.2f} "
             f"| {verdict.worst_s:.2f} | {verdict.bound_s:.2f} | {word}{errors} |"

@@ -11,12 +11,12 @@ from attrs import evolve
 from perf.campaigns.arrivals import Schedule
 from perf.campaigns.labels import parse_label
 from perf.campaigns.workload import Workload, parse_set
-from perf.faults.faults import WRITES, Fault, group_cases, plan_cases
+from perf.faults.faults import Fault, Outcome, group_cases, may_fail, plan_cases
 from perf.faults.faulty_grid import FaultyGrid
 from perf.peers.grids import GridPeer
 from perf.processes.installation import OWN
 from perf.processes.node_directory import Transport
-from perf.records.record import Factor
+from perf.records.record import Factor, Sample
 from perf.workloads.files import make_files
 from perf.workloads.rows import Table, blank
 from perf.workloads.subjects import empty_folder, make_subject, shuffled, started, take_many
@@ -81,26 +81,38 @@ def _by_clients(
 
 
 def faults(settings: Workload, work: Path, table: Table) -> None:
-    """Every operation of a running gateway and of commands, without faults and with servers silent or gone."""
+    """Every operation of a running gateway and of commands, without faults and with servers silent, slow, lying or gone."""
     for run in range(settings.runs):
-        for label in settings.systems:
-            for _ in table.once(run, label, {}):
-                transport: Transport = (
-                    "foolscap" if parse_label(label.partition("/")[0]).base.endswith("@foolscap") else "http"
-                )
-                cases = plan_cases([transport], kinds=False, cold=label.endswith("/cli"))
-                wanted = [case for case in cases if case.cold == label.endswith("/cli")]
-                if settings.lost:
-                    wanted = [case for case in wanted if case.fault == Fault() or case.fault.count in settings.lost]
-                with FaultyGrid(work / f"faults{run}-{transport}", transport, OWN) as grid:
-                    groups = group_cases(wanted)
-                    for outcome in (outcome for group in groups for outcome in grid.measure(group, 1)):
-                        case = outcome.case
-                        hopeless = case.fault.kind == "gone" and case.operation in WRITES
-                        operation = f"refusal of {case.operation}" if hopeless else case.operation
-                        sample = blank(run, label, operation, {"fault": str(case.fault)}, [])
-                        if bool(outcome.errors) != hopeless:
-                            error = outcome.errors[0] if outcome.errors else "it was not refused"
-                            table.add(evolve(sample, error=error[:500]))
-                        else:
-                            table.add(evolve(sample, seconds=outcome.seconds[0]))
+        for label in shuffled(settings, run, "", settings.systems):
+            for attempt in table.once(run, label, {}):
+                with attempt:
+                    _under_faults(settings, work, table, run, label)
+
+
+def _under_faults(settings: Workload, work: Path, table: Table, run: int, label: str) -> None:
+    grid, _, client = label.partition("/")
+    parsed = parse_label(grid)
+    transport: Transport = "foolscap" if parsed.base.endswith("@foolscap") else "http"
+    cases = [
+        case
+        for case in plan_cases([transport], kinds=False, cold=client == "cli")
+        if case.cold == (client == "cli")
+        and (not settings.lost or case.fault == Fault() or case.fault.count in settings.lost)
+    ]
+    folder = work / f"faults{run}-{transport}-{client}"
+    with FaultyGrid(folder, transport, OWN, parsed.durability or "full") as faulty:
+        for group in shuffled(settings, run, label, group_cases(cases)):
+            with table.attempt(run, label, {"fault": group[0].fault}):
+                for outcome in faulty.measure(shuffled(settings, run, f"{label}/{group[0].fault}", group), 1):
+                    table.add(_judged(outcome, blank(run, label, outcome.case.operation, {}, [])))
+
+
+def _judged(outcome: Outcome, sample: Sample) -> Sample:
+    """The sample of an outcome. Where an operation can only fail, it is its refusal that is measured."""
+    case = outcome.case
+    sample = evolve(sample, factors={**sample.factors, "fault": str(case.fault)})
+    if not may_fail(case):
+        failed = [*outcome.errors, *outcome.wrong]
+        return evolve(sample, error=failed[0][:500]) if failed else evolve(sample, seconds=outcome.seconds[0])
+    sample = evolve(sample, scenario=f"refusal of {case.operation}")
+    return evolve(sample, seconds=outcome.seconds[0]) if outcome.errors else evolve(sample, error="it was not refused")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perf.faults.faults import (
+    ALL_OPERATIONS,
     COMMANDS,
     KINDS,
     OPERATIONS,
@@ -17,6 +18,14 @@ from perf.faults.faults import (
     plan_cases,
     table,
 )
+
+
+def test_wrong_answer_is_a_miss_with_and_without_a_fault() -> None:
+    for fault in (Fault(), Fault(count=1, kind="lying")):
+        lied = Outcome(case=Case(operation="list", fault=fault, transport="http"), seconds=[0.1], wrong=["wrong bytes"])
+        verdicts = judge([outcome("list", Fault(), 0.1), lied])
+        assert [verdict.holds for verdict in verdicts] == [True, False]
+        assert "**missed** (wrong: wrong bytes)" in table(verdicts)
 
 
 def outcome(operation: str, fault: Fault, *seconds: float, errors: tuple[str, ...] = (), cold: bool = False) -> Outcome:
@@ -36,13 +45,19 @@ def test_plan_when_made_begins_with_the_healthy_cases_of_each_transport_and_stal
             assert stalled >= {*kinds, "*"}
 
 
+def test_operations_are_all_that_a_plan_has() -> None:
+    assert {case.operation for case in plan_cases(["http"], kinds=True, cold=True)} == set(ALL_OPERATIONS)
+
+
 def test_commands_when_grouped_share_their_fault_and_cases_of_a_gateway_do_not() -> None:
     cases = plan_cases(["http"], kinds=False, cold=True)
     groups = group_cases(cases)
     assert [case for group in groups for case in group] == cases
     shared = [group for group in groups if len(group) > 1]
-    assert [[case.operation for case in group] for group in shared] == [list(COMMANDS)] * 4
-    assert all(case.cold and case.fault == group[0].fault for group in shared for case in group)
+    gateway = [group for group in shared if not group[0].cold]
+    assert [(str(group[0].fault), len(group)) for group in gateway] == [("1 gone", len(OPERATIONS))]
+    assert [[case.operation for case in group] for group in shared if group[0].cold] == [list(COMMANDS)] * 7
+    assert all((case.cold, case.fault) == (group[0].cold, group[0].fault) for group in shared for case in group)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +72,11 @@ def test_commands_when_grouped_share_their_fault_and_cases_of_a_gateway_do_not()
         ("range", Fault(count=7, kind="gone"), 1.3),
         ("check", Fault(count=3), 2.0),
         ("verify", Fault(count=1), 3.5),
+        ("put 8 MB", Fault(count=1, kind="slow"), 1.5),
+        ("get 8 MB", Fault(count=1, kind="lying"), 1.5),
+        ("mkdir", Fault(count=1, kind="gone"), 1.2),
+        ("get 100 MB", Fault(count=7, kind="gone"), 1.3),
+        ("get 1 KB", Fault(count=1), 1.5),
     ],
 )
 def test_bound_when_an_operation_takes_a_second_is_that_of_the_table(
