@@ -24,7 +24,7 @@ OLD, NEW = LitCap(data=b"old"), LitCap(data=b"new")
 
 
 @frozen
-class _Session:
+class Session:
     """Runs what a transfer asks for on a grid in virtual time."""
 
     grid: TreeGrid
@@ -44,7 +44,7 @@ def test_files_that_were_replaced_or_removed_by_a_change_in_doubt_are_reported(m
     cap = grid.make(children={"a": Child(target=OLD, metadata={}), "b": Child(target=OLD, metadata={})}).cap
     seen: list[tuple[DirectoryCap, Sequence[Replaced]]] = []
     end = GridEnd(
-        _Session(grid),  # type: ignore[arg-type]
+        Session(grid),  # type: ignore[arg-type]
         cap,
         (),
         "work:",

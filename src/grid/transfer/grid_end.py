@@ -28,7 +28,6 @@ from grid.caps import (
 )
 from grid.directory.edits import OnReplaced, RemoveChild, Replaced, SetChild
 from grid.directory.file_store import FileStore
-from grid.directory.metadata import seconds_in
 from grid.directory.names import normalize_name
 from grid.directory.node import edit_in_doubt
 from grid.directory.pack import Child
@@ -48,6 +47,7 @@ from grid.transfer.grid_contents import (
     SharedPacks,
     read_slices,
 )
+from grid.transfer.grid_listing import entry_of, metadata_of, walk
 from grid.transfer.grid_memory import edges_of_put, memory_of_put
 from grid.transfer.grid_packing import Packing, put_pack
 from grid.transfer.grid_resuming import Resumption
@@ -92,25 +92,8 @@ class GridEnd:
         if not isinstance(start.target, DirectoryCap):
             yield self._found(self._path[-1] if self._path else "file", start)
             return
-        waiting: list[tuple[str, DirectoryCap]] = [("", start.target)]
-        seen = {start.target.storage_index}
-        while waiting:
-            below, cap = waiting.pop()
-            children = await self._session.run(_list(store, cap))
-            if isinstance(children, GridError):
-                if not below:
-                    raise children
-                yield LeftOut(below, str(children), is_gap=True)
-                continue
-            for name, child in sorted(children.items(), key=_place):
-                full = f"{below}/{name}" if below else name
-                if isinstance(child.target, DirectoryCap):
-                    index = child.target.storage_index
-                    if index is None or index not in seen:  # None: in its own capability, so it cannot contain itself.
-                        seen.add(index)
-                        waiting.append((full, child.target))
-                else:
-                    yield self._found(full, child)
+        async for found in walk(start.target, lambda cap: self._session.run(_list(store, cap))):
+            yield found if isinstance(found, LeftOut) else self._found(*found)
 
     async def open(self, entry: Entry) -> OpenedSource:
         """Open the file."""
@@ -239,7 +222,7 @@ class GridEnd:
             assert not isinstance(cap, UnknownCap)
             self._remember(entry.name, cap)
             folders.setdefault(tuple(above), []).append(
-                SetChild(normalize_name(name), cap, metadata=_metadata(entry), overwrite="only-files")
+                SetChild(normalize_name(name), cap, metadata=metadata_of(entry), overwrite="only-files")
             )
         async with self._linking:
             for folder, edits in folders.items():
@@ -351,7 +334,7 @@ class GridEnd:
         immutable = isinstance(cap, ImmutableFileCap)
         tag = hashlib.sha256(cap.to_string().encode()).hexdigest()[:32] if immutable else ""
         self._remember(name, cap)
-        return _entry(name, child, cap.size if isinstance(cap, ImmutableFileCap) else None, tag)
+        return entry_of(name, child, cap.size if isinstance(cap, ImmutableFileCap) else None, tag)
 
 
 async def _list(store: FileStore, cap: DirectoryCap) -> Mapping[str, Child] | GridError:
@@ -359,41 +342,3 @@ async def _list(store: FileStore, cap: DirectoryCap) -> Mapping[str, Child] | Gr
         return await store.directory(cap).list()
     except GridError as error:
         return error
-
-
-def _place(named: tuple[str, Child]) -> tuple[bytes, int]:
-    """Where a file lies in its pack, for sorting; files outside of packs come first, as listed."""
-    cap = named[1].target
-    return (cap.pack.ueb_hash, cap.offset) if isinstance(cap, SliceCap) else (b"", 0)
-
-
-def _entry(name: str, child: Child, size: int | None, tag: str) -> Entry:
-    """The entry of a link: time and mode as backups record them."""
-    metadata = child.metadata
-    mode, noted, mtime_ns = metadata.get("st_mode"), metadata.get("attributes"), metadata.get("mtime_ns")
-    if not isinstance(mtime_ns, int):
-        mtime = _time_of(metadata)
-        mtime_ns = None if mtime is None else round(mtime * 1e9)
-    kept = noted.items() if isinstance(noted, Mapping) else ()
-    attributes = {str(key): value for key, value in kept if isinstance(value, str)}
-    mode = mode & 0o777 if isinstance(mode, int) else None
-    return Entry(name=name, size=size, mtime_ns=mtime_ns, tag=tag, mode=mode, attributes=attributes)
-
-
-def _time_of(metadata: Mapping[str, object]) -> float | None:
-    """The time of the file, or else of its link."""
-    times = metadata.get("tahoe")
-    linked = times.get("linkmotime") if isinstance(times, Mapping) else None
-    noted = seconds_in(metadata.get("mtime"))
-    return seconds_in(linked) if noted is None else noted
-
-
-def _metadata(entry: Entry) -> dict[str, object]:
-    kept: dict[str, object] = {}
-    if entry.mtime_ns is not None:
-        kept |= {"mtime": entry.mtime_ns / 1e9, "mtime_ns": entry.mtime_ns}
-    if entry.mode is not None:
-        kept["st_mode"] = entry.mode
-    if entry.attributes:
-        kept["attributes"] = dict(entry.attributes)
-    return kept
