@@ -12,7 +12,7 @@ import pytest
 from attrs import evolve
 
 from grid.transfer.choices import Mode
-from grid.transfer.ends import PassingError
+from grid.transfer.ends import EndError, PassingError
 from grid.transfer.engine import Transfer
 from grid.transfer.journal import Journal
 from grid.transfer.local_end import LocalEnd
@@ -52,7 +52,8 @@ def _transfer(
 ) -> Outcome:
     async def case() -> Outcome:
         async with scripted_sftp(tmp_path, key, script) as url:
-            remote, local = open_sftp_end(f"{url}{tmp_path}/remote"), LocalEnd(str(tmp_path / "local"))
+            remote = open_sftp_end(f"{url}{tmp_path}/remote", is_target=is_upload)
+            local = LocalEnd(str(tmp_path / "local"))
             source, target = (local, remote) if is_upload else (remote, local)
             journal = Journal(tmp_path / "state" / "journal.sqlite")
             try:
@@ -217,3 +218,49 @@ def test_name_that_is_no_text_goes_to_a_server_and_comes_back(tmp_path: Path, ke
         outcome = upload(tmp_path, key, SftpScript())
         assert (list(outcome.failures), outcome.copied) == ([], copied)
     assert contents(tmp_path / "remote") == {odd: b"odd"}
+
+
+def test_target_that_is_a_file_is_refused_and_stays_as_it_is(tmp_path: Path, key: object) -> None:
+    (tmp_path / "remote").rmdir()
+    (tmp_path / "remote").write_bytes(b"a file")
+    for name in ("one", "two"):
+        (tmp_path / "local" / name).write_bytes(b"x")
+    with pytest.raises(EndError, match="is not a directory"):
+        upload(tmp_path, key, SftpScript())
+    assert (tmp_path / "remote").read_bytes() == b"a file"
+
+
+@pytest.mark.parametrize("code", [2, 3])
+def test_directory_that_a_server_does_not_list_is_a_gap_and_the_others_are_read(
+    tmp_path: Path, key: object, code: int
+) -> None:
+    """Codes: it vanished; it is not permitted."""
+    for name in ("closed", "open"):
+        (tmp_path / "remote" / name).mkdir()
+        (tmp_path / "remote" / name / "file").write_bytes(b"x")
+    (tmp_path / "local" / "kept").write_bytes(b"y")
+
+    outcome = download(tmp_path, key, SftpScript(closed={b"closed": code}), evolve(FAST, delete=True))
+
+    assert contents(tmp_path / "local") == {"open/file": b"x", "kept": b"y"}
+    assert [(each.name, each.is_gap) for each in outcome.left_out] == [("closed", True)]
+
+
+def test_directory_that_vanishes_while_a_target_is_listed_does_not_hide_the_others(tmp_path: Path, key: object) -> None:
+    for name in ("gone", "other"):
+        (tmp_path / "remote" / name).mkdir()
+        (tmp_path / "remote" / name / "file").write_bytes(b"x")
+    outcome = upload(tmp_path, key, SftpScript(closed={b"gone": 2}), evolve(FAST, delete=True, dry_run=True))
+    assert outcome.to_remove == 0
+    (tmp_path / "local" / "new").write_bytes(b"x")
+    assert upload(tmp_path, key, SftpScript(closed={b"gone": 2}), evolve(FAST, delete=True)).removed == 1
+
+
+@pytest.mark.parametrize("seconds", [-5, 2**32 + 5])
+def test_time_that_a_server_cannot_keep_becomes_the_nearest_one(tmp_path: Path, key: object, seconds: int) -> None:
+    (tmp_path / "local" / "file").write_bytes(b"x")
+    (tmp_path / "local" / "other").write_bytes(b"x")
+    os.utime(tmp_path / "local" / "file", (seconds, seconds))
+    outcome = upload(tmp_path, key, SftpScript())
+    assert (outcome.copied, list(outcome.failures)) == (2, [])
+    assert (tmp_path / "remote" / "file").stat().st_mtime == (0 if seconds < 0 else 2**32 - 1)

@@ -74,7 +74,7 @@ def _open(text: str, open_other: OpenOther, *, is_target: bool) -> TargetEnd:
     if scheme == "sftp":
         from grid.transfer.sftp_end import open_sftp_end
 
-        return open_sftp_end(text)
+        return open_sftp_end(text, is_target=is_target)
     return open_other(text, is_target=is_target)
 
 

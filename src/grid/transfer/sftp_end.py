@@ -43,9 +43,12 @@ SILENCE_S = 60.0
 GIVE_UP_S = 5.0
 """Seconds after which nobody waits any more for a request that was given up."""
 
+LATEST_S = 2**32 - 1
+"""The last time that the protocol expresses."""
 
-def open_sftp_end(url: str) -> SftpEnd:
-    """The end for `sftp://user@host:port/path`; MissingExtraError, EndError."""
+
+def open_sftp_end(url: str, *, is_target: bool = False) -> SftpEnd:
+    """The end for `sftp://user@host:port/path`; MissingExtraError, EndError. is_target: it is a directory."""
     try:
         import asyncssh  # noqa: F401
     except ImportError:
@@ -59,13 +62,16 @@ def open_sftp_end(url: str) -> SftpEnd:
     # As in curl and lftp, /~/ is the home directory; anything else is absolute.
     path = path.removeprefix("/~/") if path.startswith("/~/") else path or "/"
     shown = f"sftp://{parts.hostname}{parts.path}"
-    return SftpEnd(parts.hostname, parts.port, parts.username, path.rstrip("/") or "/", shown)
+    return SftpEnd(parts.hostname, parts.port, parts.username, path.rstrip("/") or "/", shown, is_target=is_target)
 
 
 class SftpEnd:
     """A file or directory of a server, over one connection that is reopened when it is lost."""
 
-    def __init__(self, host: str, port: int | None, user: str | None, path: str, label: str) -> None:
+    def __init__(
+        self, host: str, port: int | None, user: str | None, path: str, label: str, *, is_target: bool = False
+    ) -> None:
+        self._is_target = is_target
         self._host, self._port, self._user, self._path, self.label = host, port, user, path, label
         self._connection: asyncssh.SSHClientConnection | None = None
         self._client: asyncssh.SFTPClient | None = None
@@ -83,14 +89,21 @@ class SftpEnd:
         with _as_end_errors(self.label):
             facts = await self._answer(client.stat(self._path))
         if not stat.S_ISDIR(facts.permissions or 0):
+            if self._is_target:
+                raise EndError(f"{self.label} is not a directory")
             self._is_single = True
             yield _entry(self._path.rpartition("/")[2], facts)
             return
         waiting = Stack([""])
         while waiting:
             below = waiting.pop()
-            async for found in self._scan(client, below, waiting):
-                yield found
+            try:
+                async for found in self._scan(client, below, waiting):
+                    yield found
+            except EndError as error:
+                if not below or isinstance(error, PassingError):
+                    raise
+                yield LeftOut(below, str(error), is_gap=True)
 
     async def _scan(self, client: Any, below: str, waiting: Stack) -> AsyncIterator[Entry | LeftOut]:  # noqa: ANN401
         with _as_end_errors(f"{self.label}/{below}"):
@@ -173,7 +186,7 @@ class SftpEnd:
     async def _finish(self, client: Any, partial: str, path: str, entry: Entry) -> None:  # noqa: ANN401
         import asyncssh
 
-        seconds = None if entry.mtime_ns is None else entry.mtime_ns // 10**9
+        seconds = None if entry.mtime_ns is None else min(max(entry.mtime_ns // 10**9, 0), LATEST_S)
         mode = None if entry.mode is None else entry.mode & MODES
         if seconds is not None or mode is not None:
             await self._answer(
