@@ -14,7 +14,7 @@ from grid.directory.edits import Replaced
 from grid.directory.file_store import FileStore
 from grid.directory.pack import Child
 from grid.engine.grid import Encoding
-from grid.errors import MayHoldError, NoSpaceError
+from grid.errors import ChildOfWrongTypeError, ExistingChildError, MayHoldError, NoSpaceError
 from grid.transfer.ends import Entry
 from grid.transfer.grid_end import GridEnd
 from tests.support.tree_grid import TreeGrid
@@ -64,3 +64,20 @@ def test_files_that_were_replaced_or_removed_by_a_change_in_doubt_are_reported(m
     found = [(names, old.target, new) for _, entries in seen for names, old, new in entries]
     assert found == [(("a",), OLD, NEW), (("b",), OLD, None)]
     assert grid.names(cap) == ["a", "c"]
+
+
+def test_name_that_leads_to_a_directory_fails_alone() -> None:
+    grid = TreeGrid(1, Encoding(k=1, n=1, happy=1))
+    folder = grid.make(children={"b": Child(target=grid.make().cap)})
+    cap = grid.make(children={"folder": Child(target=folder.cap)}).cap
+    end = GridEnd(Session(grid), cap, (), "work:")  # type: ignore[arg-type]
+
+    async def change() -> None:
+        stored = [(Entry(name=f"folder/{name}", size=3), NEW.to_string()) for name in "abc"]
+        failed = await end.settle(stored)
+        assert {name: type(error) for name, error in failed.items()} == {"folder/b": ExistingChildError}
+        failed = await end.settle([(Entry(name="folder/a/a", size=3), NEW.to_string())])
+        assert {name: type(error) for name, error in failed.items()} == {"folder/a/a": ChildOfWrongTypeError}
+
+    asyncio.run(change())
+    assert grid.names(folder.cap) == ["a", "b", "c"]

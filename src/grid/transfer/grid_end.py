@@ -31,7 +31,7 @@ from grid.directory.file_store import FileStore
 from grid.directory.names import normalize_name
 from grid.directory.node import edit_in_doubt
 from grid.directory.pack import Child
-from grid.errors import ChildOfWrongTypeError, GridError, MayHoldError, NoSuchChildError
+from grid.errors import ChildOfWrongTypeError, GridError, NoSuchChildError
 from grid.extents.pack_reader import LONGEST_RUN
 from grid.extents.pack_writer import MOST_SIZE, PackContents, is_packed
 from grid.immutable.get import ImmutableFile
@@ -47,6 +47,7 @@ from grid.transfer.grid_contents import (
     SharedPacks,
     read_slices,
 )
+from grid.transfer.grid_linking import Linking
 from grid.transfer.grid_listing import entry_of, metadata_of, walk
 from grid.transfer.grid_memory import edges_of_put, memory_of_put
 from grid.transfer.grid_packing import Packing, put_pack
@@ -209,7 +210,7 @@ class GridEnd:
     async def settle(self, stored: Sequence[tuple[Entry, str]]) -> Mapping[str, GridError]:
         """Link files, with one edit per directory."""
         store = await self._session.store()
-        folders: dict[tuple[str, ...], list[SetChild]] = {}
+        folders: dict[tuple[str, ...], dict[str, SetChild]] = {}
         failed: dict[str, GridError] = {}
         if any(token == PENDING and not self.is_stored(entry.name) for entry, token in stored):
             await self._packing_into(store).finish()
@@ -221,28 +222,15 @@ class GridEnd:
                 continue
             assert not isinstance(cap, UnknownCap)
             self._remember(entry.name, cap)
-            folders.setdefault(tuple(above), []).append(
-                SetChild(normalize_name(name), cap, metadata=metadata_of(entry), overwrite="only-files")
+            folders.setdefault(tuple(above), {})[entry.name] = SetChild(
+                normalize_name(name), cap, metadata=metadata_of(entry), overwrite="only-files"
             )
         async with self._linking:
             for folder, edits in folders.items():
                 try:
-                    directory, replaced, doubt = await self._session.run(self._edit(store, folder, edits))
-                    await self._note_replaced(directory, [
-                        ((*folder, edit.name), replaced[edit.name], edit.target)
-                        for edit in edits
-                        if edit.name in replaced
-                    ])  # fmt: skip
-                    if doubt is not None:
-                        raise doubt
+                    failed |= await self._link(store, folder, edits)
                 except GridError as error:
-                    names = {edit.name for edit in edits}
-                    failed |= {
-                        entry.name: error
-                        for entry, _ in stored
-                        if tuple(entry.name.split("/")[:-1]) == folder
-                        and normalize_name(entry.name.split("/")[-1]) in names
-                    }
+                    failed |= dict.fromkeys(edits, error)
         return failed
 
     async def remove(self, name: str) -> None:
@@ -306,17 +294,23 @@ class GridEnd:
         except NoSuchChildError:
             raise NotThereError(f"{self.label}: there is nothing at this path") from None
 
-    async def _edit(
-        self, store: FileStore, above: tuple[str, ...], edits: Sequence[SetChild]
-    ) -> tuple[DirectoryCap, Mapping[str, Child], MayHoldError | None]:
-        """Link the files. Returns the directory, what was there before, by name, and the error if the links only may hold."""
+    async def _link(
+        self, store: FileStore, folder: tuple[str, ...], edits: Mapping[str, SetChild]
+    ) -> Mapping[str, GridError]:
+        """Link the files of a folder, and return the errors of those that cannot be. Raises the error of all others."""
         if not isinstance(self._root, DirectoryCap):
             raise EndError(f"{self.label} is a file: files go into a directory")
-        root = store.directory(self._root)
-        path = [*self._path, *above]
-        directory = await root.make_directories(path) if path else root
-        previous, doubt = await edit_in_doubt(directory, edits)
-        return directory.cap, previous, doubt
+        path = [*self._path, *folder]
+        linking = Linking(store.directory(self._root), path, edits)
+        await self._session.run(linking.run())
+        await self._note_replaced(linking.directory.cap, [
+            ((*folder, edit.name), old, edit.target)
+            for edit in edits.values()
+            if (old := linking.replaced.get(edit.name)) is not None
+        ])  # fmt: skip
+        if linking.doubt is not None:
+            raise linking.doubt
+        return linking.refused
 
     def _remember(self, name: str, cap: KnownCap) -> None:
         """Save the look-up of a file that is soon opened or checked. The oldest ones are forgotten."""
