@@ -28,6 +28,7 @@ class Session:
     """Runs what a transfer asks for on a grid in virtual time."""
 
     grid: TreeGrid
+    is_unique = False
 
     async def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return self.grid.run(coroutine)

@@ -5,20 +5,30 @@ Pages of a listing are compared together. Cost: for a page, one question to each
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from typing import Protocol, runtime_checkable
 
 from attrs import define, field
 
 from grid.errors import GridError
-from grid.transfer.choices import CLOCK_NS, EXACT_NS, Comparison, is_same
+from grid.transfer.choices import CLOCK_NS, EXACT_NS, is_same
 from grid.transfer.ends import Entry, SourceEnd, TargetEnd
+from grid.transfer.identity import identity_of
 from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row
-from grid.transfer.selection import Selection
+from grid.transfer.outcome import Plan
 
 PAGE_COUNT = 256
 """Files that are compared together."""
 PAGE_S = 0.2
 """Seconds after which a page of a slow listing is compared although it is not full."""
+
+
+@runtime_checkable
+class CheckingTarget(Protocol):
+    """A target that can tell whether it still has files that are stored, but not in place."""
+
+    async def doubted(self, tokens: Sequence[str]) -> Set[str]:
+        """The tokens of those that it may not have. GridError."""
 
 
 @define
@@ -37,32 +47,26 @@ class Findings:
 class Comparer:
     """Compares the files of all sources with those of one target."""
 
-    def __init__(
-        self,
-        journal: Journal,
-        target: TargetEnd,
-        selection: Selection,
-        comparison: Comparison,
-        *,
-        keeps_times: bool,
-        resumes: bool,
-    ) -> None:
-        """keeps_times: both ends preserve times. resumes: whether stored files are put in place instead of being sent."""
-        self._journal, self._target, self._selection, self._comparison = journal, target, selection, comparison
-        self._keeps_times, self._resumes = keeps_times, resumes
+    def __init__(self, journal: Journal, target: TargetEnd, plan: Plan, sources: Sequence[SourceEnd]) -> None:
+        """Compare by the options of a plan; a dry run puts no stored files in place."""
+        self._journal, self._target = journal, target
+        self._selection, self._comparison, self._keeps_times = plan.selection, plan.comparison, plan.keeps_times
+        self._resumes = not plan.dry_run
+        self._labels = {identity_of(source): source.label for source in sources}
 
     def examine(self, source: SourceEnd, entries: Sequence[Entry]) -> Findings:
         """Compare files that a source lists, and note that it has them. JournalError."""
-        findings = Findings()
-        taken = self._journal.listings.want([entry.name for entry in entries], source.label)
+        findings, identity = Findings(), identity_of(source)
+        taken = self._journal.listings.want([entry.name for entry in entries], identity)
         if self._selection.is_given:
             entries = [entry for entry in entries if self._selection.takes(entry.name)]
         names = [entry.name for entry in entries]
-        there, rows = self._journal.listings.there(names), self._journal.find_all(source.label, names)
+        there, rows = self._journal.listings.there(names), self._journal.find_all(identity, names)
         for entry in entries:
             name = entry.name
             if name in taken:
-                findings.failures.append((name, _taken(name, *taken[name])))
+                first, holder = taken[name]
+                findings.failures.append((name, _taken(name, first, self._labels.get(holder, holder))))
             else:
                 self._compare(entry, there.get(name), rows.get(name), findings)
         return findings
@@ -96,8 +100,17 @@ class Comparer:
         return there.size in (None, entry.size)
 
 
+async def confirm(target: TargetEnd, findings: Findings) -> None:
+    """Have the target check the files that an earlier run stored; those that it may not have are sent again. GridError."""
+    if not findings.stored or not isinstance(target, CheckingTarget):
+        return
+    doubted = await target.doubted([row.token for _, row in findings.stored])
+    findings.wanted += [entry for entry, row in findings.stored if row.token in doubted]
+    findings.stored = [(entry, row) for entry, row in findings.stored if row.token not in doubted]
+
+
 def _taken(name: str, first: str, holder: str) -> GridError:
-    """The error of a file whose place at the target another one has. first, holder: that one's name and source."""
+    """The error of a file whose place at the target another one has. first, holder: that one's name and its source's label."""
     if first == name:
         return GridError(f"{name}: {holder} has a file of this name too")
     return GridError(f"{name}: the target cannot tell {name!a} from {first!a}, which {holder} has too")

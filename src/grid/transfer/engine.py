@@ -17,7 +17,7 @@ from attrs import field, frozen
 from grid.errors import GridError
 from grid.transfer.body import FileBody, Flow, digest_of, require_contents
 from grid.transfer.choices import may_pass, pause_before
-from grid.transfer.comparing import PAGE_COUNT, PAGE_S, Comparer, Findings
+from grid.transfer.comparing import PAGE_COUNT, PAGE_S, Comparer, confirm
 from grid.transfer.ends import (
     PENDING,
     Entry,
@@ -32,6 +32,7 @@ from grid.transfer.ends import (
     first_error,
     listed,
 )
+from grid.transfer.identity import identity_of
 from grid.transfer.jobs import Put, Workers, choose_jobs
 from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row
 from grid.transfer.memory import ByteBudget, Holding, Needs, steady
@@ -81,6 +82,7 @@ class Transfer:
         """lists_target: list the target first; otherwise the journal of an earlier run tells what it has."""
         self._lists_target = lists_target
         self._sources, self._target, self._journal, self._plan = sources, target, journal, plan
+        self._comparer = Comparer(journal, target, plan, sources)
         self._observer = observer or Observer()
         self._flow = Flow(
             mode=plan.mode, chunk_size=plan.chunk_size, streams=plan.streams, slow=slow, advance=self._advance,
@@ -134,7 +136,8 @@ class Transfer:
         """Pass every new file to the workers; return whether all sources were listed without a gap."""
         complete = True
         for source in self._sources:
-            together = Together(source, self._target, self._flow, partial(self._journal.scratch_name, source.label))
+            scratch = partial(self._journal.scratch_name, identity_of(source))
+            together = Together(source, self._target, self._flow, scratch)
             page, since = list[Entry](), 0.0
             async for found in listed(source):
                 if isinstance(found, LeftOut):
@@ -158,7 +161,8 @@ class Transfer:
     async def _offer(self, source: SourceEnd, together: Together, page: Sequence[Entry], put: Put[_Wanted]) -> None:
         """Compare a page of a listing, and pass on what is new."""
         self.outcome.found += len(page)
-        findings = self._compare(source, page)
+        findings = self._comparer.examine(source, page)
+        await confirm(self._target, findings)
         self.outcome.unchanged += findings.unchanged
         for name, error in findings.failures:
             self.outcome.fail(name, error)
@@ -174,18 +178,6 @@ class Transfer:
         single = self._plan.comparison == "checksum"  # That reads a file before it is sent.
         for group in ([entry] for entry in findings.wanted) if single else together.groups(findings.wanted):
             await put((source, together, group))
-
-    def _compare(self, source: SourceEnd, page: Sequence[Entry]) -> Findings:
-        plan = self._plan
-        comparer = Comparer(
-            self._journal,
-            self._target,
-            plan.selection,
-            plan.comparison,
-            keeps_times=plan.keeps_times,
-            resumes=not plan.dry_run,
-        )
-        return comparer.examine(source, page)
 
     async def _work(self, item: _Wanted) -> None:
         source, together, group = item
@@ -242,7 +234,7 @@ class Transfer:
         self._note_failure(source, entry, error)
 
     def _note_failure(self, source: SourceEnd, entry: Entry, error: GridError | OSError) -> None:
-        self._journal.note([Row(source=source.label, entry=entry, state=FAILED, error=str(error)[:500])])
+        self._journal.note([Row(source=identity_of(source), entry=entry, state=FAILED, error=str(error)[:500])])
         self.outcome.fail(entry.name, error)
 
     async def _try_to_send(self, source: SourceEnd, entry: Entry) -> GridError | OSError | None:
@@ -279,7 +271,7 @@ class Transfer:
             raise GridError(f"{entry.name}: its size is not known")
         if self._plan.comparison == "checksum" and await self._is_known(source, opened, entry.size):
             self._journal.note(
-                [Row(source=source.label, entry=listed, state=DONE, digest=self._digest_of(source, listed))]
+                [Row(source=identity_of(source), entry=listed, state=DONE, digest=self._digest_of(source, listed))]
             )
             self.outcome.unchanged += 1
             return
@@ -288,8 +280,8 @@ class Transfer:
             self.outcome.linked += 1
             stored = _Stored(source, listed, entry, token, "")
         else:
-            parts = self._journal.parts_of(source.label, entry) if entry.size >= RESUMED_SIZE else None
-            scratch = self._journal.scratch_name(source.label, entry.name)
+            parts = self._journal.parts_of(identity_of(source), entry) if entry.size >= RESUMED_SIZE else None
+            scratch = self._journal.scratch_name(identity_of(source), entry.name)
             body = FileBody(opened, entry.size, self._flow, parts, scratch, memory)
             token = await self._target.store(entry, body)
             self.outcome.copied += 1
@@ -297,7 +289,7 @@ class Transfer:
             stored = _Stored(source, listed, entry, token, body.digest.hexdigest())
         await self._keep([stored])
         if entry.size >= RESUMED_SIZE:
-            self._journal.forget_parts(source.label, entry)
+            self._journal.forget_parts(identity_of(source), entry)
 
     async def _keep(self, sent: Sequence[_Stored]) -> None:
         """Record files whose contents the target has."""
@@ -309,12 +301,12 @@ class Transfer:
         await self._note_done([each for each in sent if not each.token])
 
     def _digest_of(self, source: SourceEnd, entry: Entry) -> str:
-        row = self._journal.find(source.label, entry.name)
+        row = self._journal.find(identity_of(source), entry.name)
         return "" if row is None else row.digest
 
     async def _is_known(self, source: SourceEnd, opened: OpenedSource, size: int) -> bool:
         """Whether the contents are those sent before, although the time differs."""
-        row = self._journal.find(source.label, opened.entry.name)
+        row = self._journal.find(identity_of(source), opened.entry.name)
         there = self._journal.listings.there([opened.entry.name]).get(opened.entry.name)
         if row is None or row.state != DONE or not row.digest or row.entry.size != size or there is None:
             return False
@@ -374,7 +366,7 @@ class Transfer:
     def _row(self, stored: _Stored, state: str) -> Row:
         """The row of a file, with the facts of the listing, which the next run compares."""
         return Row(
-            source=stored.source.label, entry=stored.listed, state=state, token=stored.token if state == STORED else "",
+            source=identity_of(stored.source), entry=stored.listed, state=state, token=stored.token if state == STORED else "",
             digest=stored.digest,
         )  # fmt: skip
 

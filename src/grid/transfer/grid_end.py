@@ -53,6 +53,7 @@ from grid.transfer.grid_memory import edges_of_put, memory_of_put
 from grid.transfer.grid_packing import Packing, put_pack
 from grid.transfer.grid_resuming import Resumption
 from grid.transfer.grid_session import Doubt, GridSession, check_files
+from grid.transfer.identity import hidden
 
 MOST_REMEMBERED = 20_000
 """Capabilities of files that are kept in memory."""
@@ -83,6 +84,13 @@ class GridEnd:
     def location(self) -> Sequence[str]:
         """The root directory and the path."""
         return "grid", repr(self._root.storage_index), *self._path
+
+    @property
+    def identity(self) -> str:
+        """Of a directory, whatever the capability permits; of a file, by its capability. And the path."""
+        root = self._root
+        index = root.storage_index if isinstance(root, DirectoryCap) else None
+        return f"grid:{hidden(root.to_string() if index is None else index.hex(), *self._path)}"
 
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:
         """Yield every file below the directory; only one directory's entries are in memory.
@@ -232,6 +240,12 @@ class GridEnd:
                 except GridError as error:
                     failed |= dict.fromkeys(edits, error)
         return failed
+
+    async def doubted(self, tokens: Sequence[str]) -> Set[str]:
+        """The capabilities of files that are not known to be healthy."""
+        store = await self._session.store()
+        caps = {token: cap for token in tokens if isinstance(cap := parse_cap(token), KnownCap)}
+        return set(tokens) - set(caps) | set(await check_files(self._session, store, caps))
 
     async def remove(self, name: str) -> None:
         """Unlink the file, and directories that become empty."""

@@ -26,6 +26,7 @@ from grid.transfer.ends import (
     PassingError,
     SourceChangedError,
 )
+from grid.transfer.identity import hidden
 
 SILENCE_S = 60.0
 _PASSING = (408, 425, 429, 500, 502, 503, 504)
@@ -40,6 +41,7 @@ class HttpEnd:
             raise EndError("name a host, as in https://HOST/PATH")
         self._url = url
         self.label = f"{parts.scheme}://{parts.hostname}{parts.path}"
+        self.identity = f"{parts.scheme}:{hidden(url)}"
         self._name = unquote(parts.path.rstrip("/").rpartition("/")[2]).replace("/", "_") or "index.html"
 
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:

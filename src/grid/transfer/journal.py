@@ -62,7 +62,7 @@ class Row:
 
 
 def journal_path(sources: Sequence[str], target: str) -> Path:
-    """The path of the journal for these ends; its name reveals none of them."""
+    """The path of the journal for these ends, by their identities; its name reveals none of them."""
     key = hashlib.sha256("\0".join([*sources, target]).encode("utf-8", "surrogateescape")).hexdigest()[:32]
     return state_directory() / "transfers" / f"{key}.sqlite"
 

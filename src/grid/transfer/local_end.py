@@ -77,6 +77,11 @@ class LocalEnd:
         """The path without symbolic links."""
         return "file", *filter(None, os.path.realpath(self._path).split("/"))
 
+    @property
+    def identity(self) -> str:
+        """The absolute path."""
+        return self._path
+
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:
         """Yield every regular file below the path; NotThereError, OSError."""
         with as_end_errors(self.label):

@@ -60,6 +60,17 @@ def store_arguments(scheme: str) -> dict[str, Any]:
     return arguments | account(os.environ)
 
 
+def account_place(scheme: str, arguments: Mapping[str, Any], environment: Mapping[str, str]) -> list[str]:
+    """What tells stores of the same names apart, besides keys: servers and accounts. arguments: of `store_arguments`."""
+    names = [*_AZ_NAMES["account_name"], *_AZ_NAMES["endpoint"], "AZURE_STORAGE_USE_EMULATOR"] if scheme == "az" else []
+    found = [
+        f"{name}={arguments[name]}"
+        for name in ("endpoint", "base_url", "account_name", "use_emulator")
+        if name in arguments
+    ]
+    return [*found, *(f"{name}={environment[name]}" for name in names if environment.get(name))]
+
+
 def s3_account(environment: Mapping[str, str]) -> dict[str, Any]:
     """Keys, region and endpoint for S3, from the environment first and then the profile; ConfigError."""
     found: dict[str, Any] = {}

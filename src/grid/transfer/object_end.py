@@ -7,6 +7,7 @@ which reveals changes in between.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,8 @@ from grid.transfer.ends import (
     OpenedSource,
     SourceChangedError,
 )
-from grid.transfer.object_accounts import store_arguments
+from grid.transfer.identity import hidden
+from grid.transfer.object_accounts import account_place, store_arguments
 from grid.transfer.object_errors import as_end_errors, as_settings_errors, of_generic
 from grid.transfer.s3_uploads import PART_SIZE, PARTS_AT_ONCE, S3Uploads, open_uploads, part_size_of, upload_in_parts
 
@@ -52,6 +54,7 @@ def open_object_end(url: str, *, is_target: bool = False) -> ObjectEnd:
     except ImportError:
         raise MissingExtraError(f"{url.partition('/')[0]}//", "obstore") from None
     scheme, _, rest = url.partition("://")
+    scheme = scheme.lower()
     bucket, _, prefix = rest.partition("/")
     if not bucket:
         raise EndError(f"{url}: name a bucket, as in {scheme}://BUCKET/PREFIX")
@@ -61,7 +64,11 @@ def open_object_end(url: str, *, is_target: bool = False) -> ObjectEnd:
     with as_settings_errors(url):
         store = make(bucket, **arguments)
     names = _IDENTIFIER if scheme == "az" else _HEADER_NAME
-    return ObjectEnd(store, prefix.strip("/"), url, is_target=is_target, uploads=uploads, names=names)
+    place = account_place(scheme, arguments, os.environ)
+    identity = f"{scheme}://{rest}" + (f" at {hidden(*place)}" if place else "")
+    return ObjectEnd(
+        store, prefix.strip("/"), url, is_target=is_target, uploads=uploads, names=names, identity=identity
+    )  # fmt: skip
 
 
 class ObjectEnd:
@@ -76,6 +83,7 @@ class ObjectEnd:
         is_target: bool = False,
         uploads: S3Uploads | None = None,
         names: re.Pattern[str] = _HEADER_NAME,
+        identity: str = "",
     ) -> None:
         """uploads: sends large objects so that a later process can resume; None if this store cannot.
 
@@ -84,6 +92,7 @@ class ObjectEnd:
         self._uploads, self._names = uploads, names
         self._store, self._prefix, self.label, self._is_target = store, prefix, label, is_target
         self._is_single = False
+        self.identity = identity or label
 
     @property
     def location(self) -> Sequence[str]:

@@ -15,6 +15,7 @@ from attrs import frozen
 from grid.transfer.choices import STREAMS
 from grid.transfer.ends import EndError, Located, SourceEnd, TargetEnd
 from grid.transfer.engine import Transfer
+from grid.transfer.identity import identity_of
 from grid.transfer.journal import Journal, journal_path
 from grid.transfer.outcome import Observer, Outcome, Plan
 from grid.transfer.rates import RateLimit, Schedule, minute_of
@@ -79,10 +80,14 @@ def _open(text: str, open_other: OpenOther, *, is_target: bool) -> TargetEnd:
 
 
 def require_apart(sources: Sequence[SourceEnd], target: TargetEnd, plan: Plan) -> None:
-    """Raise EndError if each run would copy the copies of earlier ones, or if --delete would remove a source.
+    """Raise EndError if each run would copy the copies of earlier ones, or if --delete would remove a source; and if a source
+    is given twice.
 
     Two names of one directory of the grid are not recognized.
     """
+    for number, source in enumerate(sources):
+        if identity_of(source) in map(identity_of, sources[:number]):
+            raise EndError(f"{source.label} is given twice")
     there = tuple(target.location) if isinstance(target, Located) else ()
     for source in sources:
         here = tuple(source.location) if isinstance(source, Located) else ()
@@ -102,7 +107,7 @@ def require_apart(sources: Sequence[SourceEnd], target: TargetEnd, plan: Plan) -
 
 @frozen(kw_only=True)
 class Request:
-    """A requested transfer. arguments: as typed; they determine its journal."""
+    """A requested transfer. sources, target: arguments, as typed."""
 
     sources: Sequence[str]
     target: str
@@ -119,7 +124,7 @@ async def transfer(request: Request, open_other: OpenOther, observer: Observer) 
     target = open_target(request.target, open_other)
     try:
         require_apart(sources, target, request.plan)
-        journal = await asyncio.to_thread(journal_path, request.sources, request.target)
+        journal = await asyncio.to_thread(journal_path, list(map(identity_of, sources)), identity_of(target))
         opened = Journal(journal)
         try:
             return await Transfer(

@@ -83,6 +83,13 @@ class SftpEnd:
         """Host, port, user and path."""
         return "sftp", self._host, str(self._port), str(self._user), *filter(None, self._path.split("/"))
 
+    @property
+    def identity(self) -> str:
+        """User, host, port and path."""
+        user = "" if self._user is None else f"{self._user}@"
+        port = "" if self._port is None else f":{self._port}"
+        return f"sftp://{user}{self._host}{port}{self.label.removeprefix(f'sftp://{self._host}')}"
+
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:
         """Yield every regular file below the path; NotThereError, PassingError, EndError."""
         client = await self._sftp()

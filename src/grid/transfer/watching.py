@@ -20,6 +20,7 @@ from grid.errors import GridError
 from grid.transfer.choices import may_pass, pause_before
 from grid.transfer.ends import Entry, PassingError, TargetEnd
 from grid.transfer.engine import Transfer
+from grid.transfer.identity import identity_of
 from grid.transfer.journal import FAILED, Journal
 from grid.transfer.local_end import LocalEnd
 from grid.transfer.outcome import Observer, Outcome, Plan
@@ -194,7 +195,7 @@ class FolderWatch:
                 wrong |= await self._check_batch(self._watched.check, some)
             return wrong
         name = ""
-        while batch := self._watched.journal.done_after(self._folder.label, name, CHECKED_TOGETHER):
+        while batch := self._watched.journal.done_after(identity_of(self._folder), name, CHECKED_TOGETHER):
             wrong |= await self._check_batch(self._watched.check, [entry.name for entry in batch])
             name = batch[-1].name
         self._has_checked = True
@@ -204,7 +205,7 @@ class FolderWatch:
         """Check files in parallel. Damaged ones are sent again; doubtful ones are checked again."""
         found = await check(names)
         certain = [name for name, doubt in found.items() if doubt.is_certain]
-        rows = [self._watched.journal.find(self._folder.label, name) for name in certain]
+        rows = [self._watched.journal.find(identity_of(self._folder), name) for name in certain]
         failed = [evolve(row, state=FAILED, error=found[row.entry.name].why[:500]) for row in rows if row is not None]
         if failed:
             self._watched.journal.note(failed)

@@ -102,7 +102,7 @@ def watch(ctx: click.Context, /, *, folder: str, once: bool, status: bool, as_js
     given = _Options(folder=os.path.abspath(os.path.expanduser(folder)), **options)  # type: ignore[arg-type]
     require_meant(ctx, [folder], given.target)
     if status:
-        return _tell_status(given, as_json=as_json)
+        return _tell_status(ctx, given, as_json=as_json)
     from grid.cli.terminal.progress import TransferDisplay
 
     with TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display:
@@ -133,6 +133,7 @@ async def _run(ctx: click.Context, given: _Options, report: _Report, *, once: bo
     from grid.cli.commands.transfer import EndOpener
     from grid.runtime import collect_garbage
     from grid.transfer.grid_end import GridEnd
+    from grid.transfer.identity import identity_of
     from grid.transfer.journal import Journal, journal_path
     from grid.transfer.local_end import LocalEnd
     from grid.transfer.opening import limit, open_target, require_apart
@@ -155,7 +156,7 @@ async def _run(ctx: click.Context, given: _Options, report: _Report, *, once: bo
     )
     try:
         require_apart([LocalEnd(given.folder)], target, plan)
-        journal = Journal(journal_path([given.folder], given.target))
+        journal = Journal(journal_path([given.folder], identity_of(target)))
         try:
             settling = Settling(given.settle)
             watched = Watched(
@@ -240,11 +241,15 @@ def _describe_pass(outcome: Outcome, settling: Settling) -> dict[str, object]:
     }
 
 
-def _tell_status(given: _Options, *, as_json: bool) -> int:
+def _tell_status(ctx: click.Context, given: _Options, *, as_json: bool) -> int:
+    from grid.cli.commands.transfer import EndOpener
+    from grid.transfer.identity import identity_of
     from grid.transfer.journal import journal_path
+    from grid.transfer.opening import open_source
     from grid.transfer.status import read_status
 
-    found = read_status(journal_path([given.folder], given.target))
+    target = open_source(given.target, EndOpener(ctx, unique=given.unique).open)  # It connects to nothing.
+    found = read_status(journal_path([given.folder], identity_of(target)))
     if as_json:
         click.echo(json.dumps(_status_to_json(found)))
         return ExitCode.OK
