@@ -36,7 +36,7 @@ from grid.transfer.identity import identity_of
 from grid.transfer.jobs import Put, Workers, choose_jobs
 from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row
 from grid.transfer.memory import ByteBudget, Holding, Needs, steady
-from grid.transfer.outcome import Observer, Outcome, Plan
+from grid.transfer.outcome import GapError, Observer, Outcome, Plan
 from grid.transfer.records import JournalError
 from grid.transfer.together import Together
 
@@ -155,6 +155,9 @@ class Transfer:
         return complete
 
     def _leave_out(self, found: LeftOut) -> None:
+        if found.is_gap and not self._plan.selection.excludes(found.name, is_directory=True):
+            self.outcome.fail(found.name, GapError(f"{found.name}: it could not be listed: {found.why}"))
+            return
         self.outcome.left_out.append(found)
         self._observer.warn(f"{found.name}: left out: {found.why}")
 

@@ -7,6 +7,7 @@ left out. What may wait for a disk runs on threads, never on the event loop.
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import itertools
 import os
@@ -278,16 +279,28 @@ def _walk(
             yield LeftOut(below, scan, is_gap=True)
             continue
         with scan as entries:
-            for found in _in_order(entries):
-                name = f"{below}/{found.name}" if below else found.name
-                if found.name.startswith(PARTIAL):
-                    if spared is not None and found.name.removeprefix(PARTIAL) not in spared:
-                        _remove_abandoned(found.path)
-                    continue
-                if found.is_dir(follow_symlinks=False):
-                    waiting.append(name)
-                    continue
-                yield _examine(found, name, is_settled)
+            try:
+                for found in _in_order(entries):
+                    name = f"{below}/{found.name}" if below else found.name
+                    if found.name.startswith(PARTIAL):
+                        if spared is not None and found.name.removeprefix(PARTIAL) not in spared:
+                            _remove_abandoned(found.path)
+                    elif _is_directory(found):
+                        waiting.append(name)
+                    else:
+                        yield _examine(found, name, is_settled)
+            except OSError as error:
+                if not below:
+                    raise
+                yield LeftOut(below, error.strerror or "it cannot be read", is_gap=True)
+
+
+def _is_directory(found: os.DirEntry[str]) -> bool:
+    """Whether an entry is a directory; not if that cannot be told."""
+    try:
+        return found.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
 
 
 def _in_order(scan: Iterator[os.DirEntry[str]]) -> Iterator[os.DirEntry[str]]:
@@ -319,7 +332,7 @@ def _examine(found: os.DirEntry[str], name: str, is_settled: Callable[[str, os.s
     try:
         status = found.stat(follow_symlinks=False)
     except OSError as error:
-        return LeftOut(name, error.strerror or "it cannot be read")
+        return LeftOut(name, error.strerror or "it cannot be read", is_gap=error.errno != errno.ENOENT)
     if stat.S_ISREG(status.st_mode):
         return _entry(name, status) if is_settled(name, status) else LeftOut(name, UNSETTLED, is_later=True)
     return LeftOut(name, "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file")

@@ -23,7 +23,7 @@ from grid.transfer.engine import Transfer
 from grid.transfer.identity import identity_of
 from grid.transfer.journal import FAILED, Journal
 from grid.transfer.local_end import LocalEnd
-from grid.transfer.outcome import Observer, Outcome, Plan
+from grid.transfer.outcome import GapError, Observer, Outcome, Plan
 from grid.transfer.spool import Stack
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class FolderWatch:
                 self.missing = str(error)
                 self._warn(f"{error}; trying again")
             else:
-                attempt = attempt + 1 if outcome.failures else 0
+                attempt = attempt + 1 if any(not isinstance(why, GapError) for _, why in outcome.failures) else 0
                 self.missing = str(outcome.failures[0][1]) if outcome.failures else ""
                 for name, why in outcome.failures:
                     text = str(why)
