@@ -10,7 +10,7 @@ from grid.caps import LitCap
 from grid.directory.edits import SetChild
 from grid.directory.node import Directory
 from grid.directory.pack import Child
-from grid.transfer.ends import EndError, Entry, LeftOut
+from grid.transfer.ends import EndError, Entry, LeftOut, SourceChangedError
 from grid.transfer.grid_end import GridEnd
 from tests.support.tree_grid import TreeGrid
 from tests.transfer.test_changes_in_doubt import Session
@@ -67,3 +67,20 @@ def test_directories_that_are_nested_too_deeply_are_a_gap(grid: TreeGrid, monkey
         cap = grid.make(children={"d": Child(target=cap)}).cap
     gaps = [each for each in found(grid, grid.store.directory(cap)) if isinstance(each, LeftOut)]  # type: ignore[arg-type]
     assert [(each.name, each.is_gap) for each in gaps] == [("d/d/d", True)]
+
+
+def test_mutable_file_that_changes_while_it_is_read_is_no_source(grid: TreeGrid) -> None:
+    cap = grid.run(grid.store.put_mutable(b"first"))
+    top = grid.make(children={"f": Child(target=cap, metadata={})})
+
+    async def case() -> None:
+        end = GridEnd(Session(grid), top.cap, (), "work:")  # type: ignore[arg-type]
+        opened = await end.open(Entry(name="f"))
+        assert (opened.entry.size, [bytes(each) async for each in opened.read(0, 5)]) == (5, [b"first"])
+        await opened.require_unchanged()
+        grid.run(grid.client().open_mutable(cap).overwrite(b"other"))
+        with pytest.raises(SourceChangedError):
+            await opened.require_unchanged()
+        assert (await end.open(Entry(name="f"))).entry.facts != opened.entry.facts, "nothing is resumed"
+
+    asyncio.run(case())

@@ -14,9 +14,11 @@ from grid.codec.buffers import unwiped
 from grid.directory.file_store import FileStore
 from grid.extents.ciphers import decrypt_slice
 from grid.extents.pack_reader import LONGEST_RUN
+from grid.mutable.reading import newest_version
+from grid.mutable.share.prefix import Prefix
 from grid.ports import Buffer, Sink
 from grid.sinks import FrozenBytesSink
-from grid.transfer.ends import PIECE_SIZE, Body, Entry
+from grid.transfer.ends import PIECE_SIZE, Body, Entry, SourceChangedError
 from grid.transfer.grid_session import GridSession
 
 READ_SIZE = 4 * 2**20
@@ -207,6 +209,29 @@ class OpenedImmutableFile(OpenedGridFile):
 
     async def _deliver(self, sink: Sink, offset: int) -> None:
         await self._file.read(sink, offset, most_bytes=READ_AHEAD)
+
+
+async def open_mutable_file(session: GridSession, store: FileStore, entry: Entry, cap: KnownCap) -> OpenedMutableFile:
+    """Open a mutable file in its newest version, which is the entry's tag. Raises the errors of finding it."""
+    version = await session.run(newest_version(cap, store.grid))
+    return OpenedMutableFile(session, store, evolve(entry, size=version.size, tag=_tag_of(version)), cap)
+
+
+class OpenedMutableFile(OpenedGridFile):
+    """A file that others can change while it is read."""
+
+    def __init__(self, session: GridSession, store: FileStore, entry: Entry, cap: KnownCap) -> None:
+        super().__init__(session, store.open_mutable(cap), entry, None)
+        self._grid, self._cap = store.grid, cap
+
+    async def require_unchanged(self) -> None:
+        """Compare the newest version with the one that was opened. SourceChangedError; raises the errors of finding it."""
+        if _tag_of(await self._session.run(newest_version(self._cap, self._grid))) != self.entry.tag:
+            raise SourceChangedError(f"{self.entry.name} changed while it was read")
+
+
+def _tag_of(version: Prefix) -> str:
+    return f"{version.seqnum}-{version.root_hash.hex()}"
 
 
 class _Lending:

@@ -45,6 +45,7 @@ from grid.transfer.grid_contents import (
     OpenedImmutableFile,
     OpenedSlice,
     SharedPacks,
+    open_mutable_file,
     read_slices,
 )
 from grid.transfer.grid_linking import Linking
@@ -119,9 +120,7 @@ class GridEnd:
             return OpenedGridFile(self._session, SharedPacks(store, cap), evolve(entry, size=cap.size), cap)
         if isinstance(cap, ChkCap | LitCap):
             return OpenedImmutableFile(self._session, ImmutableFile(cap, store.grid), evolve(entry, size=cap.size), cap)
-        mutable = store.open_mutable(cap)
-        size = await self._session.run(mutable.size())
-        return OpenedGridFile(self._session, mutable, evolve(entry, size=size), None)
+        return await open_mutable_file(self._session, store, entry, cap)
 
     def reads_together(self, entry: Entry) -> bool:
         """The files of packs, as long as their look-ups are remembered."""
