@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from typing import Protocol, runtime_checkable
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from grid.errors import GridError
+from grid.transfer.body import digest_of, require_contents
 from grid.transfer.choices import CLOCK_NS, EXACT_NS, is_same
-from grid.transfer.ends import Entry, SourceEnd, TargetEnd
+from grid.transfer.ends import Entry, NotThereError, OpenedSource, SourceChangedError, SourceEnd, TargetEnd
 from grid.transfer.identity import identity_of
 from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row
 from grid.transfer.outcome import Plan
@@ -31,17 +32,26 @@ class CheckingTarget(Protocol):
         """The tokens of those that it may not have. GridError."""
 
 
+@runtime_checkable
+class KnowingTarget(Protocol):
+    """A target that knows by which facts it will list a file."""
+
+    def as_listed(self, entry: Entry) -> Entry:
+        """A file that was just stored, with its time and its tag there; None and "" for those that it does not know."""
+
+
 @define
 class Findings:
     """What becomes of a page. wanted: send them. stored: the target has their contents, but not in place.
 
-    failures: names, and reasons.
+    failures: names, and reasons. seen: unchanged files of the target, whose facts are to be recorded.
     """
 
     wanted: list[Entry] = field(factory=list)
     stored: list[tuple[Entry, Row]] = field(factory=list)
     unchanged: int = 0
     failures: list[tuple[str, GridError]] = field(factory=list)
+    seen: list[Entry] = field(factory=list)
 
 
 class Comparer:
@@ -69,6 +79,8 @@ class Comparer:
                 findings.failures.append((name, _taken(name, first, self._labels.get(holder, holder))))
             else:
                 self._compare(entry, there.get(name), rows.get(name), findings)
+        if self._resumes:
+            self._journal.note_seen(identity, findings.seen)
         return findings
 
     def _compare(self, entry: Entry, there: Entry | None, row: Row | None, findings: Findings) -> None:
@@ -76,7 +88,9 @@ class Comparer:
             if row.state == STORED and self._resumes:
                 findings.stored.append((entry, row))
                 return
-            if row.state == DONE and there is not None and self._still_holds(entry, there):
+            if row.state == DONE and there is not None and self._still_holds(row, entry, there):
+                if row.there is None or (row.there[0] is None and there.mtime_ns) or (there.tag and not row.there[1]):
+                    findings.seen.append(there)
                 findings.unchanged += 1
                 return
         failed = row is not None and row.state == FAILED
@@ -93,11 +107,58 @@ class Comparer:
             why = GridError(f"{entry.name!r}: {self._target.label} cannot hold it: {refusal}")
             findings.failures.append((entry.name, why))
 
-    def _still_holds(self, entry: Entry, there: Entry) -> bool:
+    async def known(self, source: SourceEnd, listed: Entry, opened: OpenedSource) -> Row | None:
+        """The new row of a file whose contents are those sent before, and still there, although times differ.
+
+        JournalError; raises the errors of reading.
+        """
+        name, size = listed.name, opened.entry.size
+        row, there = self._journal.find(identity_of(source), name), self._journal.listings.there([name]).get(name)
+        if row is None or row.state != DONE or not row.digest or row.entry.size != size or there is None:
+            return None
+        if there.size not in (None, size) or size is None or await digest_of(opened, size) != row.digest:
+            return None
+        if not is_as_noted(row, there) and not await self._reads_back(name, size, row.digest):
+            return None
+        return evolve(row, entry=listed, there=there.facts[1:])
+
+    async def _reads_back(self, name: str, size: int, digest: str) -> bool:
+        """Whether the target has these contents."""
+        try:
+            opened = await self._target.open(Entry(name=name))
+        except NotThereError:
+            return False
+        try:
+            await require_contents(opened, size, digest)
+        except SourceChangedError:
+            return False
+        finally:
+            await opened.close()
+        return True
+
+    def _still_holds(self, row: Row, entry: Entry, there: Entry) -> bool:
         """Whether the target may still have what the journal recorded."""
-        if self._keeps_times and entry.mtime_ns is not None and there.mtime_ns is not None:
-            return there.size == entry.size and abs(entry.mtime_ns - there.mtime_ns) < CLOCK_NS
-        return there.size in (None, entry.size)
+        kept = is_as_noted(row, there)
+        if kept is None and self._keeps_times and entry.mtime_ns is not None and there.mtime_ns is not None:
+            kept = abs(entry.mtime_ns - there.mtime_ns) < CLOCK_NS
+        return kept is not False and there.size in (None, entry.size)
+
+
+def is_as_noted(row: Row, there: Entry) -> bool | None:
+    """Whether the target's file has the tag that was noted, or else the time; None if neither is known."""
+    mtime_ns, tag = row.there or (None, "")
+    if tag and there.tag:
+        return tag == there.tag
+    if mtime_ns is None or there.mtime_ns is None:
+        return None
+    return abs(mtime_ns - there.mtime_ns) < CLOCK_NS
+
+
+def as_listed(target: TargetEnd, entries: Sequence[Entry]) -> list[Entry]:
+    """Files that were just stored, with what is known of how the target will list them."""
+    if isinstance(target, KnowingTarget):
+        return [target.as_listed(entry) for entry in entries]
+    return [evolve(entry, mtime_ns=None, tag="") for entry in entries]
 
 
 async def confirm(target: TargetEnd, findings: Findings) -> None:

@@ -15,9 +15,9 @@ from functools import partial
 from attrs import field, frozen
 
 from grid.errors import GridError
-from grid.transfer.body import FileBody, Flow, digest_of, require_contents
+from grid.transfer.body import FileBody, Flow, require_contents
 from grid.transfer.choices import may_pass, pause_before
-from grid.transfer.comparing import PAGE_COUNT, PAGE_S, Comparer, confirm
+from grid.transfer.comparing import PAGE_COUNT, PAGE_S, Comparer, as_listed, confirm
 from grid.transfer.ends import (
     PENDING,
     Entry,
@@ -272,10 +272,8 @@ class Transfer:
         entry = opened.entry
         if entry.size is None:
             raise GridError(f"{entry.name}: its size is not known")
-        if self._plan.comparison == "checksum" and await self._is_known(source, opened, entry.size):
-            self._journal.note(
-                [Row(source=identity_of(source), entry=listed, state=DONE, digest=self._digest_of(source, listed))]
-            )
+        if self._plan.comparison == "checksum" and (row := await self._comparer.known(source, listed, opened)):
+            self._journal.note([row])
             self.outcome.unchanged += 1
             return
         token = await self._target.adopt(opened)
@@ -303,18 +301,6 @@ class Transfer:
             self._stored += stored
         await self._note_done([each for each in sent if not each.token])
 
-    def _digest_of(self, source: SourceEnd, entry: Entry) -> str:
-        row = self._journal.find(identity_of(source), entry.name)
-        return "" if row is None else row.digest
-
-    async def _is_known(self, source: SourceEnd, opened: OpenedSource, size: int) -> bool:
-        """Whether the contents are those sent before, although the time differs."""
-        row = self._journal.find(identity_of(source), opened.entry.name)
-        there = self._journal.listings.there([opened.entry.name]).get(opened.entry.name)
-        if row is None or row.state != DONE or not row.digest or row.entry.size != size or there is None:
-            return False
-        return there.size in (None, size) and await digest_of(opened, size) == row.digest
-
     async def _settle_in_time(self) -> None:
         while True:
             await asyncio.sleep(SETTLE_S)
@@ -340,8 +326,11 @@ class Transfer:
     async def _note_done(self, settled: Sequence[_Stored]) -> None:
         """Record settled files, and verify them if wanted."""
         if settled:
-            self._journal.note([self._row(each, DONE) for each in settled])
-            self._journal.listings.note_there([each.entry for each in settled])
+            there = as_listed(self._target, [each.entry for each in settled])
+            self._journal.note(
+                [self._row(each, DONE, found.facts[1:]) for each, found in zip(settled, there, strict=True)]
+            )
+            self._journal.listings.note_there(there)
         for each in settled:
             if not self._plan.verify or await self._verify(each):
                 self._observer.stored(each.entry)
@@ -366,11 +355,11 @@ class Transfer:
         finally:
             await opened.close()
 
-    def _row(self, stored: _Stored, state: str) -> Row:
-        """The row of a file, with the facts of the listing, which the next run compares."""
+    def _row(self, stored: _Stored, state: str, there: tuple[int | None, str] | None = None) -> Row:
+        """The row of a file, with the facts of the listing, which the next run compares. there: as in Row."""
         return Row(
             source=identity_of(stored.source), entry=stored.listed, state=state, token=stored.token if state == STORED else "",
-            digest=stored.digest,
+            digest=stored.digest, there=there,
         )  # fmt: skip
 
     async def _remove_unwanted(self) -> None:

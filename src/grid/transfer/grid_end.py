@@ -63,6 +63,8 @@ MOST_REMEMBERED = 20_000
 class GridEnd:
     """The files below a path of a capability."""
 
+    keeps_times = True
+
     def __init__(
         self,
         session: GridSession,
@@ -214,6 +216,11 @@ class GridEnd:
         """Whether the file's pack is stored."""
         return self._packing is None or self._packing.is_stored(name)
 
+    def as_listed(self, entry: Entry) -> Entry:
+        """By its time, and the tag of its capability."""
+        cap = self._caps.get(entry.name)
+        return evolve(entry, tag="" if cap is None else _tag_of(cap))
+
     async def settle(self, stored: Sequence[tuple[Entry, str]]) -> Mapping[str, GridError]:
         """Link files, with one edit per directory."""
         store = await self._session.store()
@@ -338,10 +345,8 @@ class GridEnd:
             return LeftOut(name, "of an unknown kind")
         if refuse_name(name) is not None:
             return LeftOut(name, str(refuse_name(name)))
-        immutable = isinstance(cap, ImmutableFileCap)
-        tag = hashlib.sha256(cap.to_string().encode()).hexdigest()[:32] if immutable else ""
         self._remember(name, cap)
-        return entry_of(name, child, cap.size if isinstance(cap, ImmutableFileCap) else None, tag)
+        return entry_of(name, child, cap.size if isinstance(cap, ImmutableFileCap) else None, _tag_of(cap))
 
 
 async def _list(store: FileStore, cap: DirectoryCap) -> Mapping[str, Child] | GridError:
@@ -349,3 +354,8 @@ async def _list(store: FileStore, cap: DirectoryCap) -> Mapping[str, Child] | Gr
         return await store.directory(cap).list()
     except GridError as error:
         return error
+
+
+def _tag_of(cap: KnownCap) -> str:
+    """A text that tells immutable files apart, and reveals none; "" for others."""
+    return hashlib.sha256(cap.to_string().encode()).hexdigest()[:32] if isinstance(cap, ImmutableFileCap) else ""

@@ -15,6 +15,8 @@ import stat
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 
+from attrs import evolve
+
 from grid.errors import GridError
 from grid.ports import Buffer
 from grid.transfer.ends import (
@@ -61,6 +63,8 @@ UNSETTLED = "it was written a moment ago"
 
 class LocalEnd:
     """A local file or directory."""
+
+    keeps_times = True
 
     def __init__(
         self, path: str, *, is_target: bool = False, is_settled: Callable[[str, os.stat_result], bool] | None = None
@@ -158,6 +162,10 @@ class LocalEnd:
     async def adopt(self, opened: OpenedSource) -> str | None:
         """None: the bytes must be written."""
         return None
+
+    def as_listed(self, entry: Entry) -> Entry:
+        """By its time."""
+        return evolve(entry, tag="")
 
     async def store(self, entry: Entry, body: Body) -> str:
         """Write to a temporary file, sync, and rename."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from grid.transfer.choices import STREAMS
 from grid.transfer.ends import EndError, Located, SourceEnd, TargetEnd
@@ -79,6 +79,11 @@ def _open(text: str, open_other: OpenOther, *, is_target: bool) -> TargetEnd:
     return open_other(text, is_target=is_target)
 
 
+def keep_times(*ends: SourceEnd) -> bool:
+    """Whether all of them list the times of files as they were stored, to the millisecond."""
+    return all(getattr(end, "keeps_times", False) for end in ends)
+
+
 def require_apart(sources: Sequence[SourceEnd], target: TargetEnd, plan: Plan) -> None:
     """Raise EndError if each run would copy the copies of earlier ones, or if --delete would remove a source; and if a source
     is given twice.
@@ -126,10 +131,9 @@ async def transfer(request: Request, open_other: OpenOther, observer: Observer) 
         require_apart(sources, target, request.plan)
         journal = await asyncio.to_thread(journal_path, list(map(identity_of, sources)), identity_of(target))
         opened = Journal(journal)
+        plan = evolve(request.plan, keeps_times=keep_times(*sources, target))
         try:
-            return await Transfer(
-                sources, target, opened, request.plan, observer=observer, slow=limit(request.schedule)
-            ).run()
+            return await Transfer(sources, target, opened, plan, observer=observer, slow=limit(request.schedule)).run()
         finally:
             opened.close()
     finally:

@@ -136,7 +136,7 @@ async def _run(ctx: click.Context, given: _Options, report: _Report, *, once: bo
     from grid.transfer.identity import identity_of
     from grid.transfer.journal import Journal, journal_path
     from grid.transfer.local_end import LocalEnd
-    from grid.transfer.opening import limit, open_target, require_apart
+    from grid.transfer.opening import keep_times, limit, open_target, require_apart
     from grid.transfer.outcome import Plan
     from grid.transfer.watching import FolderWatch, Settling, Watched
 
@@ -151,7 +151,7 @@ async def _run(ctx: click.Context, given: _Options, report: _Report, *, once: bo
         mode="stream",
         transfers=given.transfers,
         verify=given.verify and not is_grid,
-        keeps_times=is_grid,
+        keeps_times=keep_times(target),
         selection=given.selection,
     )
     try:
