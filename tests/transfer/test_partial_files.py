@@ -248,7 +248,7 @@ def test_missing_ranges_are_those_wanted_that_are_not_held(
     def covered(found: list[tuple[int, int]]) -> set[int]:
         return {at for offset, length in found for at in range(offset, offset + length)}
 
-    left = missing(wanted, held)
+    left = list(missing(wanted, held))
     assert covered(left) == covered(wanted) - covered(held)
     with suppress(ValueError):
         assert min(length for _, length in left) > 0

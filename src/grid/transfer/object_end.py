@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 LISTED_AT_ONCE = 1000
 MAX_KEY_BYTES = 1024
+MOST_PART = 5 * 2**30
+"""Bytes of a part of an S3 upload."""
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
@@ -174,6 +176,8 @@ class ObjectEnd:
 
         key, attributes = self._key(entry.name), _attributes(entry, self._names)
         shown = f"{self.label.rstrip('/')}/{entry.name}"
+        if part_size_of(body.size) > MOST_PART:
+            raise EndError(f"{shown}: no store takes an object of {body.size} bytes")
         if self._uploads is not None and not isinstance(body.parts, NoParts):
             await upload_in_parts(self._uploads, key, _headers(attributes), body)
             return ""
