@@ -139,7 +139,7 @@ class Comparer:
     def _still_holds(self, row: Row, entry: Entry, there: Entry) -> bool:
         """Whether the target may still have what the journal recorded."""
         kept = is_as_noted(row, there)
-        if kept is None and self._keeps_times and entry.mtime_ns is not None and there.mtime_ns is not None:
+        if row.there is None and self._keeps_times and entry.mtime_ns is not None and there.mtime_ns is not None:
             kept = abs(entry.mtime_ns - there.mtime_ns) < CLOCK_NS
         return kept is not False and there.size in (None, entry.size)
 

@@ -20,6 +20,7 @@ from grid.transfer.choices import may_pass, pause_before
 from grid.transfer.comparing import PAGE_COUNT, PAGE_S, Comparer, as_listed, confirm
 from grid.transfer.ends import (
     PENDING,
+    EndError,
     Entry,
     LeftOut,
     NoFileError,
@@ -206,7 +207,7 @@ class Transfer:
             async with self._budget.hold(steady(FILE_MEMORY + together.memory_of(group))):
                 sent, others = await together.send(group)
             await self._keep([_Stored(source, each.entry, each.entry, each.token, each.digest) for each in sent])
-        except (GridError, OSError, TimeoutError) as error:
+        except (GridError, OSError, TimeoutError, ValueError, OverflowError) as error:
             if isinstance(error, JournalError):
                 raise
             return group
@@ -253,8 +254,12 @@ class Transfer:
             self._leave_out(LeftOut(entry.name, str(error)))
         except (GridError, OSError, TimeoutError) as error:
             return error
+        except (ValueError, OverflowError) as error:  # Odd facts of one file must not end the others.
+            return EndError(f"{entry.name}: {error}")
         except BaseExceptionGroup as errors:
             first = first_error(errors)
+            if isinstance(first, ValueError | OverflowError):
+                return EndError(f"{entry.name}: {first}")
             if not isinstance(first, GridError | OSError):
                 raise
             return first

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from attrs import field, frozen
 
 from grid.caps import DirectoryCap, SliceCap
-from grid.directory.metadata import seconds_in
+from grid.directory.metadata import nanoseconds_in, seconds_in
 from grid.directory.pack import Child
 from grid.errors import GridError
 from grid.transfer.ends import EndError, Entry, LeftOut
@@ -88,8 +88,12 @@ async def walk(top: DirectoryCap, children_of: List) -> AsyncIterator[tuple[str,
 def entry_of(name: str, child: Child, size: int | None, tag: str) -> Entry:
     """The entry of a link: time and mode as backups record them."""
     metadata = child.metadata
-    mode, noted, mtime_ns = metadata.get("st_mode"), metadata.get("attributes"), metadata.get("mtime_ns")
-    if not isinstance(mtime_ns, int):
+    mode, noted, mtime_ns = (
+        metadata.get("st_mode"),
+        metadata.get("attributes"),
+        nanoseconds_in(metadata.get("mtime_ns")),
+    )
+    if mtime_ns is None:
         mtime = _time_of(metadata)
         mtime_ns = None if mtime is None else round(mtime * 1e9)
     kept = noted.items() if isinstance(noted, Mapping) else ()
@@ -101,8 +105,8 @@ def entry_of(name: str, child: Child, size: int | None, tag: str) -> Entry:
 def metadata_of(entry: Entry) -> dict[str, object]:
     """What a new link notes of its file."""
     kept: dict[str, object] = {}
-    if entry.mtime_ns is not None:
-        kept |= {"mtime": entry.mtime_ns / 1e9, "mtime_ns": entry.mtime_ns}
+    if (mtime_ns := nanoseconds_in(entry.mtime_ns)) is not None:
+        kept |= {"mtime": mtime_ns / 1e9, "mtime_ns": mtime_ns}
     if entry.mode is not None:
         kept["st_mode"] = entry.mode
     if entry.attributes:

@@ -58,6 +58,9 @@ in which a directory of the grid lists them.
 MOST_UNCACHED = 32
 """Files in a row that were fetched ahead and yet not cached, after which the cache is not tried any more."""
 
+KEPT_NS = range(315_619_200 * 10**9, 4_102_444_800 * 10**9)
+"""Times that every file system keeps: from 1980 to 2099."""
+
 UNSETTLED = "it was written a moment ago"
 
 
@@ -164,8 +167,9 @@ class LocalEnd:
         return None
 
     def as_listed(self, entry: Entry) -> Entry:
-        """By its time."""
-        return evolve(entry, tag="")
+        """By its time, if every file system keeps that."""
+        is_kept = entry.mtime_ns is not None and entry.mtime_ns in KEPT_NS
+        return evolve(entry, mtime_ns=entry.mtime_ns if is_kept else None, tag="")
 
     async def store(self, entry: Entry, body: Body) -> str:
         """Write to a temporary file, sync, and rename."""

@@ -22,6 +22,9 @@ from grid.transfer.ends import EndError, Entry, KeptPart
 SMALL_SIZE = 256 * 2**10
 """Up to this size, one call on a thread opens and reads a file, and one writes it."""
 
+LATEST_NS = 2**40 * 10**9
+"""Nanoseconds from 1970 beyond any calendar."""
+
 MODES = 0o777
 PARTIAL = ".grid-partial-"
 """Marks incomplete files; a listing omits them."""
@@ -57,7 +60,10 @@ class Partial:
         if entry.mode is not None:
             os.fchmod(self.descriptor, entry.mode & MODES)
         if entry.mtime_ns is not None:
-            os.utime(self.descriptor, ns=(entry.mtime_ns, entry.mtime_ns))
+            mtime_ns = min(
+                max(entry.mtime_ns, -LATEST_NS), LATEST_NS
+            )  # The file system takes the nearest one it can keep.
+            os.utime(self.descriptor, ns=(mtime_ns, mtime_ns))
         os.fsync(self.descriptor)
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
+from grid.directory.metadata import seconds_in
 from grid.errors import GridError
 from grid.ports import Buffer
 from grid.transfer.ends import (
@@ -304,12 +305,13 @@ def _with_attributes(entry: Entry, attributes: Mapping[str, str]) -> Entry:
     kept = {name: value for name, value in attributes.items() if name not in ("mtime", "mode")}
     entry = evolve(entry, attributes=kept)
     try:
+        mtime = seconds_in(float(attributes["mtime"])) if "mtime" in attributes else None
         return evolve(
             entry,
-            mtime_ns=round(float(attributes["mtime"]) * 1e9) if "mtime" in attributes else entry.mtime_ns,
+            mtime_ns=entry.mtime_ns if mtime is None else round(mtime * 1e9),
             mode=int(attributes["mode"], 8) & 0o777 if "mode" in attributes else None,
         )
-    except (ValueError, OverflowError):
+    except ValueError:
         return entry
 
 
@@ -324,7 +326,8 @@ def _attributes(entry: Entry, names: re.Pattern[str]) -> Any:  # noqa: ANN401 - 
         if (name in _HEADERS or names.fullmatch(name)) and value.isascii() and value.isprintable()
     }
     if entry.mtime_ns is not None:
-        kept["mtime"] = f"{entry.mtime_ns // 10**9}.{entry.mtime_ns % 10**9:09}"
+        seconds, rest = divmod(abs(entry.mtime_ns), 10**9)
+        kept["mtime"] = f"{'-' if entry.mtime_ns < 0 else ''}{seconds}.{rest:09}"
     if entry.mode is not None:
         kept["mode"] = f"{entry.mode:o}"
     return kept
