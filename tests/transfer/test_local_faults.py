@@ -267,3 +267,28 @@ def test_directory_that_cannot_be_listed_is_a_failure_unless_it_is_excluded(
         [] if excluded else ["closed: it could not be listed: closed to you"]
     )
     assert contents(tmp_path / "target") == contents(source)
+
+
+@pytest.mark.parametrize("size", [100, SIZE])
+def test_transfer_that_is_canceled_during_a_rename_ends(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    (source / "large").write_bytes(os.urandom(size))
+    replace = os.replace
+
+    async def case() -> None:
+        loop = asyncio.get_running_loop()
+
+        def replace_slowly(source: str, target: str) -> None:
+            replace(source, target)
+            loop.call_soon_threadsafe(task.cancel)
+
+        monkeypatch.setattr("grid.transfer.local_end.os.replace", replace_slowly)
+        end = LocalEnd(str(tmp_path / "target"))
+        body = BytesBody((source / "large").read_bytes())
+        task = asyncio.create_task(end.store(Entry(name="large", size=size), body))
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(case())
+    assert contents(tmp_path / "target") == contents(source)

@@ -13,7 +13,7 @@ import itertools
 import os
 import stat
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence, Set
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 
 from attrs import evolve
 
@@ -190,7 +190,8 @@ class LocalEnd:
             await asyncio.to_thread(os.replace, partial.path, path)
         except BaseException as error:
             if not can_resume(body, error):
-                os.unlink(partial.path)
+                with suppress(FileNotFoundError):  # A canceled task may have moved it already.
+                    os.unlink(partial.path)
                 body.parts.forget()
             raise
         return ""

@@ -176,7 +176,8 @@ def write_whole(path: str, scratch: str, entry: Entry, data: Buffer) -> None:
             os.close(partial.descriptor)
         os.replace(partial.path, path)
     except BaseException:
-        os.unlink(partial.path)
+        with suppress(FileNotFoundError):
+            os.unlink(partial.path)
         raise
 
 
