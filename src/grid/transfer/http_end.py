@@ -13,7 +13,8 @@ import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
-from urllib.parse import unquote, urlsplit
+from string import punctuation
+from urllib.parse import quote, unquote, urlsplit
 
 from grid.ports import Buffer
 from grid.transfer.ends import (
@@ -29,6 +30,8 @@ from grid.transfer.ends import (
 from grid.transfer.identity import hidden
 
 SILENCE_S = 60.0
+MOST_DIGITS = 19
+"""Digits of a length that can be one."""
 _PASSING = (408, 425, 429, 500, 502, 503, 504)
 
 
@@ -36,10 +39,14 @@ class HttpEnd:
     """A file at a URL."""
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+            host = parts.netloc if parts.netloc.isascii() else parts.netloc.encode("idna").decode()
+        except ValueError:
+            raise EndError("this is no URL of a file, such as https://HOST/PATH") from None
         if not parts.hostname:
             raise EndError("name a host, as in https://HOST/PATH")
-        self._url = url
+        self._url = quote(parts._replace(netloc=host).geturl(), safe=punctuation, errors="surrogateescape")
         self.label = f"{parts.scheme}://{parts.hostname}{parts.path}"
         self.identity = f"{parts.scheme}:{hidden(url)}"
         self._name = unquote(parts.path.rstrip("/").rpartition("/")[2]).replace("/", "_") or "index.html"
@@ -55,7 +62,7 @@ class HttpEnd:
         with _as_end_errors(self.label):
             answer = await asyncio.to_thread(_ask, self._url, {})
         size = answer.headers.get("Content-Length", "")
-        if not size.isascii() or not size.isdigit():
+        if not size.isascii() or not size.isdigit() or len(size) > MOST_DIGITS:
             answer.close()
             raise EndError(f"{self.label}: the server does not say how long the file is")
         found = Entry(
@@ -154,7 +161,7 @@ def _opener() -> urllib.request.OpenerDirector:
 def _time(text: str | None) -> int | None:
     try:
         return None if text is None else int(parsedate_to_datetime(text).timestamp()) * 10**9
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

@@ -68,8 +68,8 @@ class Partial:
 
 
 def open_file(root: str, name: str) -> tuple[int, os.stat_result, bytes]:
-    """Open a file of a directory, or the single file `root`. The bytes: all of a small file."""
-    path = os.path.join(root, name) if os.path.isdir(root) else root
+    """Open a file of a directory, or the single file `root`, which may be a symbolic link. The bytes: all of a small file."""
+    path = os.path.join(root, name) if os.path.isdir(root) else os.path.realpath(root)
     descriptor = os.open(path, _TO_READ)
     try:
         status = os.fstat(descriptor)
@@ -83,6 +83,7 @@ def open_file(root: str, name: str) -> tuple[int, os.stat_result, bytes]:
 def read_all(root: str, entries: Sequence[Entry]) -> list[bytes | None]:
     """The contents of files of a directory, or of the single file `root`; None for one that is not as listed."""
     is_directory = os.path.isdir(root)
+    root = root if is_directory else os.path.realpath(root)
     found: list[bytes | None] = []
     for entry in entries:
         try:

@@ -58,6 +58,7 @@ def open_object_end(url: str, *, is_target: bool = False) -> ObjectEnd:
         raise MissingExtraError(f"{url.partition('/')[0]}//", "obstore") from None
     scheme, _, rest = url.partition("://")
     scheme = scheme.lower()
+    url = f"{scheme}://{rest}"
     bucket, _, prefix = rest.partition("/")
     if not bucket:
         raise EndError(f"{url}: name a bucket, as in {scheme}://BUCKET/PREFIX")
@@ -68,7 +69,7 @@ def open_object_end(url: str, *, is_target: bool = False) -> ObjectEnd:
         store = make(bucket, **arguments)
     names = _IDENTIFIER if scheme == "az" else _HEADER_NAME
     place = account_place(scheme, arguments, os.environ)
-    identity = f"{scheme}://{rest}" + (f" at {hidden(*place)}" if place else "")
+    identity = url + (f" at {hidden(*place)}" if place else "")
     return ObjectEnd(
         store, prefix.strip("/"), url, is_target=is_target, uploads=uploads, names=names, identity=identity
     )  # fmt: skip

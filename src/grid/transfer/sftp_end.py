@@ -53,7 +53,11 @@ def open_sftp_end(url: str, *, is_target: bool = False) -> SftpEnd:
         import asyncssh  # noqa: F401
     except ImportError:
         raise MissingExtraError("sftp://", "asyncssh") from None
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise EndError(f"this is no URL: {error}") from None
     if not parts.hostname:
         raise EndError("name a host, as in sftp://USER@HOST/PATH")
     if parts.password:
@@ -62,7 +66,7 @@ def open_sftp_end(url: str, *, is_target: bool = False) -> SftpEnd:
     # As in curl and lftp, /~/ is the home directory; anything else is absolute.
     path = path.removeprefix("/~/") if path.startswith("/~/") else path or "/"
     shown = f"sftp://{parts.hostname}{parts.path}"
-    return SftpEnd(parts.hostname, parts.port, parts.username, path.rstrip("/") or "/", shown, is_target=is_target)
+    return SftpEnd(parts.hostname, port, parts.username, path.rstrip("/") or "/", shown, is_target=is_target)
 
 
 class SftpEnd:
