@@ -57,7 +57,7 @@ def test_directories_that_unfold_without_end_are_refused(grid: TreeGrid, monkeyp
     for _ in range(6):
         cap = grid.make(children={"a": Child(target=cap), "b": Child(target=cap)}).cap
     with pytest.raises(EndError, match="linked again and again"):
-        found(grid, grid.store.directory(cap))  # type: ignore[arg-type]
+        found(grid, grid.store.directory(cap))
 
 
 def test_directories_that_are_nested_too_deeply_are_a_gap(grid: TreeGrid, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +65,7 @@ def test_directories_that_are_nested_too_deeply_are_a_gap(grid: TreeGrid, monkey
     cap = grid.make(children={"f": FILE}).cap
     for _ in range(3):
         cap = grid.make(children={"d": Child(target=cap)}).cap
-    gaps = [each for each in found(grid, grid.store.directory(cap)) if isinstance(each, LeftOut)]  # type: ignore[arg-type]
+    gaps = [each for each in found(grid, grid.store.directory(cap)) if isinstance(each, LeftOut)]
     assert [(each.name, each.is_gap) for each in gaps] == [("d/d/d", True)]
 
 

@@ -30,7 +30,8 @@ from grid.transfer.ends import (
 )
 from grid.transfer.identity import hidden
 from grid.transfer.object_accounts import account_place, store_arguments
-from grid.transfer.object_errors import as_end_errors, as_settings_errors, of_generic
+from grid.transfer.object_errors import OddKeyError, as_end_errors, as_settings_errors, of_generic
+from grid.transfer.s3_listing import Listed, is_path, list_after
 from grid.transfer.s3_uploads import PART_SIZE, PARTS_AT_ONCE, S3Uploads, open_uploads, part_size_of, upload_in_parts
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def open_object_end(url: str, *, is_target: bool = False) -> ObjectEnd:
         raise EndError(f"{url}: name a bucket, as in {scheme}://BUCKET/PREFIX")
     make: Any = {"s3": stores.S3Store, "gs": stores.GCSStore, "az": stores.AzureStore}[scheme]
     arguments = store_arguments(scheme)
-    uploads = open_uploads(bucket, arguments) if scheme == "s3" and is_target else None
+    uploads = open_uploads(bucket, arguments) if scheme == "s3" else None
     with as_settings_errors(url):
         store = make(bucket, **arguments)
     names = _IDENTIFIER if scheme == "az" else _HEADER_NAME
@@ -110,13 +111,21 @@ class ObjectEnd:
         """
         import obstore
 
-        count = 0
-        with as_end_errors(self.label):
-            stream = obstore.list(self._store, self._prefix or None, chunk_size=LISTED_AT_ONCE)
-            async for batch in stream:
-                for meta in batch:
-                    count += 1
-                    yield self._listed(meta)
+        count, last = 0, ""
+        try:
+            with as_end_errors(self.label):
+                stream = obstore.list(self._store, self._prefix or None, chunk_size=LISTED_AT_ONCE)
+                async for batch in stream:
+                    for meta in batch:
+                        count += 1
+                        last = str(meta["path"])
+                        yield self._listed(meta)
+        except OddKeyError:
+            if self._uploads is None:
+                raise
+            async for found in list_after(self._uploads, f"{self._prefix}/" if self._prefix else "", last):
+                count += 1
+                yield self._listed_ourselves(found)
         if not count and self._prefix and not self._is_target:
             with as_end_errors(self.label):
                 meta = await obstore.head_async(self._store, self._prefix)
@@ -245,6 +254,14 @@ class ObjectEnd:
         if path == self._prefix:
             return LeftOut(path, "a marker of a directory")
         return _entry(path.removeprefix(f"{self._prefix}/") if self._prefix else path, meta)
+
+    def _listed_ourselves(self, found: Listed) -> Entry | LeftOut:
+        key = found.key.removesuffix("/")
+        if not is_path(key):
+            return LeftOut(found.key.removeprefix(f"{self._prefix}/"), "its key is no path")
+        if key != found.key and not found.size:
+            return LeftOut(key.removeprefix(f"{self._prefix}/"), "a marker of a directory")
+        return self._listed({"path": key, "last_modified": found.modified, "size": found.size, "e_tag": found.tag})
 
 
 class _OpenedObject:
