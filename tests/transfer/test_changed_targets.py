@@ -16,8 +16,9 @@ from grid.transfer.choices import Comparison
 from grid.transfer.ends import Entry
 from grid.transfer.grid_end import GridEnd
 from grid.transfer.local_end import LocalEnd
-from grid.transfer.opening import Request, keep_times, transfer
+from grid.transfer.opening import Request, transfer
 from grid.transfer.outcome import Observer, Outcome, Plan
+from grid.transfer.traits import keep_times
 from tests.support.tree_grid import TreeGrid
 from tests.transfer.test_changes_in_doubt import Session
 from tests.transfer.test_engine import FAST, send

@@ -18,13 +18,13 @@ from grid.transfer.ends import EndError, Entry, SourceEnd, TargetEnd
 from grid.transfer.engine import Transfer
 from grid.transfer.grid_end import GridEnd
 from grid.transfer.http_end import HttpEnd
-from grid.transfer.identity import identity_of
 from grid.transfer.journal import STORED, Journal, Row, journal_path
 from grid.transfer.local_end import LocalEnd
 from grid.transfer.object_end import open_object_end
 from grid.transfer.opening import require_apart
 from grid.transfer.outcome import Outcome, Plan
 from grid.transfer.sftp_end import open_sftp_end
+from grid.transfer.traits import identity_of
 from tests.support.tree_grid import TreeGrid
 from tests.transfer.conftest import require
 from tests.transfer.scripted_web import WebRequest, scripted_web

@@ -5,8 +5,7 @@ Pages of a listing are compared together. Cost: for a page, one question to each
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
-from typing import Protocol, runtime_checkable
+from collections.abc import Sequence
 
 from attrs import define, evolve, field
 
@@ -14,30 +13,14 @@ from grid.errors import GridError
 from grid.transfer.body import digest_of, require_contents
 from grid.transfer.choices import CLOCK_NS, EXACT_NS, is_same
 from grid.transfer.ends import Entry, NotThereError, OpenedSource, SourceChangedError, SourceEnd, TargetEnd
-from grid.transfer.identity import identity_of
 from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row
 from grid.transfer.outcome import Plan
+from grid.transfer.traits import CheckingTarget, identity_of
 
 PAGE_COUNT = 256
 """Files that are compared together."""
 PAGE_S = 0.2
 """Seconds after which a page of a slow listing is compared although it is not full."""
-
-
-@runtime_checkable
-class CheckingTarget(Protocol):
-    """A target that can tell whether it still has files that are stored, but not in place."""
-
-    async def doubted(self, tokens: Sequence[str]) -> Set[str]:
-        """The tokens of those that it may not have. GridError."""
-
-
-@runtime_checkable
-class KnowingTarget(Protocol):
-    """A target that knows by which facts it will list a file."""
-
-    def as_listed(self, entry: Entry) -> Entry:
-        """A file that was just stored, with its time and its tag there; None and "" for those that it does not know."""
 
 
 @define
@@ -152,13 +135,6 @@ def is_as_noted(row: Row, there: Entry) -> bool | None:
     if mtime_ns is None or there.mtime_ns is None:
         return None
     return abs(mtime_ns - there.mtime_ns) < CLOCK_NS
-
-
-def as_listed(target: TargetEnd, entries: Sequence[Entry]) -> list[Entry]:
-    """Files that were just stored, with what is known of how the target will list them."""
-    if isinstance(target, KnowingTarget):
-        return [target.as_listed(entry) for entry in entries]
-    return [evolve(entry, mtime_ns=None, tag="") for entry in entries]
 
 
 async def confirm(target: TargetEnd, findings: Findings) -> None:

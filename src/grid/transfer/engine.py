@@ -17,7 +17,7 @@ from attrs import field, frozen
 from grid.errors import GridError
 from grid.transfer.body import FileBody, Flow, require_contents
 from grid.transfer.choices import may_pass, pause_before
-from grid.transfer.comparing import PAGE_COUNT, PAGE_S, Comparer, as_listed, confirm
+from grid.transfer.comparing import PAGE_COUNT, PAGE_S, Comparer, confirm
 from grid.transfer.ends import (
     PENDING,
     EndError,
@@ -33,13 +33,13 @@ from grid.transfer.ends import (
     first_error,
     listed,
 )
-from grid.transfer.identity import identity_of
 from grid.transfer.jobs import Put, Workers, choose_jobs
 from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row
 from grid.transfer.memory import ByteBudget, Holding, Needs, steady
 from grid.transfer.outcome import GapError, Observer, Outcome, Plan
 from grid.transfer.records import JournalError
 from grid.transfer.together import Together
+from grid.transfer.traits import as_listed, identity_of
 
 SETTLE_COUNT = 256
 """Files moved into place together."""
@@ -83,7 +83,6 @@ class Transfer:
         """lists_target: list the target first; otherwise the journal of an earlier run tells what it has."""
         self._lists_target = lists_target
         self._sources, self._target, self._journal, self._plan = sources, target, journal, plan
-        self._comparer = Comparer(journal, target, plan, sources)
         self._observer = observer or Observer()
         self._flow = Flow(
             mode=plan.mode, chunk_size=plan.chunk_size, streams=plan.streams, slow=slow, advance=self._advance,
@@ -182,6 +181,10 @@ class Transfer:
         single = self._plan.comparison == "checksum"  # That reads a file before it is sent.
         for group in ([entry] for entry in findings.wanted) if single else together.groups(findings.wanted):
             await put((source, together, group))
+
+    @property
+    def _comparer(self) -> Comparer:
+        return Comparer(self._journal, self._target, self._plan, self._sources)
 
     async def _work(self, item: _Wanted) -> None:
         source, together, group = item

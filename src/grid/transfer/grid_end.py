@@ -48,13 +48,12 @@ from grid.transfer.grid_contents import (
     open_mutable_file,
     read_slices,
 )
-from grid.transfer.grid_linking import Linking
-from grid.transfer.grid_listing import entry_of, metadata_of, walk
+from grid.transfer.grid_listing import Linking, entry_of, metadata_of, walk
 from grid.transfer.grid_memory import edges_of_put, memory_of_put
 from grid.transfer.grid_packing import Packing, put_pack
 from grid.transfer.grid_resuming import Resumption
 from grid.transfer.grid_session import Doubt, GridSession, check_files
-from grid.transfer.identity import hidden
+from grid.transfer.traits import hidden
 
 MOST_REMEMBERED = 20_000
 """Capabilities of files that are kept in memory."""

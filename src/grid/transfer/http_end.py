@@ -27,7 +27,7 @@ from grid.transfer.ends import (
     PassingError,
     SourceChangedError,
 )
-from grid.transfer.identity import hidden
+from grid.transfer.traits import hidden
 
 SILENCE_S = 60.0
 MOST_DIGITS = 19

@@ -291,6 +291,7 @@ def _walk(
                 raise NotThereError(f"{root}: {scan}")
             yield LeftOut(below, scan, is_gap=True)
             continue
+        trouble = ""
         with scan as entries:
             try:
                 for found in _in_order(entries):
@@ -305,11 +306,13 @@ def _walk(
             except OSError as error:
                 if not below:
                     raise
-                yield LeftOut(below, error.strerror or "it cannot be read", is_gap=True)
+                trouble = error.strerror or "it cannot be read"
+        if trouble:
+            yield LeftOut(below, trouble, is_gap=True)
 
 
 def _is_directory(found: os.DirEntry[str]) -> bool:
-    """Whether an entry is a directory; not if that cannot be told."""
+    """Whether an entry is a directory; not if nobody can say."""
     try:
         return found.is_dir(follow_symlinks=False)
     except OSError:

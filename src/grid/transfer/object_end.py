@@ -28,11 +28,11 @@ from grid.transfer.ends import (
     OpenedSource,
     SourceChangedError,
 )
-from grid.transfer.identity import hidden
 from grid.transfer.object_accounts import account_place, store_arguments
 from grid.transfer.object_errors import OddKeyError, as_end_errors, as_settings_errors, of_generic
 from grid.transfer.s3_listing import Listed, is_path, list_after
 from grid.transfer.s3_uploads import PART_SIZE, PARTS_AT_ONCE, S3Uploads, open_uploads, part_size_of, upload_in_parts
+from grid.transfer.traits import hidden
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -111,7 +111,7 @@ class ObjectEnd:
         """
         import obstore
 
-        count, last = 0, ""
+        count, last, odd = 0, "", False
         try:
             with as_end_errors(self.label):
                 stream = obstore.list(self._store, self._prefix or None, chunk_size=LISTED_AT_ONCE)
@@ -123,6 +123,8 @@ class ObjectEnd:
         except OddKeyError:
             if self._uploads is None:
                 raise
+            odd = True
+        if odd and self._uploads is not None:
             async for found in list_after(self._uploads, f"{self._prefix}/" if self._prefix else "", last):
                 count += 1
                 yield self._listed_ourselves(found)

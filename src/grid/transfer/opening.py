@@ -15,10 +15,10 @@ from attrs import evolve, frozen
 from grid.transfer.choices import STREAMS
 from grid.transfer.ends import EndError, Located, SourceEnd, TargetEnd
 from grid.transfer.engine import Transfer
-from grid.transfer.identity import identity_of
 from grid.transfer.journal import Journal, journal_path
 from grid.transfer.outcome import Observer, Outcome, Plan
 from grid.transfer.rates import RateLimit, Schedule, minute_of
+from grid.transfer.traits import identity_of, keep_times
 
 OBJECT_SCHEMES = ("s3", "gs", "az")
 SCHEMES = (*OBJECT_SCHEMES, "sftp", "http", "https")
@@ -77,11 +77,6 @@ def _open(text: str, open_other: OpenOther, *, is_target: bool) -> TargetEnd:
 
         return open_sftp_end(text, is_target=is_target)
     return open_other(text, is_target=is_target)
-
-
-def keep_times(*ends: SourceEnd) -> bool:
-    """Whether all of them list the times of files as they were stored, to the millisecond."""
-    return all(getattr(end, "keeps_times", False) for end in ends)
 
 
 def require_apart(sources: Sequence[SourceEnd], target: TargetEnd, plan: Plan) -> None:

@@ -108,13 +108,16 @@ class SftpEnd:
         waiting = Stack([""])
         while waiting:
             below = waiting.pop()
+            trouble = ""
             try:
                 async for found in self._scan(client, below, waiting):
                     yield found
             except EndError as error:
                 if not below or isinstance(error, PassingError):
                     raise
-                yield LeftOut(below, str(error), is_gap=True)
+                trouble = str(error)
+            if trouble:
+                yield LeftOut(below, trouble, is_gap=True)
 
     async def _scan(self, client: Any, below: str, waiting: Stack) -> AsyncIterator[Entry | LeftOut]:  # noqa: ANN401
         with _as_end_errors(f"{self.label}/{below}"):

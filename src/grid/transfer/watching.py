@@ -20,11 +20,11 @@ from grid.errors import GridError
 from grid.transfer.choices import may_pass, pause_before
 from grid.transfer.ends import Entry, PassingError, TargetEnd
 from grid.transfer.engine import Transfer
-from grid.transfer.identity import identity_of
 from grid.transfer.journal import FAILED, Journal
 from grid.transfer.local_end import LocalEnd
 from grid.transfer.outcome import GapError, Observer, Outcome, Plan
 from grid.transfer.spool import Stack
+from grid.transfer.traits import identity_of
 
 if TYPE_CHECKING:
     from grid.transfer.grid_session import Doubt

@@ -133,11 +133,11 @@ async def _run(ctx: click.Context, given: _Options, report: _Report, *, once: bo
     from grid.cli.commands.transfer import EndOpener
     from grid.runtime import collect_garbage
     from grid.transfer.grid_end import GridEnd
-    from grid.transfer.identity import identity_of
     from grid.transfer.journal import Journal, journal_path
     from grid.transfer.local_end import LocalEnd
-    from grid.transfer.opening import keep_times, limit, open_target, require_apart
+    from grid.transfer.opening import limit, open_target, require_apart
     from grid.transfer.outcome import Plan
+    from grid.transfer.traits import identity_of, keep_times
     from grid.transfer.watching import FolderWatch, Settling, Watched
 
     task = asyncio.current_task()
@@ -243,10 +243,10 @@ def _describe_pass(outcome: Outcome, settling: Settling) -> dict[str, object]:
 
 def _tell_status(ctx: click.Context, given: _Options, *, as_json: bool) -> int:
     from grid.cli.commands.transfer import EndOpener
-    from grid.transfer.identity import identity_of
     from grid.transfer.journal import journal_path
     from grid.transfer.opening import open_source
     from grid.transfer.status import read_status
+    from grid.transfer.traits import identity_of
 
     target = open_source(given.target, EndOpener(ctx, unique=given.unique).open)  # It connects to nothing.
     found = read_status(journal_path([given.folder], identity_of(target)))
