@@ -163,18 +163,16 @@ class LocalEnd:
             return ""
         partial = await asyncio.to_thread(begin, path, body.scratch, resumes=bool(body.parts.load()))
         try:
-            try:
-                await fill(partial, body, await held_parts(partial, body), in_order=body.is_ahead)
-                await body.require_unchanged()
-                await asyncio.to_thread(partial.finish, entry, body.size)
-            finally:
-                os.close(partial.descriptor)
-            await asyncio.to_thread(os.replace, partial.path, path)
+            await fill(partial, body, await held_parts(partial, body), in_order=body.is_ahead)
+            await body.require_unchanged()
+            await partial.place(entry, body.size, path)
         except BaseException as error:
             if not can_resume(body, error):
-                os.unlink(partial.path)
+                partial.drop()
                 body.parts.forget()
             raise
+        finally:
+            os.close(partial.descriptor)
         return ""
 
     def stores_together(self, size: int) -> bool:

@@ -14,6 +14,8 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial as bind
+from typing import TypeVar
 
 from grid.ports import Buffer
 from grid.transfer.body import BLOCK
@@ -32,6 +34,8 @@ _CACHED_ONLY: int | None = getattr(os, "RWF_NOWAIT", None)
 
 _TO_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 
+R = TypeVar("R")
+
 
 class Partial:
     """A file being written. What an earlier attempt wrote is read and compared before it counts."""
@@ -41,24 +45,34 @@ class Partial:
 
     async def holds(self, part: KeptPart) -> bool:
         """Whether it has the part's bytes."""
-        return await asyncio.to_thread(_digests, self.descriptor, part.offset, part.length) == part.digest
+        return await _to_its_end(bind(_digests, self.descriptor, part.offset, part.length)) == part.digest
 
     async def write(self, offset: int, piece: Buffer) -> None:
         """Write a piece."""
-        await asyncio.to_thread(_write_at, self.descriptor, offset, piece, may_skip=self.is_new)
+        await _to_its_end(bind(_write_at, self.descriptor, offset, piece, may_skip=self.is_new))
 
     async def sync(self) -> bool:
         """Nothing: a kill loses nothing that was written, and `holds` finds what a crash of the machine lost."""
         return True
 
-    def finish(self, entry: Entry, size: int) -> None:
-        """Set its length, mode and time, and make it durable."""
+    async def place(self, entry: Entry, size: int, path: str) -> None:
+        """Finish it, and move it to its path."""
+        await _to_its_end(bind(self.place_now, entry, size, path))
+
+    def place_now(self, entry: Entry, size: int, path: str) -> None:
+        """Set its length, mode and time, make it durable, and move it to its path."""
         os.ftruncate(self.descriptor, size)
         if entry.mode is not None:
             os.fchmod(self.descriptor, entry.mode & MODES)
         if entry.mtime_ns is not None:
             os.utime(self.descriptor, ns=(entry.mtime_ns, entry.mtime_ns))
         os.fsync(self.descriptor)
+        os.replace(self.path, path)
+
+    def drop(self) -> None:
+        """Remove it, unless it is in place."""
+        with suppress(FileNotFoundError):
+            os.unlink(self.path)
 
 
 def open_file(root: str, name: str) -> tuple[int, os.stat_result, bytes]:
@@ -163,15 +177,13 @@ def write_whole(path: str, scratch: str, entry: Entry, data: Buffer) -> None:
     """Write a small file, sync it and move it into place."""
     partial = begin(path, scratch, resumes=False)
     try:
-        try:
-            _write_at(partial.descriptor, 0, data, may_skip=True)
-            partial.finish(entry, len(data))
-        finally:
-            os.close(partial.descriptor)
-        os.replace(partial.path, path)
+        _write_at(partial.descriptor, 0, data, may_skip=True)
+        partial.place_now(entry, len(data), path)
     except BaseException:
-        os.unlink(partial.path)
+        partial.drop()
         raise
+    finally:
+        os.close(partial.descriptor)
 
 
 def begin(path: str, scratch: str, *, resumes: bool) -> Partial:
@@ -229,3 +241,21 @@ def _write_at(descriptor: int, offset: int, piece: Buffer, *, may_skip: bool) ->
     while view:
         written = os.pwrite(descriptor, view, offset)
         view, offset = view[written:], offset + written
+
+
+async def _to_its_end(call: Callable[[], R]) -> R:
+    """Run a call on a thread, and wait for its end even if cancelled: its descriptor may be closed then, and not before.
+
+    Another file would get the number of a descriptor that is closed earlier, and the bytes of a late write.
+    """
+    running = asyncio.get_running_loop().run_in_executor(None, call)
+    cancelled: asyncio.CancelledError | None = None
+    while not running.done():
+        try:
+            await asyncio.wait([running])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        running.exception()  # Nobody asks for it.
+        raise cancelled
+    return running.result()
