@@ -110,7 +110,8 @@ class Transfer:
             raise first_error(errors) from None
         await self._settle(is_last=True)
         if complete and self.outcome.found:
-            self._journal.forget_unwanted_parts()
+            if not self._plan.dry_run:
+                self._journal.forget_unwanted_parts()
             if self._plan.delete and not self.outcome.failures:
                 await self._remove_unwanted()
         return self.outcome
@@ -118,7 +119,8 @@ class Transfer:
     async def _note_target(self) -> None:
         """Record the target's files in the journal's temporary table; a missing target has none."""
         entries: list[Entry] = []
-        self._target.spare(self._journal.part_tokens())
+        if not self._plan.dry_run:
+            self._target.spare(self._journal.part_tokens(), self._journal.mark)
         try:
             async for found in self._target.entries():
                 if isinstance(found, Entry):

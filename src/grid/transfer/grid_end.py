@@ -149,7 +149,7 @@ class GridEnd:
     async def close(self) -> None:
         """Do nothing: the session belongs to the transfer."""
 
-    def spare(self, tokens: Set[str]) -> None:
+    def spare(self, tokens: Set[str], mark: str) -> None:
         """Do nothing: servers keep the shares of an interrupted file, and free their room, by themselves."""
 
     def refuse(self, name: str) -> str | None:

@@ -175,7 +175,13 @@ class Journal:
 
     def scratch_name(self, source: str, name: str) -> str:
         """A name for a file's incomplete contents at the target, which nobody can guess. JournalError."""
-        return hashlib.sha256(b"\0".join([self._secret, text_of(source).encode(), key_of(name)])).hexdigest()[:24]
+        digest = hashlib.sha256(b"\0".join([self._secret, text_of(source).encode(), key_of(name)])).hexdigest()
+        return self.mark + digest[:24]
+
+    @property
+    def mark(self) -> str:
+        """What its scratch names begin with, and those of no other journal."""
+        return hashlib.sha256(b"mark" + self._secret).hexdigest()[:8]
 
     def part_tokens(self) -> set[str]:
         """The tokens of all parts of all files. JournalError."""
