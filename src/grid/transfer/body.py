@@ -11,7 +11,7 @@ import hashlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
-from typing import cast
+from typing import Protocol, cast, runtime_checkable
 
 from attrs import frozen
 
@@ -36,6 +36,13 @@ FILES_IN_MEMORY = 8
 """Large files whose ranges fit into the memory of a transfer side by side: the default number of files in transit."""
 COPIES = 2
 """Whatever is read ahead is held by the library that reads it, and once more as it is put together."""
+
+
+@runtime_checkable
+class OneStream(Protocol):
+    """An opened file that must be read as one stream, because nothing tells whether two reads see one version of it."""
+
+    is_one_stream: bool
 
 
 class ContentDigest:
@@ -148,7 +155,7 @@ class FileBody:
 
     def ranges(self) -> Sequence[tuple[int, int]]:
         """The ranges to fetch in parallel; empty if they must be delivered in order."""
-        if self._flow.mode == "chunked-stream":
+        if self._flow.mode == "chunked-stream" or isinstance(self._opened, OneStream):
             return []
         return self._flow.ranges_of(self.size)
 
