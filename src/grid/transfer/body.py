@@ -19,6 +19,7 @@ from grid.ports import Buffer
 from grid.transfer.choices import Mode, choose_chunk_size, choose_ranges
 from grid.transfer.ends import (
     PIECE_SIZE,
+    EndError,
     KeptPart,
     KeptParts,
     NoParts,
@@ -235,11 +236,11 @@ class FileBody:
 
 
 async def require_contents(opened: OpenedSource, size: int | None, digest: str) -> None:
-    """Raise SourceChangedError unless the file has this size and digest."""
+    """Raise EndError unless the file has this size and digest."""
     if opened.entry.size != size:
-        raise SourceChangedError("its size differs")
+        raise EndError("its size differs")
     if await digest_of(opened, size or 0) != digest:
-        raise SourceChangedError("its contents differ")
+        raise EndError("its contents differ")
 
 
 async def digest_of(opened: OpenedSource, size: int) -> str:

@@ -12,7 +12,7 @@ from attrs import define, field
 from grid.errors import GridError
 from grid.transfer.choices import CLOCK_NS, EXACT_NS, Comparison, is_same
 from grid.transfer.ends import Entry, SourceEnd, TargetEnd
-from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row
+from grid.transfer.journal import DONE, FAILED, STORED, UNVERIFIED, Journal, Row
 from grid.transfer.selection import Selection
 
 PAGE_COUNT = 256
@@ -23,7 +23,7 @@ PAGE_S = 0.2
 
 @define
 class Findings:
-    """What becomes of a page. wanted: send them. stored: the target has their contents, but not in place.
+    """What becomes of a page. wanted: send them. stored: the target has their contents, but not in place, or not verified.
 
     failures: names, and reasons.
     """
@@ -46,10 +46,14 @@ class Comparer:
         *,
         keeps_times: bool,
         resumes: bool,
+        verifies: bool = False,
     ) -> None:
-        """keeps_times: both ends preserve times. resumes: whether stored files are put in place instead of being sent."""
+        """keeps_times: both ends preserve times. resumes: whether stored files are put in place instead of being sent.
+
+        verifies: whether those that are in place and not verified count as stored.
+        """
         self._journal, self._target, self._selection, self._comparison = journal, target, selection, comparison
-        self._keeps_times, self._resumes = keeps_times, resumes
+        self._keeps_times, self._resumes, self._verifies = keeps_times, resumes, verifies
 
     def examine(self, source: SourceEnd, entries: Sequence[Entry]) -> Findings:
         """Compare files that a source lists, and note that it has them. JournalError."""
@@ -68,18 +72,23 @@ class Comparer:
         return findings
 
     def _compare(self, entry: Entry, there: Entry | None, row: Row | None, findings: Findings) -> None:
-        if row is not None and row.entry.facts == entry.facts:
-            if row.state == STORED and self._resumes:
-                findings.stored.append((entry, row))
-                return
-            if row.state == DONE and there is not None and self._still_holds(entry, there):
-                findings.unchanged += 1
-                return
         failed = row is not None and row.state == FAILED
         accuracy_ns = EXACT_NS if self._keeps_times else CLOCK_NS
-        if row is not None and row.state == DONE and self._comparison == "time" and not self._keeps_times:
+        if row is not None and row.state == DONE and self._comparison in ("time", "update") and not self._keeps_times:
             accuracy_ns = 0  # An earlier version was sent, perhaps just before the change.
-        if there is not None and not failed and is_same(entry, there, self._comparison, accuracy_ns):
+        is_there = there is not None and not failed and is_same(entry, there, self._comparison, accuracy_ns)
+        if row is not None and row.entry.facts == entry.facts:
+            stays = is_there and self._comparison in ("size", "update")  # Another program may have put it there.
+            if row.state == STORED and self._resumes and not stays:
+                findings.stored.append((entry, row))
+                return
+            if row.state in (DONE, UNVERIFIED) and there is not None and self._still_holds(entry, there):
+                if row.state == UNVERIFIED and self._verifies:
+                    findings.stored.append((entry, row))
+                else:
+                    findings.unchanged += 1
+                return
+        if is_there:
             findings.unchanged += 1
             return
         refusal = self._target.refuse(entry.name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from attrs import field, frozen
@@ -33,9 +33,10 @@ from grid.transfer.ends import (
     listed,
 )
 from grid.transfer.jobs import Put, Workers, choose_jobs
-from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row
+from grid.transfer.journal import DONE, FAILED, STORED, UNSENT, UNVERIFIED, Journal, Row
 from grid.transfer.memory import ByteBudget, Holding, Needs, steady
 from grid.transfer.outcome import Observer, Outcome, Plan
+from grid.transfer.patience import patiently, settle_patiently
 from grid.transfer.records import JournalError
 from grid.transfer.together import Together
 
@@ -97,8 +98,7 @@ class Transfer:
         """Send what is new. Raises the errors of listing a source; GridError, OSError."""
         self._journal.listings.tell_apart_by(self._target.place_of)
         if self._lists_target:
-            with cancelled_as_error(self._target.label):
-                await self._note_target()
+            await self._patiently(self._note_target)
         try:
             async with asyncio.TaskGroup() as group:
                 settler = group.create_task(self._settle_in_time())
@@ -122,7 +122,7 @@ class Transfer:
         if not self._plan.dry_run:
             self._target.spare(self._journal.part_tokens(), self._journal.mark)
         try:
-            async for found in self._target.entries():
+            async for found in listed(self._target):
                 if isinstance(found, Entry):
                     entries.append(found)
                 if len(entries) == NOTED_AT_ONCE:
@@ -186,6 +186,7 @@ class Transfer:
             plan.comparison,
             keeps_times=plan.keeps_times,
             resumes=not plan.dry_run,
+            verifies=plan.verify and not plan.dry_run,
         )
         return comparer.examine(source, page)
 
@@ -232,22 +233,19 @@ class Transfer:
 
     async def _send_patiently(self, source: SourceEnd, entry: Entry) -> None:
         """Send a file, retrying if that may help; the last error counts."""
-        attempt = 0
-        while True:
-            error = await self._try_to_send(source, entry)
-            if error is None:
-                return
-            attempt += 1
-            if attempt > self._plan.retries or not may_pass(error):
-                break
-            await asyncio.sleep(pause_before(attempt, random.random()))
-        self._note_failure(source, entry, error)
+        try:
+            await self._patiently(partial(self._try_to_send, source, entry))
+        except (GridError, OSError) as error:
+            self._note_failure(source, entry, error, UNSENT)
 
-    def _note_failure(self, source: SourceEnd, entry: Entry, error: GridError | OSError) -> None:
-        self._journal.note([Row(source=source.label, entry=entry, state=FAILED, error=str(error)[:500])])
+    async def _patiently(self, call: Callable[[], Awaitable[None]]) -> None:
+        await patiently(call, self._plan.retries, _pause)
+
+    def _note_failure(self, source: SourceEnd, entry: Entry, error: GridError | OSError, state: str) -> None:
+        self._journal.note([Row(source=source.label, entry=entry, state=state, error=str(error)[:500])])
         self.outcome.fail(entry.name, error)
 
-    async def _try_to_send(self, source: SourceEnd, entry: Entry) -> GridError | OSError | None:
+    async def _try_to_send(self, source: SourceEnd, entry: Entry) -> None:
         try:
             async with self._budget.hold(self._needs_of(entry.size or 0)) as memory:
                 with cancelled_as_error(entry.name):
@@ -258,14 +256,8 @@ class Transfer:
                         await opened.close()
         except NoFileError as error:
             self._leave_out(LeftOut(entry.name, str(error)))
-        except (GridError, OSError, TimeoutError) as error:
-            return error
         except BaseExceptionGroup as errors:
-            first = first_error(errors)
-            if not isinstance(first, GridError | OSError):
-                raise
-            return first
-        return None
+            raise first_error(errors) from None
 
     def _needs_of(self, size: int) -> Needs:
         """The memory of a file of this size: what is read ahead, until all of it is read, and what the target holds."""
@@ -337,41 +329,46 @@ class Transfer:
             batch, self._stored = self._stored, []
             if not batch:
                 return
-            with cancelled_as_error(self._target.label):
-                failed = await self._target.settle([(each.entry, each.token) for each in batch])
+            tokens = [(each.entry, each.token) for each in batch if each.token]
+            failed = await settle_patiently(self._target, tokens, self._plan.retries, _pause)
             for each in batch:
                 if (error := failed.get(each.entry.name)) is not None:
                     self.outcome.fail(each.entry.name, error)
             await self._note_done([each for each in batch if each.entry.name not in failed])
 
     async def _note_done(self, settled: Sequence[_Stored]) -> None:
-        """Record settled files, and verify them if wanted."""
+        """Record settled files, and verify them if wanted. Those that a kill leaves unverified are verified by the next run."""
         if settled:
-            self._journal.note([self._row(each, DONE) for each in settled])
+            verifies = self._plan.verify
+            self._journal.note([self._row(each, UNVERIFIED if verifies and each.digest else DONE) for each in settled])
             self._journal.listings.note_there([each.entry for each in settled])
         for each in settled:
             if not self._plan.verify or await self._verify(each):
                 self._observer.stored(each.entry)
 
     async def _verify(self, stored: _Stored) -> bool:
-        """Whether the file reads back as sent. If not, it counts as failed, so the next run sends it again."""
+        """Whether the file reads back as sent. If not, the next run sends it again; if it cannot be read now, that verifies it."""
         if not stored.digest:
             return True
         try:
-            with cancelled_as_error(stored.entry.name):
-                await self._read_back(stored)
+            await self._patiently(partial(self._read_back, stored))
         except (GridError, OSError) as error:
             why = GridError(f"{stored.entry.name}: read back at the target: {error}")
-            self._note_failure(stored.source, stored.listed, why)
+            if may_pass(error):
+                self.outcome.fail(stored.entry.name, why)
+            else:
+                self._note_failure(stored.source, stored.listed, why, FAILED)
             return False
+        self._journal.note([self._row(stored, DONE)])
         return True
 
     async def _read_back(self, stored: _Stored) -> None:
-        opened = await self._target.open(Entry(name=stored.entry.name))
-        try:
-            await require_contents(opened, stored.entry.size, stored.digest)
-        finally:
-            await opened.close()
+        with cancelled_as_error(stored.entry.name):
+            opened = await self._target.open(Entry(name=stored.entry.name))
+            try:
+                await require_contents(opened, stored.entry.size, stored.digest)
+            finally:
+                await opened.close()
 
     def _row(self, stored: _Stored, state: str) -> Row:
         """The row of a file, with the facts of the listing, which the next run compares."""
@@ -388,8 +385,15 @@ class Transfer:
                 self.outcome.plan_to_remove(name)
                 continue
             try:
-                with cancelled_as_error(name):
-                    await self._target.remove(name)
+                await self._patiently(partial(self._remove, name))
                 self.outcome.removed += 1
             except (GridError, OSError) as error:
                 self.outcome.fail(name, error)
+
+    async def _remove(self, name: str) -> None:
+        with cancelled_as_error(name):
+            await self._target.remove(name)
+
+
+def _pause(attempt: int) -> float:
+    return pause_before(attempt, random.random())

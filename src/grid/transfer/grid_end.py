@@ -34,9 +34,10 @@ from grid.directory.node import edit_in_doubt
 from grid.directory.pack import Child
 from grid.errors import ChildOfWrongTypeError, GridError, MayHoldError, NoSuchChildError
 from grid.extents.pack_reader import LONGEST_RUN
-from grid.extents.pack_writer import MOST_SIZE, PackContents, is_packed
+from grid.extents.pack_writer import MOST_SIZE, is_packed
 from grid.immutable.get import ImmutableFile
 from grid.ports import Buffer
+from grid.transfer.choices import may_pass
 from grid.transfer.ends import PENDING, Body, EndError, Entry, LeftOut, NotThereError, OpenedSource, refuse_name
 from grid.transfer.grid_contents import (
     Adoptable,
@@ -49,7 +50,7 @@ from grid.transfer.grid_contents import (
     read_slices,
 )
 from grid.transfer.grid_memory import edges_of_put, memory_of_put
-from grid.transfer.grid_packing import Packing, put_pack
+from grid.transfer.grid_packing import Packing, new_packing
 from grid.transfer.grid_resuming import Resumption
 from grid.transfer.grid_session import Doubt, GridSession, check_files
 
@@ -69,9 +70,10 @@ class GridEnd:
         *,
         packs: bool = False,
         on_replaced: OnReplaced | None = None,
+        retries: int = 1,
     ) -> None:
-        """packs: whether small files go into packs. on_replaced: called on a thread; it may block."""
-        self._packs, self._on_replaced = packs, on_replaced
+        """packs: whether small files go into packs. on_replaced: called on a thread; it may block. retries: of a pack."""
+        self._packs, self._on_replaced, self._retries = packs, on_replaced, retries
         self._packing: Packing | None = None
         self._session, self._root, self._path, self.label = session, root, tuple(path), label
         self._caps: OrderedDict[str, KnownCap] = OrderedDict()
@@ -212,11 +214,7 @@ class GridEnd:
         return [PENDING] * len(files)
 
     def _packing_into(self, store: FileStore) -> Packing:
-        if self._packing is None:
-            self._packing = Packing(
-                lambda: PackContents(store.convergence, store.runtime.entropy.random_bytes),
-                lambda contents: self._session.run(put_pack(store, contents)),
-            )
+        self._packing = self._packing or new_packing(self._session, store, self._retries)
         return self._packing
 
     def is_stored(self, name: str) -> bool:
@@ -232,7 +230,7 @@ class GridEnd:
             await self._packing_into(store).finish()
         for entry, token in stored:
             *above, name = entry.name.split("/")
-            cap = self._packing_into(store).take(entry.name) if token == PENDING else parse_cap(token)
+            cap = self._packing_into(store).find(entry.name) if token == PENDING else parse_cap(token)
             if isinstance(cap, GridError):
                 failed[entry.name] = cap
                 continue
@@ -248,7 +246,7 @@ class GridEnd:
                     await self._note_replaced(directory, [
                         ((*folder, edit.name), replaced[edit.name], edit.target)
                         for edit in edits
-                        if edit.name in replaced
+                        if edit.name in replaced and replaced[edit.name].target != edit.target
                     ])  # fmt: skip
                     if doubt is not None:
                         raise doubt
@@ -260,6 +258,8 @@ class GridEnd:
                         if tuple(entry.name.split("/")[:-1]) == folder
                         and normalize_name(entry.name.split("/")[-1]) in names
                     }
+        if self._packing is not None:  # An edit of a directory may be tried again, a pack has been.
+            self._packing.forget(entry.name for entry, _ in stored if not may_pass(failed.get(entry.name)))
         return failed
 
     async def remove(self, name: str) -> None:

@@ -26,8 +26,13 @@ from grid.transfer.records import JournalError, JournalFullError, among, is_full
 
 STORED = "stored"
 """The target has the contents; the file is not in place yet."""
+UNVERIFIED = "unverified"
+"""The file is in place; it was to be read back, and has not been yet."""
 DONE = "done"
+UNSENT = "unsent"
+"""It could not be sent."""
 FAILED = "failed"
+"""It was sent, and found to be wrong at the target. Earlier versions also noted so what could not be sent."""
 
 _LAYOUT = """
 CREATE TABLE IF NOT EXISTS files (
