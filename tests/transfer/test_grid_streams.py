@@ -21,6 +21,7 @@ from grid.transfer.engine import FILE_MEMORY
 from grid.transfer.grid_contents import READ_AHEAD, READ_SIZE, BodySource, OpenedImmutableFile
 from grid.transfer.local_end import LocalEnd
 from grid.transfer.outcome import Plan
+from grid.transfer.rates import unlimited
 from tests.transfer.end_contract import BytesBody
 
 T = TypeVar("T")
@@ -67,7 +68,7 @@ class _File:
 
 def flow_of(plan: Plan) -> Flow:
     return Flow(
-        mode=plan.mode, chunk_size=plan.chunk_size, streams=plan.streams, slow=lambda count: 0.0,
+        mode=plan.mode, chunk_size=plan.chunk_size, streams=plan.streams, slow=unlimited,
         advance=lambda count: None, max_memory=plan.max_memory,
     )  # fmt: skip
 

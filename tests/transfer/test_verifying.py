@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,8 +11,13 @@ import pytest
 from attrs import evolve
 
 from grid.ports import Buffer
+from grid.transfer.choices import Comparison
 from grid.transfer.ends import Body, Entry, OpenedSource, PassingError
+from grid.transfer.engine import Transfer
+from grid.transfer.journal import Journal
 from grid.transfer.local_end import LocalEnd
+from grid.transfer.outcome import Plan
+from grid.transfer.rates import Left, unlimited
 from tests.transfer.test_engine import FAST, contents, send
 
 LARGE = 3 * 2**20 + 5
@@ -147,3 +153,32 @@ def test_file_that_cannot_be_read_back_for_a_while_is_read_later_and_not_sent_ag
     target.reads.clear()
     outcome = send(source, target, tmp_path, PLAN)
     assert (outcome.copied, list(outcome.failures), target.reads) == (0, [], ["new"])
+
+
+@pytest.mark.parametrize("comparison", ["time", "checksum"])
+def test_bytes_that_are_read_to_be_compared_count_against_the_rate(
+    source: Path, tmp_path: Path, comparison: Comparison
+) -> None:
+    total, slowed = sum(map(len, contents(source).values())), list[int]()
+
+    def slow(count: int) -> Left:
+        slowed.append(count)
+        return unlimited(count)
+
+    def run(plan: Plan) -> None:
+        async def case() -> None:
+            journal, target = Journal(tmp_path / "journal.sqlite"), LocalEnd(str(tmp_path / "target"))
+            try:
+                await Transfer([LocalEnd(str(source))], target, journal, plan, slow=slow).run()
+            finally:
+                journal.close()
+
+        asyncio.run(case())
+
+    run(evolve(PLAN, comparison=comparison))
+    assert sum(slowed) == 2 * total
+    if comparison == "checksum":
+        for path in source.iterdir():
+            os.utime(path, ns=(1, 1))
+        run(evolve(PLAN, comparison=comparison))
+        assert sum(slowed) == 3 * total

@@ -29,6 +29,7 @@ from grid.transfer.ends import (
     cancelled_as_error,
 )
 from grid.transfer.memory import BodyMemory, Unlimited
+from grid.transfer.rates import Slow, let_pass, unlimited
 
 BLOCK = 2**20
 """Bytes hashed separately, so ranges may arrive in any order."""
@@ -91,7 +92,7 @@ class ContentDigest:
 
 @frozen(kw_only=True)
 class Flow:
-    """How contents flow. slow: called with each byte count, waits to keep the rate limit. advance: counts bytes.
+    """How contents flow. slow: counts bytes to keep the rate limit. advance: counts bytes.
 
     chunk_size: None for a size that suits each file. max_memory: for all files of a transfer; None for no limit.
     """
@@ -99,7 +100,7 @@ class Flow:
     mode: Mode
     chunk_size: int | None
     streams: int
-    slow: Callable[[int], float]
+    slow: Slow
     advance: Callable[[int], None]
     max_memory: int | None = None
 
@@ -227,25 +228,23 @@ class FileBody:
                     offset += len(piece)
                     self.counted += len(piece)
                     self._flow.advance(len(piece))
-                    pause = self._flow.slow(len(piece))
-                    if pause > 0:
-                        await asyncio.sleep(pause)
+                    await let_pass(self._flow.slow, len(piece))
                     yield piece
         if offset < end:
             raise SourceChangedError(f"{self._opened.entry.name}: the source is shorter than it announced")
 
 
-async def require_contents(opened: OpenedSource, size: int | None, digest: str) -> None:
+async def require_contents(opened: OpenedSource, size: int | None, digest: str, slow: Slow = unlimited) -> None:
     """Raise EndError unless the file has this size and digest."""
     if opened.entry.size != size:
         raise EndError("its size differs")
-    if await digest_of(opened, size or 0) != digest:
+    if await digest_of(opened, size or 0, slow) != digest:
         raise EndError("its contents differ")
 
 
-async def digest_of(opened: OpenedSource, size: int) -> str:
+async def digest_of(opened: OpenedSource, size: int, slow: Slow = unlimited) -> str:
     """The digest of an opened file's contents."""
-    flow = Flow(mode="stream", chunk_size=BLOCK, streams=1, slow=lambda count: 0.0, advance=lambda count: None)
+    flow = Flow(mode="stream", chunk_size=BLOCK, streams=1, slow=slow, advance=lambda count: None)
     body = FileBody(opened, size, flow)
     async for _ in body.stream():
         pass

@@ -37,6 +37,7 @@ from grid.transfer.journal import DONE, FAILED, STORED, UNSENT, UNVERIFIED, Jour
 from grid.transfer.memory import ByteBudget, Holding, Needs, steady
 from grid.transfer.outcome import Observer, Outcome, Plan
 from grid.transfer.patience import patiently, settle_patiently
+from grid.transfer.rates import Slow, unlimited
 from grid.transfer.records import JournalError
 from grid.transfer.together import Together
 
@@ -66,7 +67,7 @@ _Wanted = tuple[SourceEnd, Together, Sequence[Entry]]
 
 
 class Transfer:
-    """One run. slow: returns the seconds to wait after a number of bytes."""
+    """One run. slow: limits its rate."""
 
     def __init__(
         self,
@@ -76,7 +77,7 @@ class Transfer:
         plan: Plan,
         *,
         observer: Observer | None = None,
-        slow: Callable[[int], float] = lambda count: 0.0,
+        slow: Slow = unlimited,
         lists_target: bool = True,
     ) -> None:
         """lists_target: list the target first; otherwise the journal of an earlier run tells what it has."""
@@ -312,7 +313,7 @@ class Transfer:
         there = self._journal.listings.there([opened.entry.name]).get(opened.entry.name)
         if row is None or row.state != DONE or not row.digest or row.entry.size != size or there is None:
             return False
-        return there.size in (None, size) and await digest_of(opened, size) == row.digest
+        return there.size in (None, size) and await digest_of(opened, size, self._flow.slow) == row.digest
 
     async def _settle_in_time(self) -> None:
         while True:
@@ -366,7 +367,7 @@ class Transfer:
         with cancelled_as_error(stored.entry.name):
             opened = await self._target.open(Entry(name=stored.entry.name))
             try:
-                await require_contents(opened, stored.entry.size, stored.digest)
+                await require_contents(opened, stored.entry.size, stored.digest, self._flow.slow)
             finally:
                 await opened.close()
 
