@@ -43,14 +43,14 @@ def serve(served: Iterator[Version], asked: list[dict[str, str]]) -> Script:
         headers = {"ETag": version.tag, "Last_Modified": version.date}
         match = re.fullmatch(r"bytes=(\d+)-(\d+)", request.headers.get("Range", ""))
         if match is None:
-            request.answer(200, version.data, **headers)
+            request.answer(200, version.data, None, **headers)
             return
         if int(match[1]) >= len(version.data):
-            request.answer(416, **headers)
+            request.answer(416, b"", None, **headers)
             return
         begin, end = int(match[1]), min(int(match[2]) + 1, len(version.data))
         total = f"bytes {begin}-{end - 1}/{len(version.data)}"
-        request.answer(206, version.data[begin:end], **headers, Content_Range=total)
+        request.answer(206, version.data[begin:end], None, **headers, Content_Range=total)
 
     return answer
 

@@ -37,7 +37,7 @@ from grid.mutable.node import MutableFile
 from grid.mutable.sources import MemorySource
 from grid.node.client import Client, LiveServers
 from grid.node.directory import NodeDirectory, NodeKind, open_directory
-from grid.node.rereads import Rereads
+from grid.node.files import Rereads
 from grid.ports import Buffer, CpuPool, Runtime, Source
 from grid.sinks import FrozenBytesSink
 

@@ -36,9 +36,9 @@ from grid.transfer.jobs import Put, Workers, choose_jobs
 from grid.transfer.journal import DONE, FAILED, STORED, UNSENT, UNVERIFIED, Journal, Row
 from grid.transfer.memory import ByteBudget, Holding, Needs, steady
 from grid.transfer.outcome import Observer, Outcome, Plan
-from grid.transfer.patience import patiently, settle_patiently
 from grid.transfer.rates import Slow, unlimited
 from grid.transfer.records import JournalError
+from grid.transfer.repeating import patiently, settle_patiently
 from grid.transfer.together import Together
 
 SETTLE_COUNT = 256

@@ -24,7 +24,7 @@ BURST_S = 0.25
 """Seconds' worth of bytes that may be sent at once."""
 
 STEP_S = 2.0
-"""Seconds after which whoever waits asks again how long, because the rate may have changed."""
+"""The longest wait in one piece, in seconds: the rate may change meanwhile."""
 
 Left = Callable[[], float]
 """Returns the seconds until some bytes may pass, at the rate of now."""

@@ -17,8 +17,7 @@ from typing import BinaryIO, cast
 
 from grid.crypto.aes import KEY_SIZE, CtrCipher
 from grid.errors import ConfigError, GridError
-from grid.node.files import make_private_directory
-from grid.node.rereads import Rereads
+from grid.node.files import Rereads, make_private_directory
 from grid.ports import Buffer, CpuPool
 
 _SPOOL_CHUNK = 1024 * 1024

@@ -26,7 +26,7 @@ from grid.cli.transfer.tree import FileFacts, Leaf, LocalOrigin
 from grid.directory.store import Store
 from grid.errors import GridError, NoServersError, NotHappyError, PeerError
 from grid.mutable.sources import MemorySource
-from grid.node.rereads import FileChangedError
+from grid.node.files import FileChangedError
 from grid.ports import Buffer
 
 ATTEMPTS = 3
