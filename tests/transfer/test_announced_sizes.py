@@ -19,6 +19,7 @@ from grid.transfer.choices import choose_ranges
 from grid.transfer.ends import EndError, Entry, KeptPart, SourceChangedError
 from grid.transfer.object_end import open_object_end
 from grid.transfer.partial_files import fill
+from grid.transfer.rates import unlimited
 from tests.transfer.conftest import require
 from tests.transfer.end_contract import BytesBody
 from tests.transfer.test_engine import FAST, LyingEnd, contents, send
@@ -40,7 +41,7 @@ def test_ranges_are_a_sequence(size: int, chunk: int) -> None:
 def test_memory_of_a_huge_file_is_that_of_some_ranges() -> None:
     tracemalloc.start()
     try:
-        flow = Flow(mode="chunked", chunk_size=2**20, streams=4, slow=lambda count: 0.0, advance=lambda count: None)
+        flow = Flow(mode="chunked", chunk_size=2**20, streams=4, slow=unlimited, advance=lambda count: None)
         assert flow.memory_of(10**12) == flow.memory_of(2**30) == 2 * 4 * 2**20
         assert flow.memory_of(HUGE) > 0
         peak = tracemalloc.get_traced_memory()[1]

@@ -14,8 +14,8 @@ from grid.directory.edits import Replaced
 from grid.directory.file_store import FileStore
 from grid.directory.pack import Child
 from grid.engine.grid import Encoding
-from grid.errors import ChildOfWrongTypeError, ExistingChildError, MayHoldError, NoSpaceError
-from grid.transfer.ends import Entry
+from grid.errors import ChildOfWrongTypeError, MayHoldError, NoSpaceError
+from grid.transfer.ends import EndError, Entry
 from grid.transfer.grid_end import GridEnd
 from tests.support.tree_grid import TreeGrid
 
@@ -76,7 +76,7 @@ def test_name_that_leads_to_a_directory_fails_alone() -> None:
     async def change() -> None:
         stored = [(Entry(name=f"folder/{name}", size=3), NEW.to_string()) for name in "abc"]
         failed = await end.settle(stored)
-        assert {name: type(error) for name, error in failed.items()} == {"folder/b": ExistingChildError}
+        assert {name: type(error) for name, error in failed.items()} == {"folder/b": EndError}
         failed = await end.settle([(Entry(name="folder/a/a", size=3), NEW.to_string())])
         assert {name: type(error) for name, error in failed.items()} == {"folder/a/a": ChildOfWrongTypeError}
 

@@ -12,13 +12,14 @@ import pytest
 from attrs import evolve
 
 from grid.transfer.choices import Mode
-from grid.transfer.ends import EndError, PassingError
+from grid.transfer.ends import EndError, Entry, PassingError
 from grid.transfer.engine import Transfer
 from grid.transfer.journal import Journal
 from grid.transfer.local_end import LocalEnd
 from grid.transfer.outcome import Outcome, Plan
 from grid.transfer.sftp_end import open_sftp_end
 from tests.transfer.conftest import require
+from tests.transfer.end_contract import BytesBody
 from tests.transfer.scripted_sftp import Fault, SftpScript, make_home, scripted_sftp
 from tests.transfer.test_engine import FAST, contents
 
@@ -264,3 +265,35 @@ def test_time_that_a_server_cannot_keep_becomes_the_nearest_one(tmp_path: Path, 
     outcome = upload(tmp_path, key, SftpScript())
     assert (outcome.copied, list(outcome.failures)) == (2, [])
     assert (tmp_path / "remote" / "file").stat().st_mtime == (0 if seconds < 0 else 2**32 - 1)
+
+
+@pytest.mark.parametrize(("mode", "final"), [(0o604, 0o604), (None, 0o640)])
+def test_upload_is_private_until_it_is_complete(tmp_path: Path, key: object, mode: int | None, final: int) -> None:
+    import asyncssh
+
+    seen: set[int] = set()
+
+    class NotingServer(asyncssh.SFTPServer):
+        def write(self, file_obj: object, offset: int, data: bytes) -> int:
+            seen.add(os.fstat(file_obj.fileno()).st_mode & 0o777)  # type: ignore[attr-defined]
+            count = super().write(file_obj, offset, data)
+            assert isinstance(count, int)
+            return count
+
+    async def case() -> None:
+        async with scripted_sftp(tmp_path, key, NotingServer) as url:
+            end = open_sftp_end(f"{url}{tmp_path}/remote")
+            try:
+                for name in ("a", "b"):
+                    await end.store(Entry(name=name, size=4, mode=mode), BytesBody(b"text"))
+            finally:
+                await end.close()
+
+    before = os.umask(0o027)
+    try:
+        asyncio.run(case())
+    finally:
+        os.umask(before)
+    assert seen == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "remote").iterdir()} == {final}
+    assert contents(tmp_path / "remote") == {"a": b"text", "b": b"text"}

@@ -102,8 +102,8 @@ def choose_ranges(mode: Mode, size: int, chunk_size: int) -> Sequence[tuple[int,
     return Ranges(size, chunk_size)
 
 
-def may_pass(error: BaseException) -> bool:
-    """Whether retrying can help."""
+def may_pass(error: BaseException | None) -> bool:
+    """Whether retrying can help. None: it did not fail."""
     match error:
         case PassingError():
             return True

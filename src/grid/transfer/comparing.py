@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from attrs import define, evolve, field
 
 from grid.errors import GridError
-from grid.transfer.body import digest_of, require_contents
+from grid.transfer.body import digest_of
 from grid.transfer.choices import CLOCK_NS, EXACT_NS, is_same
-from grid.transfer.ends import Entry, NotThereError, OpenedSource, SourceChangedError, SourceEnd, TargetEnd
-from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row
+from grid.transfer.ends import Entry, NotThereError, OpenedSource, SourceEnd, TargetEnd
+from grid.transfer.journal import DONE, FAILED, STORED, UNVERIFIED, Journal, Row
 from grid.transfer.outcome import Plan
+from grid.transfer.rates import Slow
 from grid.transfer.traits import CheckingTarget, identity_of
 
 PAGE_COUNT = 256
@@ -25,7 +26,7 @@ PAGE_S = 0.2
 
 @define
 class Findings:
-    """What becomes of a page. wanted: send them. stored: the target has their contents, but not in place.
+    """What becomes of a page. wanted: send them. stored: the target has their contents, but not in place, or not verified.
 
     failures: names, and reasons. seen: unchanged files of the target, whose facts are to be recorded.
     """
@@ -40,11 +41,13 @@ class Findings:
 class Comparer:
     """Compares the files of all sources with those of one target."""
 
-    def __init__(self, journal: Journal, target: TargetEnd, plan: Plan, sources: Sequence[SourceEnd]) -> None:
-        """Compare by the options of a plan; a dry run puts no stored files in place."""
-        self._journal, self._target = journal, target
+    def __init__(
+        self, journal: Journal, target: TargetEnd, plan: Plan, sources: Sequence[SourceEnd], slow: Slow
+    ) -> None:
+        """Compare by the options of a plan; a dry run puts no stored files in place, and verifies none. slow: as in Flow."""
+        self._journal, self._target, self._slow = journal, target, slow
         self._selection, self._comparison, self._keeps_times = plan.selection, plan.comparison, plan.keeps_times
-        self._resumes = not plan.dry_run
+        self._resumes, self._verifies = not plan.dry_run, plan.verify and not plan.dry_run
         self._labels = {identity_of(source): source.label for source in sources}
 
     def examine(self, source: SourceEnd, entries: Sequence[Entry]) -> Findings:
@@ -67,20 +70,25 @@ class Comparer:
         return findings
 
     def _compare(self, entry: Entry, there: Entry | None, row: Row | None, findings: Findings) -> None:
-        if row is not None and row.entry.facts == entry.facts:
-            if row.state == STORED and self._resumes:
-                findings.stored.append((entry, row))
-                return
-            if row.state == DONE and there is not None and self._still_holds(row, entry, there):
-                if row.there is None or (row.there[0] is None and there.mtime_ns) or (there.tag and not row.there[1]):
-                    findings.seen.append(there)
-                findings.unchanged += 1
-                return
         failed = row is not None and row.state == FAILED
         accuracy_ns = EXACT_NS if self._keeps_times else CLOCK_NS
-        if row is not None and row.state == DONE and self._comparison == "time" and not self._keeps_times:
+        if row is not None and row.state == DONE and self._comparison in ("time", "update") and not self._keeps_times:
             accuracy_ns = 0  # An earlier version was sent, perhaps just before the change.
-        if there is not None and not failed and is_same(entry, there, self._comparison, accuracy_ns):
+        is_there = there is not None and not failed and is_same(entry, there, self._comparison, accuracy_ns)
+        if row is not None and row.entry.facts == entry.facts:
+            stays = is_there and self._comparison in ("size", "update")  # Another program may have put it there.
+            if row.state == STORED and self._resumes and not stays:
+                findings.stored.append((entry, row))
+                return
+            if row.state in (DONE, UNVERIFIED) and there is not None and self._still_holds(row, entry, there):
+                if row.there is None or (row.there[0] is None and there.mtime_ns) or (there.tag and not row.there[1]):
+                    findings.seen.append(there)
+                if row.state == UNVERIFIED and self._verifies:
+                    findings.stored.append((entry, row))
+                else:
+                    findings.unchanged += 1
+                return
+        if is_there:
             findings.unchanged += 1
             return
         refusal = self._target.refuse(entry.name)
@@ -99,7 +107,7 @@ class Comparer:
         row, there = self._journal.find(identity_of(source), name), self._journal.listings.there([name]).get(name)
         if row is None or row.state != DONE or not row.digest or row.entry.size != size or there is None:
             return None
-        if there.size not in (None, size) or size is None or await digest_of(opened, size) != row.digest:
+        if there.size not in (None, size) or size is None or await digest_of(opened, size, self._slow) != row.digest:
             return None
         if not is_as_noted(row, there) and not await self._reads_back(name, size, row.digest):
             return None
@@ -112,12 +120,9 @@ class Comparer:
         except NotThereError:
             return False
         try:
-            await require_contents(opened, size, digest)
-        except SourceChangedError:
-            return False
+            return opened.entry.size == size and await digest_of(opened, size, self._slow) == digest
         finally:
             await opened.close()
-        return True
 
     def _still_holds(self, row: Row, entry: Entry, there: Entry) -> bool:
         """Whether the target may still have what the journal recorded."""
@@ -141,7 +146,7 @@ async def confirm(target: TargetEnd, findings: Findings) -> None:
     """Have the target check the files that an earlier run stored; those that it may not have are sent again. GridError."""
     if not findings.stored or not isinstance(target, CheckingTarget):
         return
-    doubted = await target.doubted([row.token for _, row in findings.stored])
+    doubted = await target.doubted([row.token for _, row in findings.stored if row.token])
     findings.wanted += [entry for entry, row in findings.stored if row.token in doubted]
     findings.stored = [(entry, row) for entry, row in findings.stored if row.token not in doubted]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from attrs import field, frozen
@@ -34,10 +34,12 @@ from grid.transfer.ends import (
     listed,
 )
 from grid.transfer.jobs import Put, Workers, choose_jobs
-from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row
+from grid.transfer.journal import DONE, FAILED, STORED, UNSENT, UNVERIFIED, Journal, Row
 from grid.transfer.memory import ByteBudget, Holding, Needs, steady
 from grid.transfer.outcome import GapError, Observer, Outcome, Plan
+from grid.transfer.rates import Slow, unlimited
 from grid.transfer.records import JournalError
+from grid.transfer.repeating import patiently, settle_patiently
 from grid.transfer.together import Together
 from grid.transfer.traits import as_listed, identity_of
 
@@ -67,7 +69,7 @@ _Wanted = tuple[SourceEnd, Together, Sequence[Entry]]
 
 
 class Transfer:
-    """One run. slow: returns the seconds to wait after a number of bytes."""
+    """One run. slow: limits its rate."""
 
     def __init__(
         self,
@@ -77,7 +79,7 @@ class Transfer:
         plan: Plan,
         *,
         observer: Observer | None = None,
-        slow: Callable[[int], float] = lambda count: 0.0,
+        slow: Slow = unlimited,
         lists_target: bool = True,
     ) -> None:
         """lists_target: list the target first; otherwise the journal of an earlier run tells what it has."""
@@ -99,8 +101,7 @@ class Transfer:
         """Send what is new. Raises the errors of listing a source; GridError, OSError."""
         self._journal.listings.tell_apart_by(self._target.place_of)
         if self._lists_target:
-            with cancelled_as_error(self._target.label):
-                await self._note_target()
+            await self._patiently(self._note_target)
         try:
             async with asyncio.TaskGroup() as group:
                 settler = group.create_task(self._settle_in_time())
@@ -112,7 +113,8 @@ class Transfer:
             raise first_error(errors) from None
         await self._settle(is_last=True)
         if complete and self.outcome.found:
-            self._journal.forget_unwanted_parts()
+            if not self._plan.dry_run:
+                self._journal.forget_unwanted_parts()
             if self._plan.delete and not self.outcome.failures:
                 await self._remove_unwanted()
         return self.outcome
@@ -120,9 +122,10 @@ class Transfer:
     async def _note_target(self) -> None:
         """Record the target's files in the journal's temporary table; a missing target has none."""
         entries: list[Entry] = []
-        self._target.spare(self._journal.part_tokens())
+        if not self._plan.dry_run:
+            self._target.spare(self._journal.part_tokens(), self._journal.mark)
         try:
-            async for found in self._target.entries():
+            async for found in listed(self._target):
                 if isinstance(found, Entry):
                     entries.append(found)
                 if len(entries) == NOTED_AT_ONCE:
@@ -184,7 +187,7 @@ class Transfer:
 
     @property
     def _comparer(self) -> Comparer:
-        return Comparer(self._journal, self._target, self._plan, self._sources)
+        return Comparer(self._journal, self._target, self._plan, self._sources, self._flow.slow)
 
     async def _work(self, item: _Wanted) -> None:
         source, together, group = item
@@ -229,22 +232,19 @@ class Transfer:
 
     async def _send_patiently(self, source: SourceEnd, entry: Entry) -> None:
         """Send a file, retrying if that may help; the last error counts."""
-        attempt = 0
-        while True:
-            error = await self._try_to_send(source, entry)
-            if error is None:
-                return
-            attempt += 1
-            if attempt > self._plan.retries or not may_pass(error):
-                break
-            await asyncio.sleep(pause_before(attempt, random.random()))
-        self._note_failure(source, entry, error)
+        try:
+            await self._patiently(partial(self._try_to_send, source, entry))
+        except (GridError, OSError) as error:
+            self._note_failure(source, entry, error, UNSENT)
 
-    def _note_failure(self, source: SourceEnd, entry: Entry, error: GridError | OSError) -> None:
-        self._journal.note([Row(source=identity_of(source), entry=entry, state=FAILED, error=str(error)[:500])])
+    async def _patiently(self, call: Callable[[], Awaitable[None]]) -> None:
+        await patiently(call, self._plan.retries, _pause)
+
+    def _note_failure(self, source: SourceEnd, entry: Entry, error: GridError | OSError, state: str) -> None:
+        self._journal.note([Row(source=identity_of(source), entry=entry, state=state, error=str(error)[:500])])
         self.outcome.fail(entry.name, error)
 
-    async def _try_to_send(self, source: SourceEnd, entry: Entry) -> GridError | OSError | None:
+    async def _try_to_send(self, source: SourceEnd, entry: Entry) -> None:
         try:
             async with self._budget.hold(self._needs_of(entry.size or 0)) as memory:
                 with cancelled_as_error(entry.name):
@@ -255,18 +255,13 @@ class Transfer:
                         await opened.close()
         except NoFileError as error:
             self._leave_out(LeftOut(entry.name, str(error)))
-        except (GridError, OSError, TimeoutError) as error:
-            return error
         except (ValueError, OverflowError) as error:  # Odd facts of one file must not end the others.
-            return EndError(f"{entry.name}: {error}")
+            raise EndError(f"{entry.name}: {error}") from None
         except BaseExceptionGroup as errors:
             first = first_error(errors)
             if isinstance(first, ValueError | OverflowError):
-                return EndError(f"{entry.name}: {first}")
-            if not isinstance(first, GridError | OSError):
-                raise
-            return first
-        return None
+                raise EndError(f"{entry.name}: {first}") from None
+            raise first from None
 
     def _needs_of(self, size: int) -> Needs:
         """The memory of a file of this size: what is read ahead, until all of it is read, and what the target holds."""
@@ -324,44 +319,49 @@ class Transfer:
             batch, self._stored = self._stored, []
             if not batch:
                 return
-            with cancelled_as_error(self._target.label):
-                failed = await self._target.settle([(each.entry, each.token) for each in batch])
+            tokens = [(each.entry, each.token) for each in batch if each.token]
+            failed = await settle_patiently(self._target, tokens, self._plan.retries, _pause)
             for each in batch:
                 if (error := failed.get(each.entry.name)) is not None:
                     self.outcome.fail(each.entry.name, error)
             await self._note_done([each for each in batch if each.entry.name not in failed])
 
     async def _note_done(self, settled: Sequence[_Stored]) -> None:
-        """Record settled files, and verify them if wanted."""
+        """Record settled files, and verify them if wanted. Those that a kill leaves unverified are verified by the next run."""
         if settled:
-            there = as_listed(self._target, [each.entry for each in settled])
-            self._journal.note(
-                [self._row(each, DONE, found.facts[1:]) for each, found in zip(settled, there, strict=True)]
-            )
+            verifies, there = self._plan.verify, as_listed(self._target, [each.entry for each in settled])
+            self._journal.note([
+                self._row(each, UNVERIFIED if verifies and each.digest else DONE, found.facts[1:])
+                for each, found in zip(settled, there, strict=True)
+            ])  # fmt: skip
             self._journal.listings.note_there(there)
         for each in settled:
             if not self._plan.verify or await self._verify(each):
                 self._observer.stored(each.entry)
 
     async def _verify(self, stored: _Stored) -> bool:
-        """Whether the file reads back as sent. If not, it counts as failed, so the next run sends it again."""
+        """Whether the file reads back as sent. If not, the next run sends it again; if it cannot be read now, that verifies it."""
         if not stored.digest:
             return True
         try:
-            with cancelled_as_error(stored.entry.name):
-                await self._read_back(stored)
+            await self._patiently(partial(self._read_back, stored))
         except (GridError, OSError) as error:
             why = GridError(f"{stored.entry.name}: read back at the target: {error}")
-            self._note_failure(stored.source, stored.listed, why)
+            if may_pass(error):
+                self.outcome.fail(stored.entry.name, why)
+            else:
+                self._note_failure(stored.source, stored.listed, why, FAILED)
             return False
+        self._journal.note([self._row(stored, DONE)])
         return True
 
     async def _read_back(self, stored: _Stored) -> None:
-        opened = await self._target.open(Entry(name=stored.entry.name))
-        try:
-            await require_contents(opened, stored.entry.size, stored.digest)
-        finally:
-            await opened.close()
+        with cancelled_as_error(stored.entry.name):
+            opened = await self._target.open(Entry(name=stored.entry.name))
+            try:
+                await require_contents(opened, stored.entry.size, stored.digest, self._flow.slow)
+            finally:
+                await opened.close()
 
     def _row(self, stored: _Stored, state: str, there: tuple[int | None, str] | None = None) -> Row:
         """The row of a file, with the facts of the listing, which the next run compares. there: as in Row."""
@@ -378,8 +378,15 @@ class Transfer:
                 self.outcome.plan_to_remove(name)
                 continue
             try:
-                with cancelled_as_error(name):
-                    await self._target.remove(name)
+                await self._patiently(partial(self._remove, name))
                 self.outcome.removed += 1
             except (GridError, OSError) as error:
                 self.outcome.fail(name, error)
+
+    async def _remove(self, name: str) -> None:
+        with cancelled_as_error(name):
+            await self._target.remove(name)
+
+
+def _pause(attempt: int) -> float:
+    return pause_before(attempt, random.random())

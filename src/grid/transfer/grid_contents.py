@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
@@ -256,7 +257,11 @@ class _Lending:
 
 
 class BodySource:
-    """A body as the source of a put: read in order, and from the start again if the put restarts."""
+    """A body as the source of a put: read in order, and from the start again if the put restarts, or has hashed it for the key.
+
+    All readings must be of the same bytes, because one key encrypts them. The last bytes are passed on only if they were, so no
+    share is completed otherwise. [decision 505]
+    """
 
     def __init__(
         self,
@@ -270,6 +275,7 @@ class BodySource:
         self._stream: AsyncIterator[Buffer] | None = None
         self._position = 0
         self._rest = memoryview(b"")
+        self._digest = b""
 
     @property
     def size(self) -> int:
@@ -299,8 +305,17 @@ class BodySource:
         self._position += length
         if self._position == self.size:
             self._body.memory.ended()
+            await self._require_same()
         self._examine(offset, data)
         return data
+
+    async def _require_same(self) -> None:
+        """Raise SourceChangedError if the source changed while it was read, or since it was read before."""
+        await self._body.require_unchanged()
+        digest = hashlib.sha256(self._body.digests(0, self.size)).digest()
+        if self._digest not in (b"", digest):
+            raise SourceChangedError("the source is not what was read of it before")
+        self._digest = digest
 
     async def close(self) -> None:
         """Close the stream."""

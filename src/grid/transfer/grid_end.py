@@ -33,9 +33,10 @@ from grid.directory.node import edit_in_doubt
 from grid.directory.pack import Child
 from grid.errors import ChildOfWrongTypeError, GridError, NoSuchChildError
 from grid.extents.pack_reader import LONGEST_RUN
-from grid.extents.pack_writer import MOST_SIZE, PackContents, is_packed
+from grid.extents.pack_writer import MOST_SIZE, is_packed
 from grid.immutable.get import ImmutableFile
 from grid.ports import Buffer
+from grid.transfer.choices import may_pass
 from grid.transfer.ends import PENDING, Body, EndError, Entry, LeftOut, NotThereError, OpenedSource, refuse_name
 from grid.transfer.grid_contents import (
     Adoptable,
@@ -50,7 +51,7 @@ from grid.transfer.grid_contents import (
 )
 from grid.transfer.grid_listing import Linking, entry_of, metadata_of, walk
 from grid.transfer.grid_memory import edges_of_put, memory_of_put
-from grid.transfer.grid_packing import Packing, put_pack
+from grid.transfer.grid_packing import Packing, new_packing
 from grid.transfer.grid_resuming import Resumption
 from grid.transfer.grid_session import Doubt, GridSession, check_files
 from grid.transfer.traits import hidden
@@ -73,9 +74,10 @@ class GridEnd:
         *,
         packs: bool = False,
         on_replaced: OnReplaced | None = None,
+        retries: int = 1,
     ) -> None:
-        """packs: whether small files go into packs. on_replaced: called on a thread; it may block."""
-        self._packs, self._on_replaced = packs, on_replaced
+        """packs: whether small files go into packs. on_replaced: called on a thread; it may block. retries: of a pack."""
+        self._packs, self._on_replaced, self._retries = packs, on_replaced, retries
         self._packing: Packing | None = None
         self._session, self._root, self._path, self.label = session, root, tuple(path), label
         self._caps: OrderedDict[str, KnownCap] = OrderedDict()
@@ -141,7 +143,7 @@ class GridEnd:
     async def close(self) -> None:
         """Do nothing: the session belongs to the transfer."""
 
-    def spare(self, tokens: Set[str]) -> None:
+    def spare(self, tokens: Set[str], mark: str) -> None:
         """Do nothing: servers keep the shares of an interrupted file, and free their room, by themselves."""
 
     def refuse(self, name: str) -> str | None:
@@ -204,11 +206,7 @@ class GridEnd:
         return [PENDING] * len(files)
 
     def _packing_into(self, store: FileStore) -> Packing:
-        if self._packing is None:
-            self._packing = Packing(
-                lambda: PackContents(store.convergence, store.runtime.entropy.random_bytes),
-                lambda contents: self._session.run(put_pack(store, contents)),
-            )
+        self._packing = self._packing or new_packing(self._session, store, self._retries)
         return self._packing
 
     def is_stored(self, name: str) -> bool:
@@ -229,7 +227,7 @@ class GridEnd:
             await self._packing_into(store).finish()
         for entry, token in stored:
             *above, name = entry.name.split("/")
-            cap = self._packing_into(store).take(entry.name) if token == PENDING else parse_cap(token)
+            cap = self._packing_into(store).find(entry.name) if token == PENDING else parse_cap(token)
             if isinstance(cap, GridError):
                 failed[entry.name] = cap
                 continue
@@ -244,6 +242,8 @@ class GridEnd:
                     failed |= await self._link(store, folder, edits)
                 except GridError as error:
                     failed |= dict.fromkeys(edits, error)
+        if self._packing is not None:  # An edit of a directory may be tried again, a pack has been.
+            self._packing.forget(entry.name for entry, _ in stored if not may_pass(failed.get(entry.name)))
         return failed
 
     async def doubted(self, tokens: Sequence[str]) -> Set[str]:
@@ -325,7 +325,7 @@ class GridEnd:
         await self._note_replaced(linking.directory.cap, [
             ((*folder, edit.name), old, edit.target)
             for edit in edits.values()
-            if (old := linking.replaced.get(edit.name)) is not None
+            if (old := linking.replaced.get(edit.name)) is not None and old.target != edit.target
         ])  # fmt: skip
         if linking.doubt is not None:
             raise linking.doubt

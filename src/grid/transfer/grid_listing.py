@@ -15,7 +15,7 @@ from grid.directory.edits import SetChild, previous_of
 from grid.directory.metadata import nanoseconds_in, seconds_in
 from grid.directory.node import Directory
 from grid.directory.pack import Child
-from grid.errors import ExistingChildError, GridError, MayHoldError
+from grid.errors import GridError, MayHoldError
 from grid.transfer.ends import EndError, Entry, LeftOut
 
 MOST_REPEATED = 5_000_000
@@ -114,7 +114,7 @@ class Linking:
         """The edits that fit the directory as it is now."""
         there = {name: look(edit.name) for name, edit in self._edits.items()}
         self.refused = {
-            name: ExistingChildError(f"{name}: there is a directory of this name", name=self._edits[name].name)
+            name: EndError(f"{name}: there is a directory of this name")
             for name, child in there.items()
             if child is not None and isinstance(child.target, DirectoryCap)
         }

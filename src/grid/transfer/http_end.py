@@ -1,7 +1,7 @@
 """One file of a web server, http:// or https://, as the source of a transfer.
 
-Requests run on threads. Ranges require the entity tag of the first answer, which reveals changes of the file. The
-server must report the file's size.
+Requests run on threads. The entity tag, the date and the size in each further answer must be those of the first, which reveals
+changes of the file. If the server gives neither a tag nor a date, the file is read as one answer. It must report the file's size.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ class HttpEnd:
             tag=answer.headers.get("ETag", ""),
             attributes={"Content-Type": answer.headers["Content-Type"]} if "Content-Type" in answer.headers else {},
         )
-        return _OpenedPage(self._url, answer, found, self.label)
+        kind = _OpenedPage if found.tag or found.mtime_ns is not None else _OpenedAnswer
+        return kind(self._url, answer, found, self.label)
 
     async def close(self) -> None:
         """Do nothing: nothing stays open."""
@@ -86,6 +87,8 @@ class _OpenedPage:
     def __init__(self, url: str, answer: http.client.HTTPResponse, entry: Entry, shown: str) -> None:
         self._url, self.entry, self._shown = url, entry, shown
         self._first: http.client.HTTPResponse | None = answer
+        is_strong = entry.tag and not entry.tag.startswith("W/")
+        self._condition = entry.tag if is_strong else answer.headers.get("Last-Modified", "")
 
     async def read(self, offset: int, length: int) -> AsyncIterator[Buffer]:
         first, self._first = self._first, None
@@ -108,29 +111,50 @@ class _OpenedPage:
 
     def _ask_range(self, offset: int, length: int) -> http.client.HTTPResponse:
         headers = {"Range": f"bytes={offset}-{offset + length - 1}"}
-        if self.entry.tag and not self.entry.tag.startswith("W/"):
-            headers["If-Range"] = self.entry.tag
+        if self._condition:
+            headers["If-Range"] = self._condition
         answer = _ask(self._url, headers)
-        if answer.status == 206:
-            if answer.headers.get("Content-Range", "").startswith(f"bytes {offset}-"):
-                return answer
+        try:
+            is_known = self._is_of_version(answer) or (answer.status == 206 and bool(self._condition))
+            if answer.status == 206 and not answer.headers.get("Content-Range", "").startswith(f"bytes {offset}-"):
+                raise EndError(f"{self._shown}: the server sent a different range than requested")
+            if answer.status != 206 and offset:
+                raise EndError(f"{self._shown}: the server does not support ranges; use --mode stream")
+            if not is_known and length < (self.entry.size or 0):
+                raise EndError(f"{self._shown}: the server does not tell the version of a range; use --mode stream")
+        except BaseException:
             answer.close()
-            raise EndError(f"{self._shown}: the server sent a different range than requested")
-        if answer.headers.get("ETag", "") != self.entry.tag:
-            answer.close()
-            raise SourceChangedError(f"{self._shown} changed while it was read")
-        if offset:
-            answer.close()
-            raise EndError(f"{self._shown}: the server does not support ranges; use --mode stream")
+            raise
         return answer
 
+    def _is_of_version(self, answer: http.client.HTTPResponse) -> bool:
+        """Whether the answer says that it is of the version that was opened. SourceChangedError if it says another one."""
+        total = answer.headers.get("Content-Range" if answer.status == 206 else "Content-Length", "").rpartition("/")[2]
+        size = int(total) if total.isascii() and total.isdigit() else self.entry.size
+        tag, modified = answer.headers.get("ETag", ""), _time(answer.headers.get("Last-Modified"))
+        agree = [tag == self.entry.tag] if tag and self.entry.tag else []
+        if modified is not None and self.entry.mtime_ns is not None:
+            agree.append(modified == self.entry.mtime_ns)
+        if size != self.entry.size or not all(agree):
+            raise SourceChangedError(f"{self._shown} changed while it was read")
+        return bool(agree)
+
     async def require_unchanged(self) -> None:
-        """Do nothing: one answer is one file, and ranges required the entity tag."""
+        """Do nothing: one answer is one file, and each further one was compared with it."""
 
     async def close(self) -> None:
         first, self._first = self._first, None
         if first is not None:
             first.close()
+
+
+class _OpenedAnswer(_OpenedPage):
+    """A file of which nothing tells the version: only its first answer is known to be one file."""
+
+    is_one_stream = True
+
+    def stream(self, offset: int) -> AsyncIterator[Buffer]:
+        return self.read(offset, (self.entry.size or 0) - offset)
 
 
 def _ask(url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
@@ -173,6 +197,8 @@ def _as_end_errors(shown: str) -> Iterator[None]:
         error.close()
         if error.code in (404, 410):
             raise NotThereError(f"{shown}: there is no such file") from None
+        if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            raise SourceChangedError(f"{shown} is shorter than it was") from None
         kind = PassingError if error.code in _PASSING else EndError
         raise kind(f"{shown}: the server answers {error.code}") from None
     except http.client.IncompleteRead:

@@ -26,8 +26,13 @@ from grid.transfer.records import JournalError, JournalFullError, among, is_full
 
 STORED = "stored"
 """The target has the contents; the file is not in place yet."""
+UNVERIFIED = "unverified"
+"""The file is in place; it was to be read back, and has not been yet."""
 DONE = "done"
+UNSENT = "unsent"
+"""It could not be sent."""
 FAILED = "failed"
+"""It was sent, and found to be wrong at the target. Earlier versions also noted so what could not be sent."""
 
 _LAYOUT = """
 CREATE TABLE IF NOT EXISTS files (
@@ -189,7 +194,13 @@ class Journal:
 
     def scratch_name(self, source: str, name: str) -> str:
         """A name for a file's incomplete contents at the target, which nobody can guess. JournalError."""
-        return hashlib.sha256(b"\0".join([self._secret, text_of(source).encode(), key_of(name)])).hexdigest()[:24]
+        digest = hashlib.sha256(b"\0".join([self._secret, text_of(source).encode(), key_of(name)])).hexdigest()
+        return self.mark + digest[:24]
+
+    @property
+    def mark(self) -> str:
+        """What its scratch names begin with, and those of no other journal."""
+        return hashlib.sha256(b"mark" + self._secret).hexdigest()[:8]
 
     def part_tokens(self) -> set[str]:
         """The tokens of all parts of all files. JournalError."""

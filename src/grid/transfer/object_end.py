@@ -155,7 +155,7 @@ class ObjectEnd:
         if self._uploads is not None:
             self._uploads.close()
 
-    def spare(self, tokens: Set[str]) -> None:
+    def spare(self, tokens: Set[str], mark: str) -> None:
         """Do nothing: uploads go on or are aborted with their files."""
 
     def refuse(self, name: str) -> str | None:

@@ -17,7 +17,7 @@ from grid.transfer.ends import EndError, Located, SourceEnd, TargetEnd
 from grid.transfer.engine import Transfer
 from grid.transfer.journal import Journal, journal_path
 from grid.transfer.outcome import Observer, Outcome, Plan
-from grid.transfer.rates import RateLimit, Schedule, minute_of
+from grid.transfer.rates import RateLimit, Schedule, Slow, minute_of, unlimited
 from grid.transfer.traits import identity_of, keep_times
 
 OBJECT_SCHEMES = ("s3", "gs", "az")
@@ -136,8 +136,8 @@ async def transfer(request: Request, open_other: OpenOther, observer: Observer) 
             await end.close()
 
 
-def limit(schedule: Schedule | None) -> Callable[[int], float]:
-    """A function that counts bytes about to be sent, and returns the seconds to wait after them."""
+def limit(schedule: Schedule | None) -> Slow:
+    """A function that counts bytes about to be sent."""
     if schedule is None:
-        return lambda count: 0.0
+        return unlimited
     return RateLimit(schedule, time.monotonic, lambda: minute_of(time.time())).take

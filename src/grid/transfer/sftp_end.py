@@ -27,11 +27,10 @@ from grid.transfer.ends import (
     PassingError,
     SourceChangedError,
     cancelled_as_error,
-    refuse_name,
 )
-from grid.transfer.local_files import MODES, PARTIAL
+from grid.transfer.local_partials import MODES, PARTIAL, refuse_path
 from grid.transfer.partial_files import can_resume, fill, held_parts
-from grid.transfer.sftp_partial import Answer, open_partial
+from grid.transfer.sftp_partial import Answer, new_mode, open_partial
 from grid.transfer.spool import Stack
 
 if TYPE_CHECKING:
@@ -81,6 +80,7 @@ class SftpEnd:
         self._client: asyncssh.SFTPClient | None = None
         self._connecting = asyncio.Lock()
         self._is_single = False
+        self._new_mode: int | None = None
 
     @property
     def location(self) -> Sequence[str]:
@@ -153,12 +153,12 @@ class SftpEnd:
             with suppress(OSError, TimeoutError):
                 await asyncio.wait_for(connection.wait_closed(), CONNECT_S)
 
-    def spare(self, tokens: Set[str]) -> None:
+    def spare(self, tokens: Set[str], mark: str) -> None:
         """Do nothing: a listing removes nothing, for nobody can tell who writes."""
 
     def refuse(self, name: str) -> str | None:
         """Names that no file system accepts, or that would lead out of the directory."""
-        return refuse_name(name)
+        return refuse_path(name)
 
     def place_of(self, name: str) -> str:
         """The name itself."""
@@ -201,7 +201,9 @@ class SftpEnd:
         import asyncssh
 
         seconds = None if entry.mtime_ns is None else min(max(entry.mtime_ns // 10**9, 0), LATEST_S)
-        mode = None if entry.mode is None else entry.mode & MODES
+        if entry.mode is None and self._new_mode is None:
+            self._new_mode = await new_mode(client, f"{partial}0", self._answer)
+        mode = self._new_mode if entry.mode is None else entry.mode & MODES
         if seconds is not None or mode is not None:
             await self._answer(
                 client.setstat(partial, asyncssh.SFTPAttrs(permissions=mode, atime=seconds, mtime=seconds))

@@ -23,6 +23,7 @@ from grid.transfer.engine import Transfer
 from grid.transfer.journal import FAILED, Journal
 from grid.transfer.local_end import LocalEnd
 from grid.transfer.outcome import GapError, Observer, Outcome, Plan
+from grid.transfer.rates import Slow, unlimited
 from grid.transfer.spool import Stack
 from grid.transfer.traits import identity_of
 
@@ -98,7 +99,7 @@ class Watched:
     plan: Plan
     settling: Settling
     check: Check | None = None
-    slow: Callable[[int], float] = lambda count: 0.0
+    slow: Slow = unlimited
 
 
 class FolderWatch:

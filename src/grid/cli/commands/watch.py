@@ -18,6 +18,7 @@ from grid.cli.commands.transfer import describe_faults, observer_of, print_as_js
 from grid.cli.terminal.exit_codes import ExitCode
 from grid.cli.terminal.failures import describe, tell_problem
 from grid.cli.terminal.invocation import examples, invocation, progress_options
+from grid.cli.terminal.quoting import plain
 from grid.cli.transfer.selection import selection_options
 from grid.cli.transfer.throttle import bwlimit_option
 from grid.plural import counted
@@ -209,7 +210,7 @@ class _Report:
             click.echo(json.dumps({"event": "stored", "name": entry.name, "size": entry.size}))
         elif not self._is_quiet:
             with self._display.paused():
-                click.echo(click.format_filename(entry.name))
+                click.echo(plain(entry.name))
 
     def tell(self, outcome: Outcome, settling: Settling) -> None:
         """Report one pass of a continuous watch."""
@@ -260,9 +261,9 @@ def _tell_status(ctx: click.Context, given: _Options, *, as_json: bool) -> int:
     )
     for each in found.under_way:
         size = "" if each.size is None else f", {counted(each.size, 'byte')}"
-        click.echo(f"in progress for {max(0, round(time.time() - each.began_at))} s: {each.name}{size}")
+        click.echo(f"in progress for {max(0, round(time.time() - each.began_at))} s: {plain(each.name)}{size}")
     for name, why in found.failures:
-        click.echo(f"failed: {why if name in why else f'{name}: {why}'}")
+        click.echo(f"failed: {plain(why if name in why else f'{name}: {why}')}")
     return ExitCode.OK
 
 
