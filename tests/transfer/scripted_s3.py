@@ -90,7 +90,8 @@ class _Request(BaseHTTPRequestHandler):
             self._spoil(fault)
         elif self.command in ("GET", "HEAD") and not key:
             token = query.get("continuation-token", [""])[0]
-            self._list(query.get("prefix", [""])[0], token, is_half=fault is not None)
+            after, most = query.get("start-after", [""])[0], int(query.get("max-keys", ["1000"])[0])
+            self._list(query.get("prefix", [""])[0], token, after, most, is_half=fault is not None)
         elif self.command in ("GET", "HEAD"):
             self._get(key, is_half=fault is not None)
         elif self.command == "DELETE":
@@ -153,18 +154,18 @@ class _Request(BaseHTTPRequestHandler):
         about["Content-Range"] = f"bytes {begin}-{int(begin) + len(part) - 1}/{len(data)}"
         self._answer(206, part, is_half=is_half, **about)
 
-    def _list(self, prefix: str, token: str, *, is_half: bool) -> None:
+    def _list(self, prefix: str, token: str, after: str, most: int, *, is_half: bool) -> None:
         state = self.server_state
         if state.page_of is not None:
             self._answer(200, state.page_of(prefix, token), is_half=is_half)
             return
+        keys = [key for key in sorted(state.objects) if key.startswith(prefix) and key > after]
         found = "".join(
             f"<Contents><Key>{escape(key)}</Key><LastModified>{TIME}</LastModified>"
             f"<ETag>{escape(state.tag_of(data))}</ETag><Size>{len(data)}</Size></Contents>"
-            for key, data in sorted(state.objects.items())
-            if key.startswith(prefix)
+            for key, data in ((key, state.objects[key]) for key in keys[:most])
         )
-        body = f"<ListBucketResult><Name>{BUCKET}</Name><IsTruncated>false</IsTruncated>{found}</ListBucketResult>"
+        body = f"<ListBucketResult><Name>{BUCKET}</Name><IsTruncated>{str(len(keys) > most).lower()}</IsTruncated>{found}</ListBucketResult>"
         self._answer(200, body.encode(), is_half=is_half)
 
     def _answer(self, status: int, body: bytes = b"", *, is_half: bool = False, **headers: str) -> None:

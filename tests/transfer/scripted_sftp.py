@@ -19,7 +19,8 @@ class SftpScript:
     """What the server does. fault: what happens to the next requests of the kind `at`, as often as `count` says.
 
     stalled, dropped: what has happened; connections: how many there were; sessions: how many there are. lie: bytes by
-    which it overstates sizes. names: what it lists besides. before_read: called before each read.
+    which it overstates sizes. names: what it lists besides. closed: the code of the error for listing directories of
+    these names. before_read: called before each read.
     """
 
     at: str = ""
@@ -31,6 +32,7 @@ class SftpScript:
     sessions: int = 0
     lie: int = 0
     names: list[bytes] = field(factory=list)
+    closed: dict[bytes, int] = field(factory=dict)
     before_read: Callable[[], None] = lambda: None
 
 
@@ -100,6 +102,8 @@ def _faulty_server(script: SftpScript) -> Callable[..., Any]:
             os.replace(oldpath, newpath)
 
         async def scandir(self, path: bytes) -> AsyncIterator[Any]:
+            if (code := script.closed.get(path.rpartition(b"/")[2])) is not None:
+                raise asyncssh.SFTPError(code, "refused")
             async for found in super().scandir(path):
                 await self._spoil("list")
                 if script.lie and found.attrs.size is not None and found.filename not in (b".", b".."):

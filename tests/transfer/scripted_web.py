@@ -25,12 +25,12 @@ class WebRequest(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def answer(self, status: int, body: bytes = b"", length: int | None = None, **headers: str) -> None:
-        """Send an answer. length: its Content-Length, if not the true one."""
+        """Send an answer. length: its Content-Length, if not the true one. Last_Modified: "" to leave it out."""
         self.send_response(status)
         self.send_header("Content-Length", str(len(body) if length is None else length))
-        self.send_header("Last-Modified", "Sun, 22 Nov 2026 12:00:00 GMT")
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
+        for name, value in ({"Last_Modified": "Sun, 22 Nov 2026 12:00:00 GMT"} | headers).items():
+            if value:
+                self.send_header(name.replace("_", "-"), value)
         self.end_headers()
         self.wfile.write(body)
 

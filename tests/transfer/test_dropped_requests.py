@@ -98,17 +98,34 @@ def test_listing_when_a_library_gives_it_up_ends_the_transfer_with_an_error(
 
 
 class _DroppingTarget(LocalEnd):
-    """A target that puts nothing in its place: its library gives the request up."""
+    """A target that puts nothing in its place: its library gives the requests up, as often as it says."""
+
+    def __init__(self, path: Path, count: int) -> None:
+        path.mkdir()
+        super().__init__(str(path), is_target=True)
+        self.count, self.settled = count, set[str]()
 
     async def store(self, entry: Entry, body: Body) -> str:
         await super().store(entry, body)
         return "token"
 
     async def settle(self, stored: Sequence[tuple[Entry, str]]) -> Mapping[str, GridError]:
-        raise asyncio.CancelledError
+        self.count -= 1
+        if self.count >= 0:
+            raise asyncio.CancelledError
+        self.settled |= {entry.name for entry, _ in stored}
+        return {}
 
 
-def test_files_when_a_library_gives_their_settling_up_are_not_taken_for_settled(tmp_path: Path) -> None:
-    (tmp_path / "target").mkdir()
-    with pytest.raises(PassingError, match="dropped"):
-        send(_DroppingEnd("", KeyError()), _DroppingTarget(str(tmp_path / "target"), is_target=True), tmp_path)
+@pytest.mark.parametrize(("count", "fails"), [(FAST.retries, False), (FAST.retries + 1, True)])
+def test_files_when_a_library_gives_their_settling_up_are_settled_later_or_fail(
+    count: int, *, fails: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("grid.transfer.engine.pause_before", lambda attempt, draw: 0.0)
+    names, target = {f"file-{number}" for number in range(3)}, _DroppingTarget(tmp_path / "target", count)
+    outcome = send(_DroppingEnd("", KeyError()), target, tmp_path)
+    assert target.settled == (set() if fails else names)
+    assert {name for name, _ in outcome.failures} == names - target.settled
+    assert all("dropped" in str(error) for _, error in outcome.failures)
+    outcome = send(_DroppingEnd("", KeyError()), target, tmp_path)
+    assert target.settled == names and outcome.copied == 0, "what is stored is not sent again"

@@ -21,6 +21,8 @@ from grid.transfer.engine import FILE_MEMORY
 from grid.transfer.grid_contents import READ_AHEAD, READ_SIZE, BodySource, OpenedImmutableFile
 from grid.transfer.local_end import LocalEnd
 from grid.transfer.outcome import Plan
+from grid.transfer.rates import unlimited
+from tests.transfer.end_contract import BytesBody
 
 T = TypeVar("T")
 MIB = 2**20
@@ -66,7 +68,7 @@ class _File:
 
 def flow_of(plan: Plan) -> Flow:
     return Flow(
-        mode=plan.mode, chunk_size=plan.chunk_size, streams=plan.streams, slow=lambda count: 0.0,
+        mode=plan.mode, chunk_size=plan.chunk_size, streams=plan.streams, slow=unlimited,
         advance=lambda count: None, max_memory=plan.max_memory,
     )  # fmt: skip
 
@@ -229,3 +231,54 @@ def test_put_reads_each_byte_once_in_order_and_starts_over_when_it_does(step: in
     asyncio.run(case())
     assert [offset for offset, _ in examined] == [0, step, 0]
     assert [offset for offset, _ in file.reads] == [0, 0]
+
+
+class _RereadBody(BytesBody):
+    """Contents that are replaced when they have been read."""
+
+    def __init__(self, first: bytes, second: bytes) -> None:
+        super().__init__(first)
+        self._second = second
+
+    def replace(self) -> None:
+        self._data = self._second
+
+
+@pytest.mark.parametrize(("first", "second"), [(b"a", b"b"), (b"a", b"a")])
+def test_body_when_read_again_passes_its_last_bytes_on_only_if_it_is_the_same(first: bytes, second: bytes) -> None:
+    """One key encrypts both readings: that of a convergent put is derived in the first."""
+    body = _RereadBody(first * 3 * MIB, second * 3 * MIB)
+    passed: list[int] = []
+
+    async def case() -> None:
+        source = BodySource(
+            cast("Any", _Session()), body, asyncio.get_running_loop(), lambda offset, data: passed.append(offset)
+        )
+        for _ in range(2):
+            for offset in (0, MIB, 2 * MIB):
+                await source.read_at(offset, MIB)
+            body.replace()
+            await source.close()
+
+    if first == second:
+        asyncio.run(case())
+    else:
+        with pytest.raises(SourceChangedError):
+            asyncio.run(case())
+    assert passed == [0, MIB, 2 * MIB, 0, MIB, 2 * MIB][: 6 if first == second else 5]
+
+
+def test_body_when_its_source_changed_while_it_was_read_passes_its_last_bytes_to_nobody() -> None:
+    passed: list[int] = []
+
+    async def case() -> None:
+        body = BytesBody(bytes(2 * MIB), changes=True)
+        source = BodySource(
+            cast("Any", _Session()), body, asyncio.get_running_loop(), lambda offset, data: passed.append(offset)
+        )
+        await source.read_at(0, MIB)
+        with pytest.raises(SourceChangedError):
+            await source.read_at(MIB, MIB)
+
+    asyncio.run(case())
+    assert passed == [0]

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from attrs import evolve
 
+from grid.transfer import local_end
 from grid.transfer.choices import Mode
 from grid.transfer.ends import EndError, Entry, LeftOut
 from grid.transfer.local_end import LocalEnd
+from grid.transfer.selection import parse_selection
 from tests.transfer.end_contract import BytesBody
 from tests.transfer.test_engine import FAST, contents, send
 
@@ -217,3 +221,74 @@ def test_new_file_has_the_mode_that_the_process_gives_and_changes_none_of_other_
 async def _store(end: LocalEnd, entry: Entry) -> None:
     assert entry.size is not None
     await end.store(entry, BytesBody(os.urandom(entry.size)))
+
+
+class _Found:
+    """An entry of a directory that gives no facts."""
+
+    def __init__(self, found: os.DirEntry[str], code: int) -> None:
+        self.name, self.path, self._code = found.name, found.path, code
+
+    def is_dir(self, *, follow_symlinks: bool) -> bool:
+        raise OSError(self._code, os.strerror(self._code))
+
+    def stat(self, *, follow_symlinks: bool) -> os.stat_result:
+        raise OSError(self._code, os.strerror(self._code))
+
+
+@pytest.mark.parametrize(("code", "is_gap"), [(errno.EIO, True), (errno.EACCES, True), (errno.ENOENT, False)])
+def test_file_whose_facts_cannot_be_read_fails_and_its_copy_stays(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, is_gap: bool
+) -> None:
+    (source / "bad").write_bytes(b"x")
+    send(source, tmp_path / "target", tmp_path)
+    in_order = local_end._in_order
+
+    def spoiled(scan: Iterator[os.DirEntry[str]]) -> Iterator[Any]:
+        for found in in_order(scan):
+            yield _Found(found, code) if "source/bad" in found.path else found
+
+    monkeypatch.setattr(local_end, "_in_order", spoiled)
+    outcome = send(source, tmp_path / "target", tmp_path, evolve(FAST, delete=True))
+    assert (len(outcome.failures), outcome.removed) == ((1, 0) if is_gap else (0, 1))
+    assert ("bad" in contents(tmp_path / "target")) is is_gap
+
+
+@pytest.mark.parametrize("excluded", [True, False])
+def test_directory_that_cannot_be_listed_is_a_failure_unless_it_is_excluded(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, excluded: bool
+) -> None:
+    (source / "closed").mkdir()
+    opened = local_end._opened
+    monkeypatch.setattr(local_end, "_opened", lambda path: "closed to you" if "closed" in path else opened(path))
+    plan = evolve(FAST, selection=parse_selection([], ["closed"] if excluded else []))
+    outcome = send(source, tmp_path / "target", tmp_path, plan)
+    assert [str(error) for _, error in outcome.failures] == (
+        [] if excluded else ["closed: it could not be listed: closed to you"]
+    )
+    assert contents(tmp_path / "target") == contents(source)
+
+
+@pytest.mark.parametrize("size", [100, SIZE])
+def test_transfer_that_is_canceled_during_a_rename_ends(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    (source / "large").write_bytes(os.urandom(size))
+    replace = os.replace
+
+    async def case() -> None:
+        loop = asyncio.get_running_loop()
+
+        def replace_slowly(source: str, target: str) -> None:
+            replace(source, target)
+            loop.call_soon_threadsafe(task.cancel)
+
+        monkeypatch.setattr("grid.transfer.local_end.os.replace", replace_slowly)
+        end = LocalEnd(str(tmp_path / "target"))
+        body = BytesBody((source / "large").read_bytes())
+        task = asyncio.create_task(end.store(Entry(name="large", size=size), body))
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(case())
+    assert contents(tmp_path / "target") == contents(source)

@@ -38,8 +38,40 @@ def test_account_when_a_profile_is_named_is_that_one(home: Path, variable: str) 
     }
 
 
-def test_account_when_the_environment_has_keys_leaves_files_alone(home: Path) -> None:
-    assert s3_account({"HOME": str(home), "AWS_ACCESS_KEY_ID": "E"}) == {"region": "us-east-1"}
+@pytest.mark.parametrize(
+    ("profile", "found"),
+    [("", {"region": "eu-1"}), ("lab", {"region": "eu-2", "endpoint": "http://lab"}), ("role", {"region": "eu-3"})],
+)
+def test_account_when_the_environment_has_keys_takes_only_the_place_from_the_profile(
+    home: Path, profile: str, found: dict[str, str]
+) -> None:
+    """As botocore 1.44 does: only an explicit --profile goes before keys in the environment."""
+    with (home / ".aws" / "config").open("a") as file:
+        file.write("[profile role]\nrole_arn = arn:aws:iam::1:role/x\nsource_profile = lab\nregion = eu-3\n")
+    environment = {"HOME": str(home), "AWS_ACCESS_KEY_ID": "E", "AWS_SECRET_ACCESS_KEY": "e"}
+    assert s3_account(environment | {"AWS_PROFILE": profile}) == found
+    assert s3_account({"HOME": "/nowhere", "AWS_ACCESS_KEY_ID": "E"}) == {"region": "us-east-1"}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["role_arn = arn:aws:iam::1:role/x\nsource_profile = lab", "sso_session = s", "sso_start_url = https://x",
+     "credential_process = /bin/keys"],
+)  # fmt: skip
+def test_profile_of_another_kind_is_refused_with_the_command_that_fetches_its_keys(home: Path, kind: str) -> None:
+    with (home / ".aws" / "config").open("a") as file:
+        file.write(f"[profile my other]\n{kind}\naws_access_key_id = K\naws_secret_access_key = hidden\n")
+    with pytest.raises(ConfigError, match=r"export-credentials --profile 'my other'") as caught:
+        s3_account({"HOME": str(home), "AWS_PROFILE": "my other"})
+    assert kind.split(maxsplit=1)[0] in str(caught.value) and "hidden" not in str(caught.value)
+
+
+def test_profile_with_keys_in_the_credentials_file_needs_no_process(home: Path) -> None:
+    with (home / ".aws" / "config").open("a") as file:
+        file.write("[profile both]\ncredential_process = /bin/keys\n")
+    with (home / ".aws" / "credentials").open("a") as file:
+        file.write("[both]\naws_access_key_id = B\naws_secret_access_key = b\n")
+    assert s3_account({"HOME": str(home), "AWS_PROFILE": "both"})["access_key_id"] == "B"
 
 
 def test_account_when_the_environment_names_region_and_endpoint_takes_them(home: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from grid.caps import ChkCap, SliceCap
 from grid.errors import GridError, NoServersError
 from grid.extents.pack_writer import PackContents
-from grid.transfer.ends import PENDING, Body, Entry
+from grid.transfer.ends import PENDING, Body, EndError, Entry
 from grid.transfer.engine import Transfer
 from grid.transfer.grid_packing import LEAST_ON_THREAD, Packing
 from grid.transfer.journal import DONE, Journal
@@ -53,10 +53,11 @@ def test_files_of_a_pack_are_stored_when_it_is_full_and_the_others_at_the_end() 
         await asyncio.sleep(0)
         assert [files.is_stored(f"file-{number}") for number in (0, 63, 64, 99)] == [True, True, False, False]
         await files.finish()
-        found = [files.take(f"file-{number}") for number in range(100)]
+        found = [files.find(f"file-{number}") for number in range(100)]
         assert all(isinstance(each, SliceCap) and each.length == 2**18 for each in found)
         assert [len(each) for each in servers.stored] == [64 * 2**18, 36 * 2**18]
-        assert isinstance(files.take("file-0"), GridError), "once"
+        files.forget([f"file-{number}" for number in range(99)])
+        assert isinstance(files.find("file-0"), GridError) and isinstance(files.find("file-99"), SliceCap)
         await files.finish()
         assert len(servers.stored) == 2
 
@@ -84,7 +85,7 @@ def test_files_added_together_are_encrypted_at_once_or_in_one_call_on_a_thread(
         for begin in range(0, 320, 32):
             await files.add([(f"file-{number}", os.urandom(size)) for number in range(begin, begin + 32)])
         await files.finish()
-        found = [files.take(f"file-{number}") for number in range(320)]
+        found = [files.find(f"file-{number}") for number in range(320)]
         assert [each.offset for each in found if isinstance(each, SliceCap)] == [number * size for number in range(320)]
         assert [len(each) for each in servers.stored] == [320 * size]
 
@@ -97,8 +98,9 @@ def test_pack_that_cannot_be_stored_is_an_error_of_its_files_alone() -> None:
         files = packing(_Servers(1))
         await _add(files, 70, 2**18)
         await files.finish()
-        assert isinstance(files.take("file-0"), NoServersError)
-        assert isinstance(files.take("file-69"), SliceCap)
+        error = files.find("file-0")
+        assert isinstance(error, EndError) and "nobody is there" in str(error)
+        assert isinstance(files.find("file-69"), SliceCap)
 
     asyncio.run(case())
 

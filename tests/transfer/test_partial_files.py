@@ -19,7 +19,7 @@ from grid.transfer.ends import EndError, Entry, OpenedSource, PassingError, Sour
 from grid.transfer.engine import Transfer
 from grid.transfer.journal import Journal
 from grid.transfer.local_end import LocalEnd
-from grid.transfer.local_files import PARTIAL
+from grid.transfer.local_partials import PARTIAL
 from grid.transfer.outcome import Outcome, Plan
 from grid.transfer.partial_files import missing
 from grid.transfer.sftp_end import open_sftp_end
@@ -221,6 +221,34 @@ def test_incomplete_local_file_when_its_source_is_gone_is_removed_by_a_later_lis
     assert contents(tmp_path / "target") == {"small": b"stays"}
 
 
+def test_incomplete_local_file_stays_when_another_transfer_lists_the_target(source: Path, tmp_path: Path) -> None:
+    target, other = LocalEnd(str(tmp_path / "target"), is_target=True), tmp_path / "other"
+    other.mkdir()
+    (other / "small").write_bytes(b"of another journal")
+    send(InterruptedEnd(source, 4 * MIB), target, tmp_path)
+
+    assert send(InterruptedEnd(other), target, tmp_path / "state").copied == 1
+
+    second = InterruptedEnd(source)
+    assert not send(second, target, tmp_path).failures
+    assert second.count <= SIZE - 2 * MIB
+    assert contents(tmp_path / "target") == contents(source) | {"small": b"of another journal"}
+
+
+def test_dry_run_removes_no_incomplete_file(open_target: Callable[[], TargetEnd], source: Path, tmp_path: Path) -> None:
+    send(InterruptedEnd(source, 4 * MIB), open_target(), tmp_path)
+    incomplete, large = partial_of(tmp_path), (source / "large").rename(tmp_path / "large")
+    (source / "small").write_bytes(b"stays")
+    for _ in range(2):
+        send(InterruptedEnd(source), open_target(), tmp_path, evolve(PLAN, dry_run=True))
+    assert list(contents(tmp_path / "target")) == [incomplete.name]
+
+    large.rename(source / "large")
+    second = InterruptedEnd(source)
+    assert not send(second, open_target(), tmp_path).failures
+    assert second.count <= SIZE - 2 * MIB + 5
+
+
 def test_attempt_within_one_run_resumes_too(open_target: Callable[[], TargetEnd], source: Path, tmp_path: Path) -> None:
     end = InterruptedEnd(source, 4 * MIB)
 
@@ -248,7 +276,7 @@ def test_missing_ranges_are_those_wanted_that_are_not_held(
     def covered(found: list[tuple[int, int]]) -> set[int]:
         return {at for offset, length in found for at in range(offset, offset + length)}
 
-    left = missing(wanted, held)
+    left = list(missing(wanted, held))
     assert covered(left) == covered(wanted) - covered(held)
     with suppress(ValueError):
         assert min(length for _, length in left) > 0

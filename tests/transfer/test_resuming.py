@@ -101,7 +101,7 @@ def test_file_when_its_transfer_over_foolscap_was_killed_is_sent_again(
     assert 0.95 < written / (EXPANSION * SIZE) < 1.3
 
 
-class _Noted(NoParts):
+class Noted(NoParts):
     """Parts in memory."""
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ class _Noted(NoParts):
 def body() -> BytesBody:
     """A body whose parts are noted."""
     made = BytesBody(b"")
-    made.parts = _Noted()
+    made.parts = Noted()
     return made
 
 

@@ -149,8 +149,30 @@ def test_markers_of_folders_are_left_out_and_empty_objects_are_not(s3: ScriptedS
         assert contents(tmp_path / "target") == wanted
 
 
-@pytest.mark.parametrize("key", ["in/a//b", "in/./c", "in/../d", "in//e", "in/x\ny"])
-def test_key_that_is_no_path_is_named_and_removes_nothing(s3: ScriptedS3, tmp_path: Path, key: str) -> None:
+ODD_KEYS = ["in/a//b", "in/./c", "in/../d", "in//e", "in/x\ny"]
+
+
+@pytest.mark.parametrize("page", [1, 2, 200])
+def test_keys_that_are_no_paths_are_left_out_and_the_others_are_copied(
+    s3: ScriptedS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: int
+) -> None:
+    monkeypatch.setattr("grid.transfer.s3_uploads.LISTED_AT_ONCE", page)
+    s3.objects |= dict.fromkeys(ODD_KEYS, b"odd") | {"in/": b"", "in/deep/": b"", "in/z \u00fc&+%": b"z"}
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / "gone").write_bytes(b"gone")
+    for copied in (3, 0):
+        outcome = fetch(tmp_path, evolve(FAST, delete=True))
+        assert (outcome.copied, list(outcome.failures)) == (copied, [])
+        assert {each.name for each in outcome.left_out if "no path" in each.why} == {key[3:] for key in ODD_KEYS}
+    wanted = {"small": b"small", "deep/large": s3.objects["in/deep/large"], "z \u00fc&+%": b"z"}
+    assert contents(tmp_path / "target") == wanted
+
+
+@pytest.mark.parametrize("key", ODD_KEYS)
+def test_key_that_is_no_path_is_named_and_removes_nothing_where_only_obstore_can_ask(
+    s3: ScriptedS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setattr("grid.transfer.object_end.open_uploads", lambda *_: None)
     s3.objects[key] = b"odd"
     (tmp_path / "target").mkdir()
     (tmp_path / "target" / "kept").write_bytes(b"kept")

@@ -12,13 +12,14 @@ import pytest
 from attrs import evolve
 
 from grid.transfer.choices import Mode
-from grid.transfer.ends import PassingError
+from grid.transfer.ends import EndError, Entry, PassingError
 from grid.transfer.engine import Transfer
 from grid.transfer.journal import Journal
 from grid.transfer.local_end import LocalEnd
 from grid.transfer.outcome import Outcome, Plan
 from grid.transfer.sftp_end import open_sftp_end
 from tests.transfer.conftest import require
+from tests.transfer.end_contract import BytesBody
 from tests.transfer.scripted_sftp import Fault, SftpScript, make_home, scripted_sftp
 from tests.transfer.test_engine import FAST, contents
 
@@ -52,7 +53,8 @@ def _transfer(
 ) -> Outcome:
     async def case() -> Outcome:
         async with scripted_sftp(tmp_path, key, script) as url:
-            remote, local = open_sftp_end(f"{url}{tmp_path}/remote"), LocalEnd(str(tmp_path / "local"))
+            remote = open_sftp_end(f"{url}{tmp_path}/remote", is_target=is_upload)
+            local = LocalEnd(str(tmp_path / "local"))
             source, target = (local, remote) if is_upload else (remote, local)
             journal = Journal(tmp_path / "state" / "journal.sqlite")
             try:
@@ -217,3 +219,81 @@ def test_name_that_is_no_text_goes_to_a_server_and_comes_back(tmp_path: Path, ke
         outcome = upload(tmp_path, key, SftpScript())
         assert (list(outcome.failures), outcome.copied) == ([], copied)
     assert contents(tmp_path / "remote") == {odd: b"odd"}
+
+
+def test_target_that_is_a_file_is_refused_and_stays_as_it_is(tmp_path: Path, key: object) -> None:
+    (tmp_path / "remote").rmdir()
+    (tmp_path / "remote").write_bytes(b"a file")
+    for name in ("one", "two"):
+        (tmp_path / "local" / name).write_bytes(b"x")
+    with pytest.raises(EndError, match="is not a directory"):
+        upload(tmp_path, key, SftpScript())
+    assert (tmp_path / "remote").read_bytes() == b"a file"
+
+
+@pytest.mark.parametrize("code", [2, 3])
+def test_directory_that_a_server_does_not_list_is_a_gap_and_the_others_are_read(
+    tmp_path: Path, key: object, code: int
+) -> None:
+    """Codes: it vanished; it is not permitted."""
+    for name in ("closed", "open"):
+        (tmp_path / "remote" / name).mkdir()
+        (tmp_path / "remote" / name / "file").write_bytes(b"x")
+    (tmp_path / "local" / "kept").write_bytes(b"y")
+
+    outcome = download(tmp_path, key, SftpScript(closed={b"closed": code}), evolve(FAST, delete=True))
+
+    assert contents(tmp_path / "local") == {"open/file": b"x", "kept": b"y"}
+    assert [name for name, _ in outcome.failures] == ["closed"]
+
+
+def test_directory_that_vanishes_while_a_target_is_listed_does_not_hide_the_others(tmp_path: Path, key: object) -> None:
+    for name in ("gone", "other"):
+        (tmp_path / "remote" / name).mkdir()
+        (tmp_path / "remote" / name / "file").write_bytes(b"x")
+    outcome = upload(tmp_path, key, SftpScript(closed={b"gone": 2}), evolve(FAST, delete=True, dry_run=True))
+    assert outcome.to_remove == 0
+    (tmp_path / "local" / "new").write_bytes(b"x")
+    assert upload(tmp_path, key, SftpScript(closed={b"gone": 2}), evolve(FAST, delete=True)).removed == 1
+
+
+@pytest.mark.parametrize("seconds", [-5, 2**32 + 5])
+def test_time_that_a_server_cannot_keep_becomes_the_nearest_one(tmp_path: Path, key: object, seconds: int) -> None:
+    (tmp_path / "local" / "file").write_bytes(b"x")
+    (tmp_path / "local" / "other").write_bytes(b"x")
+    os.utime(tmp_path / "local" / "file", (seconds, seconds))
+    outcome = upload(tmp_path, key, SftpScript())
+    assert (outcome.copied, list(outcome.failures)) == (2, [])
+    assert (tmp_path / "remote" / "file").stat().st_mtime == (0 if seconds < 0 else 2**32 - 1)
+
+
+@pytest.mark.parametrize(("mode", "final"), [(0o604, 0o604), (None, 0o640)])
+def test_upload_is_private_until_it_is_complete(tmp_path: Path, key: object, mode: int | None, final: int) -> None:
+    import asyncssh
+
+    seen: set[int] = set()
+
+    class NotingServer(asyncssh.SFTPServer):
+        def write(self, file_obj: object, offset: int, data: bytes) -> int:
+            seen.add(os.fstat(file_obj.fileno()).st_mode & 0o777)  # type: ignore[attr-defined]
+            count = super().write(file_obj, offset, data)
+            assert isinstance(count, int)
+            return count
+
+    async def case() -> None:
+        async with scripted_sftp(tmp_path, key, NotingServer) as url:
+            end = open_sftp_end(f"{url}{tmp_path}/remote")
+            try:
+                for name in ("a", "b"):
+                    await end.store(Entry(name=name, size=4, mode=mode), BytesBody(b"text"))
+            finally:
+                await end.close()
+
+    before = os.umask(0o027)
+    try:
+        asyncio.run(case())
+    finally:
+        os.umask(before)
+    assert seen == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "remote").iterdir()} == {final}
+    assert contents(tmp_path / "remote") == {"a": b"text", "b": b"text"}

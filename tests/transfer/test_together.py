@@ -21,6 +21,7 @@ from grid.transfer.journal import DONE, Journal
 from grid.transfer.local_end import LocalEnd
 from grid.transfer.local_files import SMALL_SIZE
 from grid.transfer.outcome import Observer, Outcome, Plan
+from grid.transfer.rates import Left, unlimited
 from grid.transfer.together import GROUP_BYTES, GROUP_COUNT, Together, small_digest
 from tests.transfer.test_engine import FAST, contents, send
 
@@ -129,9 +130,9 @@ def test_group_that_an_end_cannot_take_at_all_is_sent_file_by_file(source: Path,
 def test_bytes_of_groups_are_counted_against_the_rate_and_shown(source: Path, tmp_path: Path) -> None:
     slowed, shown, ended = list[int](), list[int](), list[int]()
 
-    def slow(count: int) -> float:
+    def slow(count: int) -> Left:
         slowed.append(count)
-        return 0.0
+        return unlimited(count)
 
     observer = Observer(sent=shown.append, ended=ended.append)
     ends = LocalEnd(str(source)), LocalEnd(str(tmp_path / "target"))

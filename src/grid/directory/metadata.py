@@ -70,6 +70,13 @@ def seconds_in(value: object) -> float | None:
     return float(value)
 
 
+def nanoseconds_in(value: object) -> int | None:
+    """The same for a whole number of nanoseconds."""
+    if isinstance(value, bool) or not isinstance(value, int) or seconds_in(value // 10**9) is None:
+        return None
+    return value
+
+
 def in_calendar(seconds: float) -> float:
     """The nearest time that can be written as a date: anyone who can change a link chooses what it says."""
     return min(max(seconds, 0.0), _LAST_SECOND)

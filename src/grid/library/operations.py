@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any, BinaryIO, Literal
@@ -36,6 +37,7 @@ from grid.mutable.node import MutableFile
 from grid.mutable.sources import MemorySource
 from grid.node.client import Client, LiveServers
 from grid.node.directory import NodeDirectory, NodeKind, open_directory
+from grid.node.files import Rereads
 from grid.ports import Buffer, CpuPool, Runtime, Source
 from grid.sinks import FrozenBytesSink
 
@@ -240,6 +242,9 @@ class FileSource:
     def __init__(self, file: BinaryIO, cpu: CpuPool) -> None:
         self._file, self._cpu, self._lock = file, cpu, Lock()
         self._size = file.seek(0, os.SEEK_END)
+        self._rereads: Rereads | None = None
+        with suppress(OSError, AttributeError):  # Not every file has a descriptor.
+            self._rereads = Rereads(file.fileno())
 
     @property
     def size(self) -> int:
@@ -247,7 +252,7 @@ class FileSource:
         return self._size
 
     async def read_at(self, offset: int, length: int) -> Buffer:
-        """The bytes from offset on; GridError if the file became shorter."""
+        """The bytes from offset on; GridError if the file became shorter, or changed before the end of a second reading."""
         return await self._cpu.run(self._read, offset, length)
 
     def _read(self, offset: int, length: int) -> bytes:
@@ -256,6 +261,8 @@ class FileSource:
             data = self._file.read(length)
         if len(data) < length:
             raise GridError("the file became shorter while it was being stored")
+        if self._rereads is not None:
+            self._rereads.note(offset, length)
         return data
 
 

@@ -8,9 +8,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from itertools import count
 
+from grid.caps import KnownCap
+from grid.engine.grid import Grid
 from grid.errors import ConflictError, NotEnoughSharesError
+from grid.mutable.read.map_plan import MapMode
 from grid.mutable.read.newest import outdated_text
 from grid.mutable.session import Session
+from grid.mutable.share.keys import FileKeys
+from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.versions import VersionMap
 from grid.mutable.writing import require_best
 from grid.ports import Event
@@ -55,6 +60,15 @@ async def read_best(
         if found.best is None or not is_new:
             raise failure
     raise AssertionError("the loop returns or raises")
+
+
+async def newest_version(cap: KnownCap, grid: Grid) -> Prefix:
+    """The newest readable version of a mutable file, asked for anew. NotEnoughSharesError, NoServersError, CapError."""
+    session = Session.open(FileKeys.of_cap(cap), grid)
+    found = await session.find(MapMode.READ)
+    if found.best is None and found.silent and found.unrecoverable():
+        found = await session.find(MapMode.CHECK)  # Silent servers may have the shares that are missing.
+    return require_best(found)
 
 
 def warning_of(found: VersionMap) -> str | None:

@@ -11,7 +11,7 @@ import hashlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
-from typing import cast
+from typing import Protocol, cast, runtime_checkable
 
 from attrs import frozen
 
@@ -19,6 +19,7 @@ from grid.ports import Buffer
 from grid.transfer.choices import Mode, choose_chunk_size, choose_ranges
 from grid.transfer.ends import (
     PIECE_SIZE,
+    EndError,
     KeptPart,
     KeptParts,
     NoParts,
@@ -28,6 +29,7 @@ from grid.transfer.ends import (
     cancelled_as_error,
 )
 from grid.transfer.memory import BodyMemory, Unlimited
+from grid.transfer.rates import Slow, let_pass, unlimited
 
 BLOCK = 2**20
 """Bytes hashed separately, so ranges may arrive in any order."""
@@ -36,6 +38,13 @@ FILES_IN_MEMORY = 8
 """Large files whose ranges fit into the memory of a transfer side by side: the default number of files in transit."""
 COPIES = 2
 """Whatever is read ahead is held by the library that reads it, and once more as it is put together."""
+
+
+@runtime_checkable
+class OneStream(Protocol):
+    """An opened file that must be read as one stream, because nothing tells whether two reads see one version of it."""
+
+    is_one_stream: bool
 
 
 class ContentDigest:
@@ -57,7 +66,10 @@ class ContentDigest:
             if not inside:
                 self._blocks[index] = hashlib.sha256()
                 self._known.pop(index, None)
-            self._blocks[index].update(piece)
+            if (block := self._blocks.get(index)) is not None:
+                block.update(piece)
+                if inside + len(piece) == BLOCK:  # A digest takes a tenth of the memory of what computes it.
+                    self._known[index] = self._blocks.pop(index).digest()
             view, offset = view[len(piece) :], offset + len(piece)
 
     def take(self, offset: int, digests: bytes) -> None:
@@ -83,7 +95,7 @@ class ContentDigest:
 
 @frozen(kw_only=True)
 class Flow:
-    """How contents flow. slow: called with each byte count, waits to keep the rate limit. advance: counts bytes.
+    """How contents flow. slow: counts bytes to keep the rate limit. advance: counts bytes.
 
     chunk_size: None for a size that suits each file. max_memory: for all files of a transfer; None for no limit.
     """
@@ -91,7 +103,7 @@ class Flow:
     mode: Mode
     chunk_size: int | None
     streams: int
-    slow: Callable[[int], float]
+    slow: Slow
     advance: Callable[[int], None]
     max_memory: int | None = None
 
@@ -148,7 +160,7 @@ class FileBody:
 
     def ranges(self) -> Sequence[tuple[int, int]]:
         """The ranges to fetch in parallel; empty if they must be delivered in order."""
-        if self._flow.mode == "chunked-stream":
+        if self._flow.mode == "chunked-stream" or isinstance(self._opened, OneStream):
             return []
         return self._flow.ranges_of(self.size)
 
@@ -219,25 +231,23 @@ class FileBody:
                     offset += len(piece)
                     self.counted += len(piece)
                     self._flow.advance(len(piece))
-                    pause = self._flow.slow(len(piece))
-                    if pause > 0:
-                        await asyncio.sleep(pause)
+                    await let_pass(self._flow.slow, len(piece))
                     yield piece
         if offset < end:
             raise SourceChangedError(f"{self._opened.entry.name}: the source is shorter than it announced")
 
 
-async def require_contents(opened: OpenedSource, size: int | None, digest: str) -> None:
-    """Raise SourceChangedError unless the file has this size and digest."""
+async def require_contents(opened: OpenedSource, size: int | None, digest: str, slow: Slow = unlimited) -> None:
+    """Raise EndError unless the file has this size and digest."""
     if opened.entry.size != size:
-        raise SourceChangedError("its size differs")
-    if await digest_of(opened, size or 0) != digest:
-        raise SourceChangedError("its contents differ")
+        raise EndError("its size differs")
+    if await digest_of(opened, size or 0, slow) != digest:
+        raise EndError("its contents differ")
 
 
-async def digest_of(opened: OpenedSource, size: int) -> str:
+async def digest_of(opened: OpenedSource, size: int, slow: Slow = unlimited) -> str:
     """The digest of an opened file's contents."""
-    flow = Flow(mode="stream", chunk_size=BLOCK, streams=1, slow=lambda count: 0.0, advance=lambda count: None)
+    flow = Flow(mode="stream", chunk_size=BLOCK, streams=1, slow=slow, advance=lambda count: None)
     body = FileBody(opened, size, flow)
     async for _ in body.stream():
         pass

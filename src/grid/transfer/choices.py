@@ -5,8 +5,10 @@ Times are arguments; nothing here reads a clock or a disk.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from typing import Literal, overload
+
+from attrs import frozen
 
 from grid.errors import (
     AuthorityError,
@@ -66,15 +68,42 @@ def choose_chunk_size(size: int) -> int:
     return min(max(-(-size // (RANGES * MIB)) * MIB, LEAST_CHUNK), MOST_CHUNK)
 
 
+@frozen
+class Ranges(Sequence[tuple[int, int]]):
+    """The ranges of a file, (offset, length) of each, which take no memory: a size is only announced."""
+
+    size: int
+    chunk_size: int
+
+    def __len__(self) -> int:
+        return len(range(0, self.size, self.chunk_size))
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[int, int]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[tuple[int, int]]: ...
+    def __getitem__(self, index: int | slice) -> tuple[int, int] | list[tuple[int, int]]:
+        offsets = range(0, self.size, self.chunk_size)
+        if isinstance(index, slice):
+            return [self._at(offset) for offset in offsets[index]]
+        return self._at(offsets[index])
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return map(self._at, range(0, self.size, self.chunk_size))
+
+    def _at(self, offset: int) -> tuple[int, int]:
+        return offset, min(self.chunk_size, self.size - offset)
+
+
 def choose_ranges(mode: Mode, size: int, chunk_size: int) -> Sequence[tuple[int, int]]:
     """The ranges of a file to fetch in parallel; empty if it is sent as one stream."""
     if mode == "stream" or size <= chunk_size or (mode == "auto" and size < 2 * chunk_size):
         return []
-    return [(offset, min(chunk_size, size - offset)) for offset in range(0, size, chunk_size)]
+    return Ranges(size, chunk_size)
 
 
-def may_pass(error: BaseException) -> bool:
-    """Whether retrying can help."""
+def may_pass(error: BaseException | None) -> bool:
+    """Whether retrying can help. None: it did not fail."""
     match error:
         case PassingError():
             return True

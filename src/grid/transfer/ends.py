@@ -282,8 +282,8 @@ PENDING = "pending"
 class TargetEnd(SourceEnd, Protocol):
     """Where files go. Stored files can be read from it again."""
 
-    def spare(self, tokens: Set[str]) -> None:
-        """Keep incomplete contents with these tokens, which the transfer can resume; others of its own may go."""
+    def spare(self, tokens: Set[str], mark: str) -> None:
+        """Keep incomplete contents with these tokens, which the transfer can resume; others that begin with the mark may go."""
 
     def refuse(self, name: str) -> str | None:
         """Why it cannot hold a file of this name; None if it can."""

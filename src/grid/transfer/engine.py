@@ -9,17 +9,18 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from attrs import field, frozen
 
 from grid.errors import GridError
-from grid.transfer.body import FileBody, Flow, digest_of, require_contents
+from grid.transfer.body import FileBody, Flow, require_contents
 from grid.transfer.choices import may_pass, pause_before
-from grid.transfer.comparing import PAGE_COUNT, PAGE_S, Comparer, Findings
+from grid.transfer.comparing import PAGE_COUNT, PAGE_S, Comparer, confirm
 from grid.transfer.ends import (
     PENDING,
+    EndError,
     Entry,
     LeftOut,
     NoFileError,
@@ -33,11 +34,14 @@ from grid.transfer.ends import (
     listed,
 )
 from grid.transfer.jobs import Put, Workers, choose_jobs
-from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row
+from grid.transfer.journal import DONE, FAILED, STORED, UNSENT, UNVERIFIED, Journal, Row
 from grid.transfer.memory import ByteBudget, Holding, Needs, steady
-from grid.transfer.outcome import Observer, Outcome, Plan
+from grid.transfer.outcome import GapError, Observer, Outcome, Plan
+from grid.transfer.rates import Slow, unlimited
 from grid.transfer.records import JournalError
+from grid.transfer.repeating import patiently, settle_patiently
 from grid.transfer.together import Together
+from grid.transfer.traits import as_listed, identity_of
 
 SETTLE_COUNT = 256
 """Files moved into place together."""
@@ -65,7 +69,7 @@ _Wanted = tuple[SourceEnd, Together, Sequence[Entry]]
 
 
 class Transfer:
-    """One run. slow: returns the seconds to wait after a number of bytes."""
+    """One run. slow: limits its rate."""
 
     def __init__(
         self,
@@ -75,7 +79,7 @@ class Transfer:
         plan: Plan,
         *,
         observer: Observer | None = None,
-        slow: Callable[[int], float] = lambda count: 0.0,
+        slow: Slow = unlimited,
         lists_target: bool = True,
     ) -> None:
         """lists_target: list the target first; otherwise the journal of an earlier run tells what it has."""
@@ -97,8 +101,7 @@ class Transfer:
         """Send what is new. Raises the errors of listing a source; GridError, OSError."""
         self._journal.listings.tell_apart_by(self._target.place_of)
         if self._lists_target:
-            with cancelled_as_error(self._target.label):
-                await self._note_target()
+            await self._patiently(self._note_target)
         try:
             async with asyncio.TaskGroup() as group:
                 settler = group.create_task(self._settle_in_time())
@@ -110,7 +113,8 @@ class Transfer:
             raise first_error(errors) from None
         await self._settle(is_last=True)
         if complete and self.outcome.found:
-            self._journal.forget_unwanted_parts()
+            if not self._plan.dry_run:
+                self._journal.forget_unwanted_parts()
             if self._plan.delete and not self.outcome.failures:
                 await self._remove_unwanted()
         return self.outcome
@@ -118,9 +122,10 @@ class Transfer:
     async def _note_target(self) -> None:
         """Record the target's files in the journal's temporary table; a missing target has none."""
         entries: list[Entry] = []
-        self._target.spare(self._journal.part_tokens())
+        if not self._plan.dry_run:
+            self._target.spare(self._journal.part_tokens(), self._journal.mark)
         try:
-            async for found in self._target.entries():
+            async for found in listed(self._target):
                 if isinstance(found, Entry):
                     entries.append(found)
                 if len(entries) == NOTED_AT_ONCE:
@@ -134,7 +139,8 @@ class Transfer:
         """Pass every new file to the workers; return whether all sources were listed without a gap."""
         complete = True
         for source in self._sources:
-            together = Together(source, self._target, self._flow, partial(self._journal.scratch_name, source.label))
+            scratch = partial(self._journal.scratch_name, identity_of(source))
+            together = Together(source, self._target, self._flow, scratch)
             page, since = list[Entry](), 0.0
             async for found in listed(source):
                 if isinstance(found, LeftOut):
@@ -152,13 +158,17 @@ class Transfer:
         return complete
 
     def _leave_out(self, found: LeftOut) -> None:
+        if found.is_gap and not self._plan.selection.excludes(found.name, is_directory=True):
+            self.outcome.fail(found.name, GapError(f"{found.name}: it could not be listed: {found.why}"))
+            return
         self.outcome.left_out.append(found)
         self._observer.warn(f"{found.name}: left out: {found.why}")
 
     async def _offer(self, source: SourceEnd, together: Together, page: Sequence[Entry], put: Put[_Wanted]) -> None:
         """Compare a page of a listing, and pass on what is new."""
         self.outcome.found += len(page)
-        findings = self._compare(source, page)
+        findings = self._comparer.examine(source, page)
+        await confirm(self._target, findings)
         self.outcome.unchanged += findings.unchanged
         for name, error in findings.failures:
             self.outcome.fail(name, error)
@@ -175,17 +185,9 @@ class Transfer:
         for group in ([entry] for entry in findings.wanted) if single else together.groups(findings.wanted):
             await put((source, together, group))
 
-    def _compare(self, source: SourceEnd, page: Sequence[Entry]) -> Findings:
-        plan = self._plan
-        comparer = Comparer(
-            self._journal,
-            self._target,
-            plan.selection,
-            plan.comparison,
-            keeps_times=plan.keeps_times,
-            resumes=not plan.dry_run,
-        )
-        return comparer.examine(source, page)
+    @property
+    def _comparer(self) -> Comparer:
+        return Comparer(self._journal, self._target, self._plan, self._sources, self._flow.slow)
 
     async def _work(self, item: _Wanted) -> None:
         source, together, group = item
@@ -211,7 +213,7 @@ class Transfer:
             async with self._budget.hold(steady(FILE_MEMORY + together.memory_of(group))):
                 sent, others = await together.send(group)
             await self._keep([_Stored(source, each.entry, each.entry, each.token, each.digest) for each in sent])
-        except (GridError, OSError, TimeoutError) as error:
+        except (GridError, OSError, TimeoutError, ValueError, OverflowError) as error:
             if isinstance(error, JournalError):
                 raise
             return group
@@ -230,22 +232,19 @@ class Transfer:
 
     async def _send_patiently(self, source: SourceEnd, entry: Entry) -> None:
         """Send a file, retrying if that may help; the last error counts."""
-        attempt = 0
-        while True:
-            error = await self._try_to_send(source, entry)
-            if error is None:
-                return
-            attempt += 1
-            if attempt > self._plan.retries or not may_pass(error):
-                break
-            await asyncio.sleep(pause_before(attempt, random.random()))
-        self._note_failure(source, entry, error)
+        try:
+            await self._patiently(partial(self._try_to_send, source, entry))
+        except (GridError, OSError) as error:
+            self._note_failure(source, entry, error, UNSENT)
 
-    def _note_failure(self, source: SourceEnd, entry: Entry, error: GridError | OSError) -> None:
-        self._journal.note([Row(source=source.label, entry=entry, state=FAILED, error=str(error)[:500])])
+    async def _patiently(self, call: Callable[[], Awaitable[None]]) -> None:
+        await patiently(call, self._plan.retries, _pause)
+
+    def _note_failure(self, source: SourceEnd, entry: Entry, error: GridError | OSError, state: str) -> None:
+        self._journal.note([Row(source=identity_of(source), entry=entry, state=state, error=str(error)[:500])])
         self.outcome.fail(entry.name, error)
 
-    async def _try_to_send(self, source: SourceEnd, entry: Entry) -> GridError | OSError | None:
+    async def _try_to_send(self, source: SourceEnd, entry: Entry) -> None:
         try:
             async with self._budget.hold(self._needs_of(entry.size or 0)) as memory:
                 with cancelled_as_error(entry.name):
@@ -256,14 +255,13 @@ class Transfer:
                         await opened.close()
         except NoFileError as error:
             self._leave_out(LeftOut(entry.name, str(error)))
-        except (GridError, OSError, TimeoutError) as error:
-            return error
+        except (ValueError, OverflowError) as error:  # Odd facts of one file must not end the others.
+            raise EndError(f"{entry.name}: {error}") from None
         except BaseExceptionGroup as errors:
             first = first_error(errors)
-            if not isinstance(first, GridError | OSError):
-                raise
-            return first
-        return None
+            if isinstance(first, ValueError | OverflowError):
+                raise EndError(f"{entry.name}: {first}") from None
+            raise first from None
 
     def _needs_of(self, size: int) -> Needs:
         """The memory of a file of this size: what is read ahead, until all of it is read, and what the target holds."""
@@ -277,10 +275,8 @@ class Transfer:
         entry = opened.entry
         if entry.size is None:
             raise GridError(f"{entry.name}: its size is not known")
-        if self._plan.comparison == "checksum" and await self._is_known(source, opened, entry.size):
-            self._journal.note(
-                [Row(source=source.label, entry=listed, state=DONE, digest=self._digest_of(source, listed))]
-            )
+        if self._plan.comparison == "checksum" and (row := await self._comparer.known(source, listed, opened)):
+            self._journal.note([row])
             self.outcome.unchanged += 1
             return
         token = await self._target.adopt(opened)
@@ -288,8 +284,8 @@ class Transfer:
             self.outcome.linked += 1
             stored = _Stored(source, listed, entry, token, "")
         else:
-            parts = self._journal.parts_of(source.label, entry) if entry.size >= RESUMED_SIZE else None
-            scratch = self._journal.scratch_name(source.label, entry.name)
+            parts = self._journal.parts_of(identity_of(source), entry) if entry.size >= RESUMED_SIZE else None
+            scratch = self._journal.scratch_name(identity_of(source), entry.name)
             body = FileBody(opened, entry.size, self._flow, parts, scratch, memory)
             token = await self._target.store(entry, body)
             self.outcome.copied += 1
@@ -297,7 +293,7 @@ class Transfer:
             stored = _Stored(source, listed, entry, token, body.digest.hexdigest())
         await self._keep([stored])
         if entry.size >= RESUMED_SIZE:
-            self._journal.forget_parts(source.label, entry)
+            self._journal.forget_parts(identity_of(source), entry)
 
     async def _keep(self, sent: Sequence[_Stored]) -> None:
         """Record files whose contents the target has."""
@@ -307,18 +303,6 @@ class Transfer:
             self._journal.note([self._row(each, STORED) for each in stored])
             self._stored += stored
         await self._note_done([each for each in sent if not each.token])
-
-    def _digest_of(self, source: SourceEnd, entry: Entry) -> str:
-        row = self._journal.find(source.label, entry.name)
-        return "" if row is None else row.digest
-
-    async def _is_known(self, source: SourceEnd, opened: OpenedSource, size: int) -> bool:
-        """Whether the contents are those sent before, although the time differs."""
-        row = self._journal.find(source.label, opened.entry.name)
-        there = self._journal.listings.there([opened.entry.name]).get(opened.entry.name)
-        if row is None or row.state != DONE or not row.digest or row.entry.size != size or there is None:
-            return False
-        return there.size in (None, size) and await digest_of(opened, size) == row.digest
 
     async def _settle_in_time(self) -> None:
         while True:
@@ -335,47 +319,55 @@ class Transfer:
             batch, self._stored = self._stored, []
             if not batch:
                 return
-            with cancelled_as_error(self._target.label):
-                failed = await self._target.settle([(each.entry, each.token) for each in batch])
+            tokens = [(each.entry, each.token) for each in batch if each.token]
+            failed = await settle_patiently(self._target, tokens, self._plan.retries, _pause)
             for each in batch:
                 if (error := failed.get(each.entry.name)) is not None:
                     self.outcome.fail(each.entry.name, error)
             await self._note_done([each for each in batch if each.entry.name not in failed])
 
     async def _note_done(self, settled: Sequence[_Stored]) -> None:
-        """Record settled files, and verify them if wanted."""
+        """Record settled files, and verify them if wanted. Those that a kill leaves unverified are verified by the next run."""
         if settled:
-            self._journal.note([self._row(each, DONE) for each in settled])
-            self._journal.listings.note_there([each.entry for each in settled])
+            verifies, there = self._plan.verify, as_listed(self._target, [each.entry for each in settled])
+            self._journal.note([
+                self._row(each, UNVERIFIED if verifies and each.digest else DONE, found.facts[1:])
+                for each, found in zip(settled, there, strict=True)
+            ])  # fmt: skip
+            self._journal.listings.note_there(there)
         for each in settled:
             if not self._plan.verify or await self._verify(each):
                 self._observer.stored(each.entry)
 
     async def _verify(self, stored: _Stored) -> bool:
-        """Whether the file reads back as sent. If not, it counts as failed, so the next run sends it again."""
+        """Whether the file reads back as sent. If not, the next run sends it again; if it cannot be read now, that verifies it."""
         if not stored.digest:
             return True
         try:
-            with cancelled_as_error(stored.entry.name):
-                await self._read_back(stored)
+            await self._patiently(partial(self._read_back, stored))
         except (GridError, OSError) as error:
             why = GridError(f"{stored.entry.name}: read back at the target: {error}")
-            self._note_failure(stored.source, stored.listed, why)
+            if may_pass(error):
+                self.outcome.fail(stored.entry.name, why)
+            else:
+                self._note_failure(stored.source, stored.listed, why, FAILED)
             return False
+        self._journal.note([self._row(stored, DONE)])
         return True
 
     async def _read_back(self, stored: _Stored) -> None:
-        opened = await self._target.open(Entry(name=stored.entry.name))
-        try:
-            await require_contents(opened, stored.entry.size, stored.digest)
-        finally:
-            await opened.close()
+        with cancelled_as_error(stored.entry.name):
+            opened = await self._target.open(Entry(name=stored.entry.name))
+            try:
+                await require_contents(opened, stored.entry.size, stored.digest, self._flow.slow)
+            finally:
+                await opened.close()
 
-    def _row(self, stored: _Stored, state: str) -> Row:
-        """The row of a file, with the facts of the listing, which the next run compares."""
+    def _row(self, stored: _Stored, state: str, there: tuple[int | None, str] | None = None) -> Row:
+        """The row of a file, with the facts of the listing, which the next run compares. there: as in Row."""
         return Row(
-            source=stored.source.label, entry=stored.listed, state=state, token=stored.token if state == STORED else "",
-            digest=stored.digest,
+            source=identity_of(stored.source), entry=stored.listed, state=state, token=stored.token if state == STORED else "",
+            digest=stored.digest, there=there,
         )  # fmt: skip
 
     async def _remove_unwanted(self) -> None:
@@ -386,8 +378,15 @@ class Transfer:
                 self.outcome.plan_to_remove(name)
                 continue
             try:
-                with cancelled_as_error(name):
-                    await self._target.remove(name)
+                await self._patiently(partial(self._remove, name))
                 self.outcome.removed += 1
             except (GridError, OSError) as error:
                 self.outcome.fail(name, error)
+
+    async def _remove(self, name: str) -> None:
+        with cancelled_as_error(name):
+            await self._target.remove(name)
+
+
+def _pause(attempt: int) -> float:
+    return pause_before(attempt, random.random())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
@@ -15,10 +16,12 @@ from grid.directory.file_store import FileStore
 from grid.extents.ciphers import decrypt_slice
 from grid.extents.pack_reader import LONGEST_RUN
 from grid.immutable.write.put_plan import LIVE_BYTES, WRITE_BYTES
+from grid.mutable.reading import newest_version
+from grid.mutable.share.prefix import Prefix
 from grid.node.config import ClientSettings
 from grid.ports import Buffer, Sink
 from grid.sinks import FrozenBytesSink
-from grid.transfer.ends import PIECE_SIZE, Body, Entry
+from grid.transfer.ends import PIECE_SIZE, Body, Entry, SourceChangedError
 from grid.transfer.grid_session import GridSession
 
 READ_SIZE = 4 * 2**20
@@ -231,6 +234,29 @@ class OpenedImmutableFile(OpenedGridFile):
         await self._file.read(sink, offset, most_bytes=READ_AHEAD)
 
 
+async def open_mutable_file(session: GridSession, store: FileStore, entry: Entry, cap: KnownCap) -> OpenedMutableFile:
+    """Open a mutable file in its newest version, which is the entry's tag. Raises the errors of finding it."""
+    version = await session.run(newest_version(cap, store.grid))
+    return OpenedMutableFile(session, store, evolve(entry, size=version.size, tag=_tag_of(version)), cap)
+
+
+class OpenedMutableFile(OpenedGridFile):
+    """A file that others can change while it is read."""
+
+    def __init__(self, session: GridSession, store: FileStore, entry: Entry, cap: KnownCap) -> None:
+        super().__init__(session, store.open_mutable(cap), entry, None)
+        self._grid, self._cap = store.grid, cap
+
+    async def require_unchanged(self) -> None:
+        """Compare the newest version with the one that was opened. SourceChangedError; raises the errors of finding it."""
+        if _tag_of(await self._session.run(newest_version(self._cap, self._grid))) != self.entry.tag:
+            raise SourceChangedError(f"{self.entry.name} changed while it was read")
+
+
+def _tag_of(version: Prefix) -> str:
+    return f"{version.seqnum}-{version.root_hash.hex()}"
+
+
 class _Lending:
     """Passes what the reactor's thread writes to asyncio's. A write ends once the buffer is returned."""
 
@@ -253,7 +279,11 @@ class _Lending:
 
 
 class BodySource:
-    """A body as the source of a put: read in order, and from the start again if the put restarts."""
+    """A body as the source of a put: read in order, and from the start again if the put restarts, or has hashed it for the key.
+
+    All readings must be of the same bytes, because one key encrypts them. The last bytes are passed on only if they were, so no
+    share is completed otherwise. [decision 505]
+    """
 
     def __init__(
         self,
@@ -267,6 +297,7 @@ class BodySource:
         self._stream: AsyncIterator[Buffer] | None = None
         self._position = 0
         self._rest = memoryview(b"")
+        self._digest = b""
 
     @property
     def size(self) -> int:
@@ -296,8 +327,17 @@ class BodySource:
         self._position += length
         if self._position == self.size:
             self._body.memory.ended()
+            await self._require_same()
         self._examine(offset, data)
         return data
+
+    async def _require_same(self) -> None:
+        """Raise SourceChangedError if the source changed while it was read, or since it was read before."""
+        await self._body.require_unchanged()
+        digest = hashlib.sha256(self._body.digests(0, self.size)).digest()
+        if self._digest not in (b"", digest):
+            raise SourceChangedError("the source is not what was read of it before")
+        self._digest = digest
 
     async def close(self) -> None:
         """Close the stream."""

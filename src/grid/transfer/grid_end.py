@@ -28,15 +28,15 @@ from grid.caps import (
 )
 from grid.directory.edits import OnReplaced, RemoveChild, Replaced, SetChild
 from grid.directory.file_store import FileStore
-from grid.directory.metadata import seconds_in
 from grid.directory.names import normalize_name
 from grid.directory.node import edit_in_doubt
 from grid.directory.pack import Child
-from grid.errors import ChildOfWrongTypeError, GridError, MayHoldError, NoSuchChildError
+from grid.errors import ChildOfWrongTypeError, GridError, NoSuchChildError
 from grid.extents.pack_reader import LONGEST_RUN
-from grid.extents.pack_writer import MOST_SIZE, PackContents, is_packed
+from grid.extents.pack_writer import MOST_SIZE, is_packed
 from grid.immutable.get import ImmutableFile
 from grid.ports import Buffer
+from grid.transfer.choices import may_pass
 from grid.transfer.ends import PENDING, Body, EndError, Entry, LeftOut, NotThereError, OpenedSource, refuse_name
 from grid.transfer.grid_contents import (
     Adoptable,
@@ -48,11 +48,14 @@ from grid.transfer.grid_contents import (
     SharedPacks,
     edges_of_put,
     memory_of_put,
+    open_mutable_file,
     read_slices,
 )
-from grid.transfer.grid_packing import Packing, put_pack
+from grid.transfer.grid_listing import Linking, entry_of, metadata_of, walk
+from grid.transfer.grid_packing import Packing, new_packing
 from grid.transfer.grid_resuming import Resumption
 from grid.transfer.grid_session import Doubt, GridSession, check_files
+from grid.transfer.traits import hidden
 
 MOST_REMEMBERED = 20_000
 """Capabilities of files that are kept in memory."""
@@ -60,6 +63,8 @@ MOST_REMEMBERED = 20_000
 
 class GridEnd:
     """The files below a path of a capability."""
+
+    keeps_times = True
 
     def __init__(
         self,
@@ -70,9 +75,10 @@ class GridEnd:
         *,
         packs: bool = False,
         on_replaced: OnReplaced | None = None,
+        retries: int = 1,
     ) -> None:
-        """packs: whether small files go into packs. on_replaced: called on a thread; it may block."""
-        self._packs, self._on_replaced = packs, on_replaced
+        """packs: whether small files go into packs. on_replaced: called on a thread; it may block. retries: of a pack."""
+        self._packs, self._on_replaced, self._retries = packs, on_replaced, retries
         self._packing: Packing | None = None
         self._session, self._root, self._path, self.label = session, root, tuple(path), label
         self._caps: OrderedDict[str, KnownCap] = OrderedDict()
@@ -84,6 +90,13 @@ class GridEnd:
         """The root directory and the path."""
         return "grid", repr(self._root.storage_index), *self._path
 
+    @property
+    def identity(self) -> str:
+        """Of a directory, whatever the capability permits; of a file, by its capability. And the path."""
+        root = self._root
+        index = root.storage_index if isinstance(root, DirectoryCap) else None
+        return f"grid:{hidden(root.to_string() if index is None else index.hex(), *self._path)}"
+
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:
         """Yield every file below the directory; only one directory's entries are in memory.
         Files in packs come in the order in which they lie there, so that each pack is read once, from front to back.
@@ -93,25 +106,8 @@ class GridEnd:
         if not isinstance(start.target, DirectoryCap):
             yield self._found(self._path[-1] if self._path else "file", start)
             return
-        waiting: list[tuple[str, DirectoryCap]] = [("", start.target)]
-        seen = {start.target.storage_index}
-        while waiting:
-            below, cap = waiting.pop()
-            children = await self._session.run(_list(store, cap))
-            if isinstance(children, GridError):
-                if not below:
-                    raise children
-                yield LeftOut(below, str(children), is_gap=True)
-                continue
-            for name, child in sorted(children.items(), key=_place):
-                full = f"{below}/{name}" if below else name
-                if isinstance(child.target, DirectoryCap):
-                    index = child.target.storage_index
-                    if index is None or index not in seen:  # None: in its own capability, so it cannot contain itself.
-                        seen.add(index)
-                        waiting.append((full, child.target))
-                else:
-                    yield self._found(full, child)
+        async for found in walk(start.target, lambda cap: self._session.run(_list(store, cap))):
+            yield found if isinstance(found, LeftOut) else self._found(*found)
 
     async def open(self, entry: Entry) -> OpenedSource:
         """Open the file."""
@@ -128,9 +124,7 @@ class GridEnd:
             return OpenedGridFile(self._session, SharedPacks(store, cap), evolve(entry, size=cap.size), cap)
         if isinstance(cap, ChkCap | LitCap):
             return OpenedImmutableFile(self._session, ImmutableFile(cap, store.grid), evolve(entry, size=cap.size), cap)
-        mutable = store.open_mutable(cap)
-        size = await self._session.run(mutable.size())
-        return OpenedGridFile(self._session, mutable, evolve(entry, size=size), None)
+        return await open_mutable_file(self._session, store, entry, cap)
 
     def reads_together(self, entry: Entry) -> bool:
         """The files of packs, as long as their look-ups are remembered."""
@@ -150,7 +144,7 @@ class GridEnd:
     async def close(self) -> None:
         """Do nothing: the session belongs to the transfer."""
 
-    def spare(self, tokens: Set[str]) -> None:
+    def spare(self, tokens: Set[str], mark: str) -> None:
         """Do nothing: servers keep the shares of an interrupted file, and free their room, by themselves."""
 
     def refuse(self, name: str) -> str | None:
@@ -213,55 +207,51 @@ class GridEnd:
         return [PENDING] * len(files)
 
     def _packing_into(self, store: FileStore) -> Packing:
-        if self._packing is None:
-            self._packing = Packing(
-                lambda: PackContents(store.convergence, store.runtime.entropy.random_bytes),
-                lambda contents: self._session.run(put_pack(store, contents)),
-            )
+        self._packing = self._packing or new_packing(self._session, store, self._retries)
         return self._packing
 
     def is_stored(self, name: str) -> bool:
         """Whether the file's pack is stored."""
         return self._packing is None or self._packing.is_stored(name)
 
+    def as_listed(self, entry: Entry) -> Entry:
+        """By its time, and the tag of its capability."""
+        cap = self._caps.get(entry.name)
+        return evolve(entry, tag="" if cap is None else _tag_of(cap))
+
     async def settle(self, stored: Sequence[tuple[Entry, str]]) -> Mapping[str, GridError]:
         """Link files, with one edit per directory."""
         store = await self._session.store()
-        folders: dict[tuple[str, ...], list[SetChild]] = {}
+        folders: dict[tuple[str, ...], dict[str, SetChild]] = {}
         failed: dict[str, GridError] = {}
         if any(token == PENDING and not self.is_stored(entry.name) for entry, token in stored):
             await self._packing_into(store).finish()
         for entry, token in stored:
             *above, name = entry.name.split("/")
-            cap = self._packing_into(store).take(entry.name) if token == PENDING else parse_cap(token)
+            cap = self._packing_into(store).find(entry.name) if token == PENDING else parse_cap(token)
             if isinstance(cap, GridError):
                 failed[entry.name] = cap
                 continue
             assert not isinstance(cap, UnknownCap)
             self._remember(entry.name, cap)
-            folders.setdefault(tuple(above), []).append(
-                SetChild(normalize_name(name), cap, metadata=_metadata(entry), overwrite="only-files")
+            folders.setdefault(tuple(above), {})[entry.name] = SetChild(
+                normalize_name(name), cap, metadata=metadata_of(entry), overwrite="only-files"
             )
         async with self._linking:
             for folder, edits in folders.items():
                 try:
-                    directory, replaced, doubt = await self._session.run(self._edit(store, folder, edits))
-                    await self._note_replaced(directory, [
-                        ((*folder, edit.name), replaced[edit.name], edit.target)
-                        for edit in edits
-                        if edit.name in replaced
-                    ])  # fmt: skip
-                    if doubt is not None:
-                        raise doubt
+                    failed |= await self._link(store, folder, edits)
                 except GridError as error:
-                    names = {edit.name for edit in edits}
-                    failed |= {
-                        entry.name: error
-                        for entry, _ in stored
-                        if tuple(entry.name.split("/")[:-1]) == folder
-                        and normalize_name(entry.name.split("/")[-1]) in names
-                    }
+                    failed |= dict.fromkeys(edits, error)
+        if self._packing is not None:  # An edit of a directory may be tried again, a pack has been.
+            self._packing.forget(entry.name for entry, _ in stored if not may_pass(failed.get(entry.name)))
         return failed
+
+    async def doubted(self, tokens: Sequence[str]) -> Set[str]:
+        """The capabilities of files that are not known to be healthy."""
+        store = await self._session.store()
+        caps = {token: cap for token in tokens if isinstance(cap := parse_cap(token), KnownCap)}
+        return set(tokens) - set(caps) | set(await check_files(self._session, store, caps))
 
     async def remove(self, name: str) -> None:
         """Unlink the file, and directories that become empty."""
@@ -324,17 +314,23 @@ class GridEnd:
         except NoSuchChildError:
             raise NotThereError(f"{self.label}: there is nothing at this path") from None
 
-    async def _edit(
-        self, store: FileStore, above: tuple[str, ...], edits: Sequence[SetChild]
-    ) -> tuple[DirectoryCap, Mapping[str, Child], MayHoldError | None]:
-        """Link the files. Returns the directory, what was there before, by name, and the error if the links only may hold."""
+    async def _link(
+        self, store: FileStore, folder: tuple[str, ...], edits: Mapping[str, SetChild]
+    ) -> Mapping[str, GridError]:
+        """Link the files of a folder, and return the errors of those that cannot be. Raises the error of all others."""
         if not isinstance(self._root, DirectoryCap):
             raise EndError(f"{self.label} is a file: files go into a directory")
-        root = store.directory(self._root)
-        path = [*self._path, *above]
-        directory = await root.make_directories(path) if path else root
-        previous, doubt = await edit_in_doubt(directory, edits)
-        return directory.cap, previous, doubt
+        path = [*self._path, *folder]
+        linking = Linking(store.directory(self._root), path, edits)
+        await self._session.run(linking.run())
+        await self._note_replaced(linking.directory.cap, [
+            ((*folder, edit.name), old, edit.target)
+            for edit in edits.values()
+            if (old := linking.replaced.get(edit.name)) is not None and old.target != edit.target
+        ])  # fmt: skip
+        if linking.doubt is not None:
+            raise linking.doubt
+        return linking.refused
 
     def _remember(self, name: str, cap: KnownCap) -> None:
         """Save the look-up of a file that is soon opened or checked. The oldest ones are forgotten."""
@@ -349,10 +345,8 @@ class GridEnd:
             return LeftOut(name, "of an unknown kind")
         if refuse_name(name) is not None:
             return LeftOut(name, str(refuse_name(name)))
-        immutable = isinstance(cap, ImmutableFileCap)
-        tag = hashlib.sha256(cap.to_string().encode()).hexdigest()[:32] if immutable else ""
         self._remember(name, cap)
-        return _entry(name, child, cap.size if isinstance(cap, ImmutableFileCap) else None, tag)
+        return entry_of(name, child, cap.size if isinstance(cap, ImmutableFileCap) else None, _tag_of(cap))
 
 
 async def _list(store: FileStore, cap: DirectoryCap) -> Mapping[str, Child] | GridError:
@@ -362,39 +356,6 @@ async def _list(store: FileStore, cap: DirectoryCap) -> Mapping[str, Child] | Gr
         return error
 
 
-def _place(named: tuple[str, Child]) -> tuple[bytes, int]:
-    """Where a file lies in its pack, for sorting; files outside of packs come first, as listed."""
-    cap = named[1].target
-    return (cap.pack.ueb_hash, cap.offset) if isinstance(cap, SliceCap) else (b"", 0)
-
-
-def _entry(name: str, child: Child, size: int | None, tag: str) -> Entry:
-    """The entry of a link: time and mode as backups record them."""
-    metadata = child.metadata
-    mode, noted, mtime_ns = metadata.get("st_mode"), metadata.get("attributes"), metadata.get("mtime_ns")
-    if not isinstance(mtime_ns, int):
-        mtime = _time_of(metadata)
-        mtime_ns = None if mtime is None else round(mtime * 1e9)
-    kept = noted.items() if isinstance(noted, Mapping) else ()
-    attributes = {str(key): value for key, value in kept if isinstance(value, str)}
-    mode = mode & 0o777 if isinstance(mode, int) else None
-    return Entry(name=name, size=size, mtime_ns=mtime_ns, tag=tag, mode=mode, attributes=attributes)
-
-
-def _time_of(metadata: Mapping[str, object]) -> float | None:
-    """The time of the file, or else of its link."""
-    times = metadata.get("tahoe")
-    linked = times.get("linkmotime") if isinstance(times, Mapping) else None
-    noted = seconds_in(metadata.get("mtime"))
-    return seconds_in(linked) if noted is None else noted
-
-
-def _metadata(entry: Entry) -> dict[str, object]:
-    kept: dict[str, object] = {}
-    if entry.mtime_ns is not None:
-        kept |= {"mtime": entry.mtime_ns / 1e9, "mtime_ns": entry.mtime_ns}
-    if entry.mode is not None:
-        kept["st_mode"] = entry.mode
-    if entry.attributes:
-        kept["attributes"] = dict(entry.attributes)
-    return kept
+def _tag_of(cap: KnownCap) -> str:
+    """A text that tells immutable files apart, and reveals none; "" for others."""
+    return hashlib.sha256(cap.to_string().encode()).hexdigest()[:32] if isinstance(cap, ImmutableFileCap) else ""

@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from grid.caps import ChkCap, LitCap, SliceCap
+from grid.directory.file_store import FileStore
 from grid.directory.store import Store
 from grid.errors import GridError, NotHappyError, PeerError
 from grid.extents.pack_writer import SEGMENT_SIZE, Extent, PackContents
 from grid.mutable.sources import MemorySource
 from grid.ports import Buffer
+from grid.transfer.choices import LONGEST_PAUSE_S
 from grid.transfer.ends import EndError
+
+if TYPE_CHECKING:
+    from grid.transfer.grid_session import GridSession
 
 MOST_FILES = 20_000
 """Files of one pack: their names stay in memory until it is stored."""
@@ -34,16 +40,25 @@ lock from it, and give it back, for every file.
 """
 
 
-async def put_pack(store: Store, contents: PackContents) -> ChkCap | LitCap:
-    """Store a pack, with one more attempt if servers failed, since another may have appeared.
+async def put_pack(store: Store, contents: PackContents, retries: int = 1) -> ChkCap | LitCap:
+    """Store a pack, with more attempts if servers failed, since others may have appeared.
 
     Raises the errors of a put.
     """
     source = MemorySource(contents.data)
-    with suppress(PeerError, NotHappyError):
-        return await store.put_immutable(source, segment_size=SEGMENT_SIZE)
-    await store.runtime.clock.sleep(RETRY_AFTER_S)
+    for attempt in range(retries):
+        with suppress(PeerError, NotHappyError):
+            return await store.put_immutable(source, segment_size=SEGMENT_SIZE)
+        await store.runtime.clock.sleep(min(RETRY_AFTER_S * 2.0**attempt, LONGEST_PAUSE_S))
     return await store.put_immutable(source, segment_size=SEGMENT_SIZE)
+
+
+def new_packing(session: GridSession, store: FileStore, retries: int) -> Packing:
+    """Packs that the session's client stores."""
+    return Packing(
+        lambda: PackContents(store.convergence, store.runtime.entropy.random_bytes),
+        lambda contents: session.run(put_pack(store, contents, retries)),
+    )
 
 
 class Packing:
@@ -58,7 +73,7 @@ class Packing:
         self._extents: dict[str, Extent] = {}
         self._began_at = 0.0
         self._storing: asyncio.Task[None] | None = None
-        self._found: dict[str, SliceCap | GridError] = {}
+        self._found: dict[str, SliceCap | EndError] = {}
         self._adding = asyncio.Lock()
 
     async def add(self, files: Sequence[tuple[str, Buffer]]) -> None:
@@ -91,9 +106,14 @@ class Packing:
                 await self._begin()
             await self._ended()
 
-    def take(self, name: str) -> SliceCap | GridError:
-        """Return the file's result, once."""
-        return self._found.pop(name, None) or EndError(f"{name} is in no pack")
+    def find(self, name: str) -> SliceCap | EndError:
+        """The file's result. An error has been tried again as often as may be."""
+        return self._found.get(name) or EndError(f"{name} is in no pack")
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Drop results that nobody needs any more."""
+        for name in names:
+            self._found.pop(name, None)
 
     async def _begin(self) -> None:
         """Start storing the pack, after the one before it."""
@@ -112,4 +132,4 @@ class Packing:
             pack = await self._put(contents)
             self._found |= {name: extent.slice_of(pack) for name, extent in extents.items()}
         except GridError as error:
-            self._found |= dict.fromkeys(extents, error)
+            self._found |= dict.fromkeys(extents, EndError(str(error)))

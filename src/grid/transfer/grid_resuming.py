@@ -36,6 +36,7 @@ class Resumption:
         self._parts = body.parts
         self._end = f" {encoding.k}-{encoding.n}-{encoding.max_segment_size} {DIGEST}"
         self._known: dict[int, KeptPart] = {}
+        self._read = 0  # Bytes that this attempt or an earlier one has read.
         self.key: bytes | None = None
         self.keeps: Keeps | None = None if isinstance(body.parts, NoParts) else is_worth_keeping
         if store.convergence is not None:
@@ -48,6 +49,7 @@ class Resumption:
             self.key = store.runtime.entropy.random_bytes(KEY_SIZE)
         else:
             self._known = {part.offset: part for part in kept}
+            self._read = max(part.offset + part.length for part in kept)
         self._mac = AESGCM(sha256(b"digests of a file's ranges:" + self.key).digest())
 
     def examine(self, offset: int, data: Buffer) -> None:
@@ -59,10 +61,11 @@ class Resumption:
         known = self._known.get(offset)
         if known == part:
             return
-        if known is not None or any(offset < each.offset + each.length for each in self._known.values()):
+        if known is not None or offset < self._read:
             raise SourceChangedError("the source is not what an earlier attempt read; starting over")
         self._parts.keep(part)
         self._known[offset] = part
+        self._read = offset + len(data)
 
     def failed(self, error: BaseException) -> None:
         """Discard the key unless the next attempt may resume. JournalError."""

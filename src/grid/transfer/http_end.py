@@ -1,7 +1,7 @@
 """One file of a web server, http:// or https://, as the source of a transfer.
 
-Requests run on threads. Ranges require the entity tag of the first answer, which reveals changes of the file. The
-server must report the file's size.
+Requests run on threads. The entity tag, the date and the size in each further answer must be those of the first, which reveals
+changes of the file. If the server gives neither a tag nor a date, the file is read as one answer. It must report the file's size.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
-from urllib.parse import unquote, urlsplit
+from string import punctuation
+from urllib.parse import quote, unquote, urlsplit
 
 from grid.ports import Buffer
 from grid.transfer.ends import (
@@ -26,8 +27,11 @@ from grid.transfer.ends import (
     PassingError,
     SourceChangedError,
 )
+from grid.transfer.traits import hidden
 
 SILENCE_S = 60.0
+MOST_DIGITS = 19
+"""Digits of a length that can be one."""
 _PASSING = (408, 425, 429, 500, 502, 503, 504)
 
 
@@ -35,11 +39,16 @@ class HttpEnd:
     """A file at a URL."""
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+            host = parts.netloc if parts.netloc.isascii() else parts.netloc.encode("idna").decode()
+        except ValueError:
+            raise EndError("this is no URL of a file, such as https://HOST/PATH") from None
         if not parts.hostname:
             raise EndError("name a host, as in https://HOST/PATH")
-        self._url = url
+        self._url = quote(parts._replace(netloc=host).geturl(), safe=punctuation, errors="surrogateescape")
         self.label = f"{parts.scheme}://{parts.hostname}{parts.path}"
+        self.identity = f"{parts.scheme}:{hidden(url)}"
         self._name = unquote(parts.path.rstrip("/").rpartition("/")[2]).replace("/", "_") or "index.html"
 
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:
@@ -53,7 +62,7 @@ class HttpEnd:
         with _as_end_errors(self.label):
             answer = await asyncio.to_thread(_ask, self._url, {})
         size = answer.headers.get("Content-Length", "")
-        if not size.isascii() or not size.isdigit():
+        if not size.isascii() or not size.isdigit() or len(size) > MOST_DIGITS:
             answer.close()
             raise EndError(f"{self.label}: the server does not say how long the file is")
         found = Entry(
@@ -63,7 +72,8 @@ class HttpEnd:
             tag=answer.headers.get("ETag", ""),
             attributes={"Content-Type": answer.headers["Content-Type"]} if "Content-Type" in answer.headers else {},
         )
-        return _OpenedPage(self._url, answer, found, self.label)
+        kind = _OpenedPage if found.tag or found.mtime_ns is not None else _OpenedAnswer
+        return kind(self._url, answer, found, self.label)
 
     async def close(self) -> None:
         """Do nothing: nothing stays open."""
@@ -77,6 +87,8 @@ class _OpenedPage:
     def __init__(self, url: str, answer: http.client.HTTPResponse, entry: Entry, shown: str) -> None:
         self._url, self.entry, self._shown = url, entry, shown
         self._first: http.client.HTTPResponse | None = answer
+        is_strong = entry.tag and not entry.tag.startswith("W/")
+        self._condition = entry.tag if is_strong else answer.headers.get("Last-Modified", "")
 
     async def read(self, offset: int, length: int) -> AsyncIterator[Buffer]:
         first, self._first = self._first, None
@@ -99,29 +111,50 @@ class _OpenedPage:
 
     def _ask_range(self, offset: int, length: int) -> http.client.HTTPResponse:
         headers = {"Range": f"bytes={offset}-{offset + length - 1}"}
-        if self.entry.tag and not self.entry.tag.startswith("W/"):
-            headers["If-Range"] = self.entry.tag
+        if self._condition:
+            headers["If-Range"] = self._condition
         answer = _ask(self._url, headers)
-        if answer.status == 206:
-            if answer.headers.get("Content-Range", "").startswith(f"bytes {offset}-"):
-                return answer
+        try:
+            is_known = self._is_of_version(answer) or (answer.status == 206 and bool(self._condition))
+            if answer.status == 206 and not answer.headers.get("Content-Range", "").startswith(f"bytes {offset}-"):
+                raise EndError(f"{self._shown}: the server sent a different range than requested")
+            if answer.status != 206 and offset:
+                raise EndError(f"{self._shown}: the server does not support ranges; use --mode stream")
+            if not is_known and length < (self.entry.size or 0):
+                raise EndError(f"{self._shown}: the server does not tell the version of a range; use --mode stream")
+        except BaseException:
             answer.close()
-            raise EndError(f"{self._shown}: the server sent a different range than requested")
-        if answer.headers.get("ETag", "") != self.entry.tag:
-            answer.close()
-            raise SourceChangedError(f"{self._shown} changed while it was read")
-        if offset:
-            answer.close()
-            raise EndError(f"{self._shown}: the server does not support ranges; use --mode stream")
+            raise
         return answer
 
+    def _is_of_version(self, answer: http.client.HTTPResponse) -> bool:
+        """Whether the answer says that it is of the version that was opened. SourceChangedError if it says another one."""
+        total = answer.headers.get("Content-Range" if answer.status == 206 else "Content-Length", "").rpartition("/")[2]
+        size = int(total) if total.isascii() and total.isdigit() else self.entry.size
+        tag, modified = answer.headers.get("ETag", ""), _time(answer.headers.get("Last-Modified"))
+        agree = [tag == self.entry.tag] if tag and self.entry.tag else []
+        if modified is not None and self.entry.mtime_ns is not None:
+            agree.append(modified == self.entry.mtime_ns)
+        if size != self.entry.size or not all(agree):
+            raise SourceChangedError(f"{self._shown} changed while it was read")
+        return bool(agree)
+
     async def require_unchanged(self) -> None:
-        """Do nothing: one answer is one file, and ranges required the entity tag."""
+        """Do nothing: one answer is one file, and each further one was compared with it."""
 
     async def close(self) -> None:
         first, self._first = self._first, None
         if first is not None:
             first.close()
+
+
+class _OpenedAnswer(_OpenedPage):
+    """A file of which nothing tells the version: only its first answer is known to be one file."""
+
+    is_one_stream = True
+
+    def stream(self, offset: int) -> AsyncIterator[Buffer]:
+        return self.read(offset, (self.entry.size or 0) - offset)
 
 
 def _ask(url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
@@ -152,7 +185,7 @@ def _opener() -> urllib.request.OpenerDirector:
 def _time(text: str | None) -> int | None:
     try:
         return None if text is None else int(parsedate_to_datetime(text).timestamp()) * 10**9
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 
@@ -164,6 +197,8 @@ def _as_end_errors(shown: str) -> Iterator[None]:
         error.close()
         if error.code in (404, 410):
             raise NotThereError(f"{shown}: there is no such file") from None
+        if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            raise SourceChangedError(f"{shown} is shorter than it was") from None
         kind = PassingError if error.code in _PASSING else EndError
         raise kind(f"{shown}: the server answers {error.code}") from None
     except http.client.IncompleteRead:

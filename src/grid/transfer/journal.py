@@ -26,14 +26,22 @@ from grid.transfer.records import JournalError, JournalFullError, among, is_full
 
 STORED = "stored"
 """The target has the contents; the file is not in place yet."""
+UNVERIFIED = "unverified"
+"""The file is in place; it was to be read back, and has not been yet."""
 DONE = "done"
+UNSENT = "unsent"
+"""It could not be sent."""
 FAILED = "failed"
+"""It was sent, and found to be wrong at the target. Earlier versions also noted so what could not be sent."""
 
 _LAYOUT = """
 CREATE TABLE IF NOT EXISTS files (
     source TEXT NOT NULL, name BLOB NOT NULL, size INTEGER, mtime_ns INTEGER, tag TEXT NOT NULL,
     state TEXT NOT NULL, token TEXT NOT NULL, digest TEXT NOT NULL, error TEXT NOT NULL, mode INTEGER,
     PRIMARY KEY (source, name)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS seen (
+    source TEXT NOT NULL, name BLOB NOT NULL, mtime_ns INTEGER, tag TEXT NOT NULL, PRIMARY KEY (source, name)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS states ON files (state);
 CREATE TABLE IF NOT EXISTS parts (
@@ -47,11 +55,19 @@ _BEGINNING = """
 DELETE FROM under_way;
 INSERT INTO secret SELECT randomblob(16) WHERE NOT EXISTS (SELECT * FROM secret);
 """
+_NOTE_SEEN = "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?)"
+_COLUMNS = (
+    "size, files.mtime_ns, files.tag, mode, state, token, digest, error, seen.mtime_ns, seen.tag"
+    " FROM files LEFT JOIN seen USING (source, name)"
+)
 
 
 @frozen(kw_only=True)
 class Row:
-    """What is recorded of a file. digest: of its contents, for `--verify`."""
+    """What is recorded of a file. digest: of its contents, for `--verify`.
+
+    there: of a done file, its time and tag at the target, as far as they are known; None if nobody has noted them.
+    """
 
     source: str
     entry: Entry
@@ -59,10 +75,11 @@ class Row:
     token: str = field(default="", repr=False)
     digest: str = ""
     error: str = ""
+    there: tuple[int | None, str] | None = None
 
 
 def journal_path(sources: Sequence[str], target: str) -> Path:
-    """The path of the journal for these ends; its name reveals none of them."""
+    """The path of the journal for these ends, by their identities; its name reveals none of them."""
     key = hashlib.sha256("\0".join([*sources, target]).encode("utf-8", "surrogateescape")).hexdigest()[:32]
     return state_directory() / "transfers" / f"{key}.sqlite"
 
@@ -105,17 +122,14 @@ class Journal:
     def find(self, source: str, name: str) -> Row | None:
         """What is recorded of a source's file. JournalError."""
         found = self._one(
-            "SELECT size, mtime_ns, tag, mode, state, token, digest, error FROM files WHERE source = ? AND name = ?",
+            f"SELECT {_COLUMNS} WHERE source = ? AND name = ?",
             (text_of(source), key_of(name)),
         )
         return None if found is None else _row(source, name, found)
 
     def find_all(self, source: str, names: Sequence[str]) -> Mapping[str, Row]:
         """The same for many files, by name. JournalError."""
-        statement = (
-            "SELECT name, size, mtime_ns, tag, mode, state, token, digest, error FROM files"
-            " WHERE source = ? AND name IN (?)"
-        )
+        statement = f"SELECT name, {_COLUMNS} WHERE source = ? AND name IN (?)"
         statement, keys = among(statement, [key_of(name) for name in names])
         found = list(self._all(statement, [text_of(source), *keys]))
         return {name: _row(source, name, values) for name, values in _by_name(names, found)}
@@ -129,9 +143,14 @@ class Journal:
             )
             for row in rows
         ]  # fmt: skip
+        seen = [_seen(row.source, row.entry.name, row.there) for row in rows if row.there is not None]
         self._step()
-        self._many("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        self._change(("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values), (_NOTE_SEEN, seen))
         self._step()
+
+    def note_seen(self, source: str, entries: Sequence[Entry]) -> None:
+        """Record the times and tags that the target gives for a source's done files. JournalError."""
+        self._many(_NOTE_SEEN, [_seen(source, entry.name, (entry.mtime_ns, entry.tag)) for entry in entries])
 
     def parts_of(self, source: str, entry: Entry) -> KeptParts:
         """The parts of the file in its current version; records nothing for a file whose changes could go unnoticed."""
@@ -175,7 +194,13 @@ class Journal:
 
     def scratch_name(self, source: str, name: str) -> str:
         """A name for a file's incomplete contents at the target, which nobody can guess. JournalError."""
-        return hashlib.sha256(b"\0".join([self._secret, text_of(source).encode(), key_of(name)])).hexdigest()[:24]
+        digest = hashlib.sha256(b"\0".join([self._secret, text_of(source).encode(), key_of(name)])).hexdigest()
+        return self.mark + digest[:24]
+
+    @property
+    def mark(self) -> str:
+        """What its scratch names begin with, and those of no other journal."""
+        return hashlib.sha256(b"mark" + self._secret).hexdigest()[:8]
 
     def part_tokens(self) -> set[str]:
         """The tokens of all parts of all files. JournalError."""
@@ -215,12 +240,16 @@ class Journal:
         os.close(self._lock)
 
     def _many(self, statement: str, values: Sequence[tuple[object, ...]]) -> None:
-        if not values:
-            return
+        if values:
+            self._change((statement, values))
+
+    def _change(self, *changes: tuple[str, Sequence[tuple[object, ...]]]) -> None:
+        """Execute statements, each for all its values, in one transaction."""
         with self._as_journal_error():
             self._rows.execute("BEGIN")
             try:
-                self._rows.executemany(statement, values)
+                for statement, values in changes:
+                    self._rows.executemany(statement, values)
                 self._rows.execute("COMMIT")
             except BaseException:
                 if self._rows.in_transaction:  # A full disk may have ended the transaction already.
@@ -295,7 +324,7 @@ def _by_name(names: Sequence[str], found: Sequence[tuple[Any, ...]]) -> Iterator
 
 
 def _row(source: str, name: str, found: tuple[object, ...]) -> Row:
-    size, mtime_ns, tag, mode, state, token, digest, error = found
+    size, mtime_ns, tag, mode, state, token, digest, error, seen_ns, seen_tag = found
     entry = Entry(
         name=name,
         size=size if isinstance(size, int) else None,
@@ -303,4 +332,12 @@ def _row(source: str, name: str, found: tuple[object, ...]) -> Row:
         tag=str(tag),
         mode=mode if isinstance(mode, int) else None,
     )
-    return Row(source=source, entry=entry, state=str(state), token=str(token), digest=str(digest), error=str(error))
+    there = None if seen_tag is None else (seen_ns if isinstance(seen_ns, int) else None, str(seen_tag))
+    return Row(
+        source=source, entry=entry, state=str(state), token=str(token), digest=str(digest), error=str(error), there=there
+    )  # fmt: skip
+
+
+def _seen(source: str, name: str, there: tuple[int | None, str]) -> tuple[object, ...]:
+    mtime_ns, tag = there
+    return text_of(source), key_of(name), number_of(mtime_ns), text_of(tag)

@@ -7,12 +7,14 @@ left out. What may wait for a disk runs on threads, never on the event loop.
 from __future__ import annotations
 
 import asyncio
-import fcntl
+import errno
 import itertools
 import os
 import stat
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
+
+from attrs import evolve
 
 from grid.errors import GridError
 from grid.ports import Buffer
@@ -27,13 +29,9 @@ from grid.transfer.ends import (
     OpenedSource,
     SourceChangedError,
     as_end_errors,
-    refuse_name,
 )
 from grid.transfer.local_files import (
-    MODES,
-    PARTIAL,
     SMALL_SIZE,
-    begin,
     fetch_ahead,
     open_file,
     read_all,
@@ -41,6 +39,7 @@ from grid.transfer.local_files import (
     write_all,
     write_whole,
 )
+from grid.transfer.local_partials import MODES, PARTIAL, Leftovers, begin, refuse_path
 from grid.transfer.partial_files import can_resume, fill, held_parts
 from grid.transfer.spool import Stack
 
@@ -55,20 +54,28 @@ in which a directory of the grid lists them.
 MOST_UNCACHED = 32
 """Files in a row that were fetched ahead and yet not cached, after which the cache is not tried any more."""
 
+KEPT_NS = range(315_619_200 * 10**9, 4_102_444_800 * 10**9)
+"""Times that every file system keeps: from 1980 to 2099."""
+
 UNSETTLED = "it was written a moment ago"
 
 
 class LocalEnd:
     """A local file or directory."""
 
+    keeps_times = True
+
     def __init__(
         self, path: str, *, is_target: bool = False, is_settled: Callable[[str, os.stat_result], bool] | None = None
     ) -> None:
-        """is_target: a listing removes leftovers of killed transfers. is_settled: whether a file may be sent yet."""
+        """is_target: a listing removes leftovers of killed transfers, once `spare` says which may go.
+
+        is_settled: whether a file may be sent yet.
+        """
         self._path = os.path.abspath(os.path.expanduser(path))
         self._is_settled = is_settled or _always
         self._is_target = is_target
-        self._spared: Set[str] = frozenset()
+        self._removes: Callable[[str], bool] | None = None
         self._uncached = 0
         self.label = path
 
@@ -76,6 +83,11 @@ class LocalEnd:
     def location(self) -> Sequence[str]:
         """The path without symbolic links."""
         return "file", *filter(None, os.path.realpath(self._path).split("/"))
+
+    @property
+    def identity(self) -> str:
+        """The absolute path."""
+        return self._path
 
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:
         """Yield every regular file below the path; NotThereError, OSError."""
@@ -85,7 +97,7 @@ class LocalEnd:
             name = os.path.basename(self._path)
             yield _entry(name, status) if stat.S_ISREG(status.st_mode) else LeftOut(name, "not a regular file")
             return
-        walk = _walk(self._path, self._is_settled, self._spared if self._is_target else None)
+        walk = _walk(self._path, self._is_settled, self._removes if self._is_target else None)
         while batch := await asyncio.to_thread(lambda: list(itertools.islice(walk, LISTED_AT_ONCE))):
             for found in batch:
                 yield found
@@ -133,13 +145,13 @@ class LocalEnd:
     async def close(self) -> None:
         """Do nothing: nothing is held open."""
 
-    def spare(self, tokens: Set[str]) -> None:
-        """Keep these in the next listing."""
-        self._spared = frozenset(tokens)
+    def spare(self, tokens: Set[str], mark: str) -> None:
+        """Keep these in the next listing, and what another transfer may resume."""
+        self._removes = Leftovers(tokens, mark).remove
 
     def refuse(self, name: str) -> str | None:
         """Names that no file system accepts, or that would lead out of the directory."""
-        return refuse_name(name)
+        return refuse_path(name)
 
     def place_of(self, name: str) -> str:
         """The name itself."""
@@ -153,28 +165,30 @@ class LocalEnd:
         """None: the bytes must be written."""
         return None
 
+    def as_listed(self, entry: Entry) -> Entry:
+        """By its time, if every file system keeps that."""
+        is_kept = entry.mtime_ns is not None and entry.mtime_ns in KEPT_NS
+        return evolve(entry, mtime_ns=entry.mtime_ns if is_kept else None, tag="")
+
     async def store(self, entry: Entry, body: Body) -> str:
         """Write to a temporary file, sync, and rename."""
-        path = os.path.join(self._path, entry.name)
         if body.size <= SMALL_SIZE and isinstance(body.parts, NoParts):
             data = b"".join([bytes(piece) async for piece in body.stream()])
             await body.require_unchanged()
-            await asyncio.to_thread(write_whole, path, body.scratch, entry, data)
+            await asyncio.to_thread(write_whole, self._path, body.scratch, entry, data)
             return ""
-        partial = await asyncio.to_thread(begin, path, body.scratch, resumes=bool(body.parts.load()))
+        partial = await asyncio.to_thread(begin, self._path, entry.name, body.scratch, resumes=bool(body.parts.load()))
         try:
-            try:
-                await fill(partial, body, await held_parts(partial, body), in_order=body.is_ahead)
-                await body.require_unchanged()
-                await asyncio.to_thread(partial.finish, entry, body.size)
-            finally:
-                os.close(partial.descriptor)
-            await asyncio.to_thread(os.replace, partial.path, path)
+            await fill(partial, body, await held_parts(partial, body), in_order=body.is_ahead)
+            await body.require_unchanged()
+            await partial.place(entry, body.size)
         except BaseException as error:
             if not can_resume(body, error):
-                os.unlink(partial.path)
+                partial.drop()
                 body.parts.forget()
             raise
+        finally:
+            os.close(partial.descriptor)
         return ""
 
     def stores_together(self, size: int) -> bool:
@@ -257,11 +271,11 @@ def _opened(path: str) -> AbstractContextManager[Iterator[os.DirEntry[str]]] | s
 
 
 def _walk(
-    root: str, is_settled: Callable[[str, os.stat_result], bool], spared: Set[str] | None
+    root: str, is_settled: Callable[[str, os.stat_result], bool], remove: Callable[[str], object] | None
 ) -> Iterator[Entry | LeftOut]:
     """Yield every file below a directory, keeping few of its names in memory.
 
-    spared: incomplete files to keep; None to keep all.
+    remove: removes an incomplete file, unless it is to be kept; None to keep all.
     """
     waiting = Stack([""])
     while waiting:
@@ -272,38 +286,38 @@ def _walk(
                 raise NotThereError(f"{root}: {scan}")
             yield LeftOut(below, scan, is_gap=True)
             continue
+        trouble = ""
         with scan as entries:
-            for found in _in_order(entries):
-                name = f"{below}/{found.name}" if below else found.name
-                if found.name.startswith(PARTIAL):
-                    if spared is not None and found.name.removeprefix(PARTIAL) not in spared:
-                        _remove_abandoned(found.path)
-                    continue
-                if found.is_dir(follow_symlinks=False):
-                    waiting.append(name)
-                    continue
-                yield _examine(found, name, is_settled)
+            try:
+                for found in _in_order(entries):
+                    name = f"{below}/{found.name}" if below else found.name
+                    if found.name.startswith(PARTIAL):
+                        if remove is not None:
+                            remove(found.path)
+                    elif _is_directory(found):
+                        waiting.append(name)
+                    else:
+                        yield _examine(found, name, is_settled)
+            except OSError as error:
+                if not below:
+                    raise
+                trouble = error.strerror or "it cannot be read"
+        if trouble:
+            yield LeftOut(below, trouble, is_gap=True)
+
+
+def _is_directory(found: os.DirEntry[str]) -> bool:
+    """Whether an entry is a directory; not if nobody can say."""
+    try:
+        return found.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
 
 
 def _in_order(scan: Iterator[os.DirEntry[str]]) -> Iterator[os.DirEntry[str]]:
     """The entries of a directory in the order of their names, as far as memory permits."""
     while some := list(itertools.islice(scan, SORTED_AT_ONCE)):
         yield from sorted(some, key=lambda found: found.name)
-
-
-def _remove_abandoned(path: str) -> None:
-    """Remove an incomplete file unless its writer still holds the lock."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.unlink(path)
-    except OSError:
-        return
-    finally:
-        os.close(descriptor)
 
 
 def _always(name: str, status: os.stat_result) -> bool:
@@ -314,7 +328,7 @@ def _examine(found: os.DirEntry[str], name: str, is_settled: Callable[[str, os.s
     try:
         status = found.stat(follow_symlinks=False)
     except OSError as error:
-        return LeftOut(name, error.strerror or "it cannot be read")
+        return LeftOut(name, error.strerror or "it cannot be read", is_gap=error.errno != errno.ENOENT)
     if stat.S_ISREG(status.st_mode):
         return _entry(name, status) if is_settled(name, status) else LeftOut(name, UNSETTLED, is_later=True)
     return LeftOut(name, "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file")

@@ -1,31 +1,21 @@
-"""Local files of a transfer: opens, reads and writes them. Every call but `read_cached` and `fetch_ahead` blocks, and
-belongs on a thread.
-
-A file is written under another name, synced, and renamed, so it is complete or not there.
+"""Local files of a transfer: opens and reads them, and writes small ones. Every call but `read_cached` and `fetch_ahead`
+blocks, and belongs on a thread.
 """
 
 from __future__ import annotations
 
-import asyncio
 import errno
-import fcntl
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from grid.ports import Buffer
-from grid.transfer.body import BLOCK
-from grid.transfer.ends import EndError, Entry, KeptPart
+from grid.transfer.ends import EndError, Entry
+from grid.transfer.local_partials import MODES, begin, write_at
 
 SMALL_SIZE = 256 * 2**10
 """Up to this size, one call on a thread opens and reads a file, and one writes it."""
-
-MODES = 0o777
-PARTIAL = ".grid-partial-"
-"""Marks incomplete files; a listing omits them."""
-
 
 _CACHED_ONLY: int | None = getattr(os, "RWF_NOWAIT", None)
 """A flag of preadv: do not wait for the disk. Linux has it."""
@@ -33,37 +23,9 @@ _CACHED_ONLY: int | None = getattr(os, "RWF_NOWAIT", None)
 _TO_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 
 
-class Partial:
-    """A file being written. What an earlier attempt wrote is read and compared before it counts."""
-
-    def __init__(self, path: str, scratch: str, descriptor: int, *, is_new: bool) -> None:
-        self.path, self.scratch, self.descriptor, self.is_new = path, scratch, descriptor, is_new
-
-    async def holds(self, part: KeptPart) -> bool:
-        """Whether it has the part's bytes."""
-        return await asyncio.to_thread(_digests, self.descriptor, part.offset, part.length) == part.digest
-
-    async def write(self, offset: int, piece: Buffer) -> None:
-        """Write a piece."""
-        await asyncio.to_thread(_write_at, self.descriptor, offset, piece, may_skip=self.is_new)
-
-    async def sync(self) -> bool:
-        """Nothing: a kill loses nothing that was written, and `holds` finds what a crash of the machine lost."""
-        return True
-
-    def finish(self, entry: Entry, size: int) -> None:
-        """Set its length, mode and time, and make it durable."""
-        os.ftruncate(self.descriptor, size)
-        if entry.mode is not None:
-            os.fchmod(self.descriptor, entry.mode & MODES)
-        if entry.mtime_ns is not None:
-            os.utime(self.descriptor, ns=(entry.mtime_ns, entry.mtime_ns))
-        os.fsync(self.descriptor)
-
-
 def open_file(root: str, name: str) -> tuple[int, os.stat_result, bytes]:
-    """Open a file of a directory, or the single file `root`. The bytes: all of a small file."""
-    path = os.path.join(root, name) if os.path.isdir(root) else root
+    """Open a file of a directory, or the single file `root`, which may be a symbolic link. The bytes: all of a small file."""
+    path = os.path.join(root, name) if os.path.isdir(root) else os.path.realpath(root)
     descriptor = os.open(path, _TO_READ)
     try:
         status = os.fstat(descriptor)
@@ -77,6 +39,7 @@ def open_file(root: str, name: str) -> tuple[int, os.stat_result, bytes]:
 def read_all(root: str, entries: Sequence[Entry]) -> list[bytes | None]:
     """The contents of files of a directory, or of the single file `root`; None for one that is not as listed."""
     is_directory = os.path.isdir(root)
+    root = root if is_directory else os.path.realpath(root)
     found: list[bytes | None] = []
     for entry in entries:
         try:
@@ -151,7 +114,7 @@ def write_all(root: str, files: Sequence[tuple[Entry, Buffer]], scratch: Callabl
     tokens: list[str | None] = []
     for entry, data in files:
         try:
-            write_whole(f"{root}/{entry.name}", scratch(entry.name), entry, data)
+            write_whole(root, scratch(entry.name), entry, data)
         except (OSError, EndError):
             tokens.append(None)
         else:
@@ -159,73 +122,14 @@ def write_all(root: str, files: Sequence[tuple[Entry, Buffer]], scratch: Callabl
     return tokens
 
 
-def write_whole(path: str, scratch: str, entry: Entry, data: Buffer) -> None:
-    """Write a small file, sync it and move it into place."""
-    partial = begin(path, scratch, resumes=False)
+def write_whole(root: str, scratch: str, entry: Entry, data: Buffer) -> None:
+    """Write a small file below a directory, sync it and move it into place."""
+    partial = begin(root, entry.name, scratch, resumes=False)
     try:
-        try:
-            _write_at(partial.descriptor, 0, data, may_skip=True)
-            partial.finish(entry, len(data))
-        finally:
-            os.close(partial.descriptor)
-        os.replace(partial.path, path)
+        write_at(partial.descriptor, 0, data, may_skip=True)
+        partial.place_now(entry, len(data))
     except BaseException:
-        os.unlink(partial.path)
+        partial.drop()
         raise
-
-
-def begin(path: str, scratch: str, *, resumes: bool) -> Partial:
-    """Open the incomplete file of an earlier attempt, or make a new one."""
-    if os.path.isdir(path):
-        raise EndError(f"{path} is a directory")
-    partial = os.path.join(os.path.dirname(path), f"{PARTIAL}{scratch}")
-    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    if resumes:
-        with suppress(OSError):
-            descriptor = os.open(partial, flags)
-            if _is_own(descriptor):
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-                return Partial(partial, scratch, descriptor, is_new=False)
-            os.close(descriptor)
-    descriptor = _make(partial, flags | os.O_CREAT | os.O_EXCL)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    return Partial(partial, scratch, descriptor, is_new=True)
-
-
-def _make(partial: str, flags: int) -> int:
-    """Make a file. Its directory is made, and a file that is in its way removed, only after an attempt without that."""
-    try:
-        return os.open(partial, flags, 0o666)
-    except FileNotFoundError:
-        os.makedirs(os.path.dirname(partial), exist_ok=True)
-    except FileExistsError:
-        pass
-    # A killed process made it: only one process at a time knows this name.
-    with suppress(FileNotFoundError):
-        os.unlink(partial)
-    return os.open(partial, flags, 0o666)
-
-
-def _is_own(descriptor: int) -> bool:
-    """Whether nobody else can have put the file there."""
-    status = os.fstat(descriptor)
-    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink == 1
-
-
-def _digests(descriptor: int, offset: int, length: int) -> bytes:
-    """The digests of a range's blocks, as a body computes them."""
-    end = offset + length
-    return b"".join(
-        hashlib.sha256(os.pread(descriptor, min(BLOCK, end - begin), begin)).digest()
-        for begin in range(offset, end, BLOCK)
-    )
-
-
-def _write_at(descriptor: int, offset: int, piece: Buffer, *, may_skip: bool) -> None:
-    """Write a piece. may_skip: leave a hole for one that is all zeros."""
-    view = memoryview(piece)
-    if may_skip and not (view and view[0]) and bytes(view).count(0) == len(view):
-        return
-    while view:
-        written = os.pwrite(descriptor, view, offset)
-        view, offset = view[written:], offset + written
+    finally:
+        os.close(partial.descriptor)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import configparser
 import os
+import shlex
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -25,6 +26,12 @@ _KEYS = {
     "region": "region",
     "endpoint_url": "endpoint",
 }
+
+_PLACE = ("region", "endpoint")
+"""What of a profile holds although its keys do not."""
+
+_OTHER_KINDS = ("role_arn", "sso_start_url", "sso_session", "login_session")
+"""Settings of profiles whose keys must be asked for. They go before keys in files, as in the aws tools."""
 
 _AZ_NAMES = {
     "account_name": ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT"),
@@ -60,12 +67,26 @@ def store_arguments(scheme: str) -> dict[str, Any]:
     return arguments | account(os.environ)
 
 
+def account_place(scheme: str, arguments: Mapping[str, Any], environment: Mapping[str, str]) -> list[str]:
+    """What tells stores of the same names apart, besides keys: servers and accounts. arguments: of `store_arguments`."""
+    names = [*_AZ_NAMES["account_name"], *_AZ_NAMES["endpoint"], "AZURE_STORAGE_USE_EMULATOR"] if scheme == "az" else []
+    found = [
+        f"{name}={arguments[name]}"
+        for name in ("endpoint", "base_url", "account_name", "use_emulator")
+        if name in arguments
+    ]
+    return [*found, *(f"{name}={environment[name]}" for name in names if environment.get(name))]
+
+
 def s3_account(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Keys, region and endpoint for S3, from the environment first and then the profile; ConfigError."""
-    found: dict[str, Any] = {}
+    """Keys, region and endpoint for S3, from the environment first and then the profile, as in the aws tools; ConfigError."""
     profile = environment.get("AWS_PROFILE") or environment.get("AWS_DEFAULT_PROFILE")
-    if profile or "AWS_ACCESS_KEY_ID" not in environment:
-        found |= _profile(environment, profile or "default", is_required=profile is not None)
+    has_keys = bool(environment.get("AWS_ACCESS_KEY_ID"))
+    found: dict[str, Any] = dict(
+        _profile(environment, profile or "default", is_required=bool(profile), needs_keys=not has_keys)
+    )
+    if has_keys:
+        found = {key: value for key, value in found.items() if key in _PLACE}
     for variable, key in (("AWS_REGION", "region"), ("AWS_DEFAULT_REGION", "region")):
         if environment.get(variable):
             found[key] = environment[variable]
@@ -131,12 +152,13 @@ def _connection(text: str) -> dict[str, Any]:
     return account
 
 
-def _profile(environment: Mapping[str, str], name: str, *, is_required: bool) -> dict[str, str]:
+def _profile(environment: Mapping[str, str], name: str, *, is_required: bool, needs_keys: bool) -> dict[str, str]:
+    """What the files say of a profile. is_required: whether it must exist. needs_keys: whether its keys are wanted."""
     home = Path(environment.get("HOME", "~")).expanduser()
     credentials = Path(environment.get("AWS_SHARED_CREDENTIALS_FILE") or home / ".aws" / "credentials")
     config = Path(environment.get("AWS_CONFIG_FILE") or home / ".aws" / "config")
     found: dict[str, str] = {}
-    was_found = False
+    other, was_found = "", False
     for path, section in ((config, name if name == "default" else f"profile {name}"), (credentials, name)):
         parser = configparser.RawConfigParser()
         try:
@@ -145,7 +167,16 @@ def _profile(environment: Mapping[str, str], name: str, *, is_required: bool) ->
             raise ConfigError(f"{path}: cannot be read as a configuration file of the aws tools") from None
         if parser.has_section(section):
             was_found = True
-            found |= {key: parser.get(section, text) for text, key in _KEYS.items() if parser.has_option(section, text)}
+            here = {key: parser.get(section, text) for text, key in _KEYS.items() if parser.has_option(section, text)}
+            found |= here
+            other = next((kind for kind in _OTHER_KINDS if parser.has_option(section, kind)), other)
+            if path == config and parser.has_option(section, "credential_process"):
+                other = other or "credential_process"
+            if path == credentials and other == "credential_process" and "access_key_id" in here:
+                other = ""
     if is_required and not was_found:
         raise ConfigError(f"there is no profile {name!r} in {config} or {credentials}")
+    if needs_keys and other:
+        fetch = f'eval "$(aws configure export-credentials --profile {shlex.quote(name)} --format env)"'
+        raise ConfigError(f"Grid cannot use {other} of the profile {name!r}; fetch its keys first: {fetch}")
     return found

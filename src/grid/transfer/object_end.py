@@ -7,10 +7,12 @@ which reveals changes in between.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
+from grid.directory.metadata import seconds_in
 from grid.errors import GridError
 from grid.ports import Buffer
 from grid.transfer.ends import (
@@ -26,15 +28,19 @@ from grid.transfer.ends import (
     OpenedSource,
     SourceChangedError,
 )
-from grid.transfer.object_accounts import store_arguments
-from grid.transfer.object_errors import as_end_errors, as_settings_errors, of_generic
+from grid.transfer.object_accounts import account_place, store_arguments
+from grid.transfer.object_errors import OddKeyError, as_end_errors, as_settings_errors, of_generic
+from grid.transfer.s3_listing import Listed, is_path, list_after
 from grid.transfer.s3_uploads import PART_SIZE, PARTS_AT_ONCE, S3Uploads, open_uploads, part_size_of, upload_in_parts
+from grid.transfer.traits import hidden
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 LISTED_AT_ONCE = 1000
 MAX_KEY_BYTES = 1024
+MOST_PART = 5 * 2**30
+"""Bytes of a part of an S3 upload."""
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
@@ -52,16 +58,22 @@ def open_object_end(url: str, *, is_target: bool = False) -> ObjectEnd:
     except ImportError:
         raise MissingExtraError(f"{url.partition('/')[0]}//", "obstore") from None
     scheme, _, rest = url.partition("://")
+    scheme = scheme.lower()
+    url = f"{scheme}://{rest}"
     bucket, _, prefix = rest.partition("/")
     if not bucket:
         raise EndError(f"{url}: name a bucket, as in {scheme}://BUCKET/PREFIX")
     make: Any = {"s3": stores.S3Store, "gs": stores.GCSStore, "az": stores.AzureStore}[scheme]
     arguments = store_arguments(scheme)
-    uploads = open_uploads(bucket, arguments) if scheme == "s3" and is_target else None
+    uploads = open_uploads(bucket, arguments) if scheme == "s3" else None
     with as_settings_errors(url):
         store = make(bucket, **arguments)
     names = _IDENTIFIER if scheme == "az" else _HEADER_NAME
-    return ObjectEnd(store, prefix.strip("/"), url, is_target=is_target, uploads=uploads, names=names)
+    place = account_place(scheme, arguments, os.environ)
+    identity = url + (f" at {hidden(*place)}" if place else "")
+    return ObjectEnd(
+        store, prefix.strip("/"), url, is_target=is_target, uploads=uploads, names=names, identity=identity
+    )  # fmt: skip
 
 
 class ObjectEnd:
@@ -76,6 +88,7 @@ class ObjectEnd:
         is_target: bool = False,
         uploads: S3Uploads | None = None,
         names: re.Pattern[str] = _HEADER_NAME,
+        identity: str = "",
     ) -> None:
         """uploads: sends large objects so that a later process can resume; None if this store cannot.
 
@@ -84,6 +97,7 @@ class ObjectEnd:
         self._uploads, self._names = uploads, names
         self._store, self._prefix, self.label, self._is_target = store, prefix, label, is_target
         self._is_single = False
+        self.identity = identity or label
 
     @property
     def location(self) -> Sequence[str]:
@@ -97,13 +111,23 @@ class ObjectEnd:
         """
         import obstore
 
-        count = 0
-        with as_end_errors(self.label):
-            stream = obstore.list(self._store, self._prefix or None, chunk_size=LISTED_AT_ONCE)
-            async for batch in stream:
-                for meta in batch:
-                    count += 1
-                    yield self._listed(meta)
+        count, last, odd = 0, "", False
+        try:
+            with as_end_errors(self.label):
+                stream = obstore.list(self._store, self._prefix or None, chunk_size=LISTED_AT_ONCE)
+                async for batch in stream:
+                    for meta in batch:
+                        count += 1
+                        last = str(meta["path"])
+                        yield self._listed(meta)
+        except OddKeyError:
+            if self._uploads is None:
+                raise
+            odd = True
+        if odd and self._uploads is not None:
+            async for found in list_after(self._uploads, f"{self._prefix}/" if self._prefix else "", last):
+                count += 1
+                yield self._listed_ourselves(found)
         if not count and self._prefix and not self._is_target:
             with as_end_errors(self.label):
                 meta = await obstore.head_async(self._store, self._prefix)
@@ -131,7 +155,7 @@ class ObjectEnd:
         if self._uploads is not None:
             self._uploads.close()
 
-    def spare(self, tokens: Set[str]) -> None:
+    def spare(self, tokens: Set[str], mark: str) -> None:
         """Do nothing: uploads go on or are aborted with their files."""
 
     def refuse(self, name: str) -> str | None:
@@ -165,6 +189,8 @@ class ObjectEnd:
 
         key, attributes = self._key(entry.name), _attributes(entry, self._names)
         shown = f"{self.label.rstrip('/')}/{entry.name}"
+        if part_size_of(body.size) > MOST_PART:
+            raise EndError(f"{shown}: no store takes an object of {body.size} bytes")
         if self._uploads is not None and not isinstance(body.parts, NoParts):
             await upload_in_parts(self._uploads, key, _headers(attributes), body)
             return ""
@@ -231,6 +257,14 @@ class ObjectEnd:
             return LeftOut(path, "a marker of a directory")
         return _entry(path.removeprefix(f"{self._prefix}/") if self._prefix else path, meta)
 
+    def _listed_ourselves(self, found: Listed) -> Entry | LeftOut:
+        key = found.key.removesuffix("/")
+        if not is_path(key):
+            return LeftOut(found.key.removeprefix(f"{self._prefix}/"), "its key is no path")
+        if key != found.key and not found.size:
+            return LeftOut(key.removeprefix(f"{self._prefix}/"), "a marker of a directory")
+        return self._listed({"path": key, "last_modified": found.modified, "size": found.size, "e_tag": found.tag})
+
 
 class _OpenedObject:
     """A requested object: the first read uses the open answer, others request ranges."""
@@ -291,12 +325,13 @@ def _with_attributes(entry: Entry, attributes: Mapping[str, str]) -> Entry:
     kept = {name: value for name, value in attributes.items() if name not in ("mtime", "mode")}
     entry = evolve(entry, attributes=kept)
     try:
+        mtime = seconds_in(float(attributes["mtime"])) if "mtime" in attributes else None
         return evolve(
             entry,
-            mtime_ns=round(float(attributes["mtime"]) * 1e9) if "mtime" in attributes else entry.mtime_ns,
+            mtime_ns=entry.mtime_ns if mtime is None else round(mtime * 1e9),
             mode=int(attributes["mode"], 8) & 0o777 if "mode" in attributes else None,
         )
-    except (ValueError, OverflowError):
+    except ValueError:
         return entry
 
 
@@ -311,7 +346,8 @@ def _attributes(entry: Entry, names: re.Pattern[str]) -> Any:  # noqa: ANN401 - 
         if (name in _HEADERS or names.fullmatch(name)) and value.isascii() and value.isprintable()
     }
     if entry.mtime_ns is not None:
-        kept["mtime"] = f"{entry.mtime_ns // 10**9}.{entry.mtime_ns % 10**9:09}"
+        seconds, rest = divmod(abs(entry.mtime_ns), 10**9)
+        kept["mtime"] = f"{'-' if entry.mtime_ns < 0 else ''}{seconds}.{rest:09}"
     if entry.mode is not None:
         kept["mode"] = f"{entry.mode:o}"
     return kept

@@ -21,6 +21,10 @@ _PASSING = (408, 425, 429)
 """Statuses after which retrying may help."""
 
 
+class OddKeyError(EndError):
+    """A key in a listing is no path."""
+
+
 @contextmanager
 def as_end_errors(shown: str) -> Iterator[None]:
     """Translate obstore's errors."""
@@ -43,7 +47,7 @@ def as_end_errors(shown: str) -> Iterator[None]:
     except exceptions.BaseError as error:
         if wrong := _WRONG_KEY.search(str(error)):
             what = f"the key {wrong[1]!r} is no path: rename that object, or name a prefix without it"
-            raise EndError(f"{shown}: {what}") from None
+            raise OddKeyError(f"{shown}: {what}") from None
         raise EndError(f"{shown}: {_short(str(error))}") from None
 
 

@@ -10,14 +10,15 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from grid.transfer.choices import STREAMS
 from grid.transfer.ends import EndError, Located, SourceEnd, TargetEnd
 from grid.transfer.engine import Transfer
 from grid.transfer.journal import Journal, journal_path
 from grid.transfer.outcome import Observer, Outcome, Plan
-from grid.transfer.rates import RateLimit, Schedule, minute_of
+from grid.transfer.rates import RateLimit, Schedule, Slow, minute_of, unlimited
+from grid.transfer.traits import identity_of, keep_times
 
 OBJECT_SCHEMES = ("s3", "gs", "az")
 SCHEMES = (*OBJECT_SCHEMES, "sftp", "http", "https")
@@ -74,15 +75,19 @@ def _open(text: str, open_other: OpenOther, *, is_target: bool) -> TargetEnd:
     if scheme == "sftp":
         from grid.transfer.sftp_end import open_sftp_end
 
-        return open_sftp_end(text)
+        return open_sftp_end(text, is_target=is_target)
     return open_other(text, is_target=is_target)
 
 
 def require_apart(sources: Sequence[SourceEnd], target: TargetEnd, plan: Plan) -> None:
-    """Raise EndError if each run would copy the copies of earlier ones, or if --delete would remove a source.
+    """Raise EndError if each run would copy the copies of earlier ones, or if --delete would remove a source; and if a source
+    is given twice.
 
     Two names of one directory of the grid are not recognized.
     """
+    for number, source in enumerate(sources):
+        if identity_of(source) in map(identity_of, sources[:number]):
+            raise EndError(f"{source.label} is given twice")
     there = tuple(target.location) if isinstance(target, Located) else ()
     for source in sources:
         here = tuple(source.location) if isinstance(source, Located) else ()
@@ -102,7 +107,7 @@ def require_apart(sources: Sequence[SourceEnd], target: TargetEnd, plan: Plan) -
 
 @frozen(kw_only=True)
 class Request:
-    """A requested transfer. arguments: as typed; they determine its journal."""
+    """A requested transfer. sources, target: arguments, as typed."""
 
     sources: Sequence[str]
     target: str
@@ -119,12 +124,11 @@ async def transfer(request: Request, open_other: OpenOther, observer: Observer) 
     target = open_target(request.target, open_other)
     try:
         require_apart(sources, target, request.plan)
-        journal = await asyncio.to_thread(journal_path, request.sources, request.target)
+        journal = await asyncio.to_thread(journal_path, list(map(identity_of, sources)), identity_of(target))
         opened = Journal(journal)
+        plan = evolve(request.plan, keeps_times=keep_times(*sources, target))
         try:
-            return await Transfer(
-                sources, target, opened, request.plan, observer=observer, slow=limit(request.schedule)
-            ).run()
+            return await Transfer(sources, target, opened, plan, observer=observer, slow=limit(request.schedule)).run()
         finally:
             opened.close()
     finally:
@@ -132,8 +136,8 @@ async def transfer(request: Request, open_other: OpenOther, observer: Observer) 
             await end.close()
 
 
-def limit(schedule: Schedule | None) -> Callable[[int], float]:
-    """A function that counts bytes about to be sent, and returns the seconds to wait after them."""
+def limit(schedule: Schedule | None) -> Slow:
+    """A function that counts bytes about to be sent."""
     if schedule is None:
-        return lambda count: 0.0
+        return unlimited
     return RateLimit(schedule, time.monotonic, lambda: minute_of(time.time())).take

@@ -21,6 +21,10 @@ Failure = tuple[str, GridError | OSError]
 """A name, and the reason."""
 
 
+class GapError(GridError):
+    """Something of a source could not be listed, so files may be missing."""
+
+
 @frozen(kw_only=True)
 class Plan:
     """The options of a transfer. keeps_times: both ends preserve files' times to the millisecond.

@@ -7,7 +7,8 @@ It owns which ranges are missing, when a range counts as written, and which inco
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from grid.ports import Buffer
@@ -17,6 +18,9 @@ from grid.transfer.ends import Body, EndError, KeptPart, NoParts, PassingError, 
 
 PART_SIZE = 8 * 2**20
 """Bytes after which a range is recorded: what an interruption costs, for each range that is fetched in parallel."""
+
+MOST_STREAMS = 64
+"""Ranges that wait for their turn at most, whatever size a file announces: as many as a body may fetch at once."""
 
 Range = tuple[int, int]
 """Offset and length."""
@@ -45,18 +49,23 @@ class PartialFile(Protocol):
         """Make what was written last; return whether `holds` may be believed later."""
 
 
-def missing(wanted: Sequence[Range], held: Sequence[Range]) -> list[Range]:
-    """What is left of the wanted ranges without those that are held."""
-    left = list(wanted)
-    for begin, length in held:
-        end = begin + length
-        left = [
-            (start, stop - start)
-            for offset, size in left
-            for start, stop in ((offset, min(offset + size, begin)), (max(offset, end), offset + size))
-            if start < stop
-        ]
-    return left
+def missing(wanted: Iterable[Range], held: Iterable[Range]) -> Iterator[Range]:
+    """Yield what is left of the wanted ranges without those that are held. Cost: a search in those held for each wanted one."""
+    begins, ends = list[int](), list[int]()
+    for begin, length in sorted(held):
+        if ends and begin <= ends[-1]:
+            ends[-1] = max(ends[-1], begin + length)
+        else:
+            begins.append(begin)
+            ends.append(begin + length)
+    for offset, size in wanted:
+        end = offset + size
+        for index in range(bisect_right(ends, offset), bisect_left(begins, end)):
+            if offset < begins[index]:
+                yield offset, begins[index] - offset
+            offset = ends[index]
+        if offset < end:
+            yield offset, end - offset
 
 
 async def held_parts(file: PartialFile, body: Body) -> list[KeptPart]:
@@ -107,9 +116,15 @@ def of_resumed(error: E, held: Collection[object]) -> E | SourceChangedError:
 async def _fill_ranges(file: PartialFile, body: Body, ranges: Sequence[Range], held: Sequence[KeptPart]) -> None:
     for part in held:
         body.resume(part)
+    left = missing(ranges, [(part.offset, part.length) for part in held])
+
+    async def work() -> None:
+        for offset, length in left:
+            await _write(file, body, offset, body.fetch(offset, length))
+
     async with asyncio.TaskGroup() as group:
-        for offset, length in missing(ranges, [(part.offset, part.length) for part in held]):
-            group.create_task(_write(file, body, offset, body.fetch(offset, length)))
+        for _ in range(min(len(ranges), MOST_STREAMS)):
+            group.create_task(work())
 
 
 async def _fill_in_order(file: PartialFile, body: Body, held: Sequence[KeptPart]) -> None:

@@ -40,7 +40,9 @@ MAX_PARTS = 10_000
 SILENCE_S = 60.0
 TRIES = 3
 PAUSE_S = 0.5
-MAX_ANSWER = 64 * 1024
+MAX_ANSWER = 2**20
+LISTED_AT_ONCE = 200
+"""Objects of a page of a listing, so that it is shorter than MAX_ANSWER whatever their keys are."""
 
 _OTHER_WAYS = re.compile(
     "AWS_(SERVER_SIDE_|SSE_|VIRTUAL_HOSTED_|S3_EXPRESS|SKIP_SIGNATURE|UNSIGNED_|REQUEST_PAYER|CHECKSUM_|CONDITIONAL_)"
@@ -132,6 +134,11 @@ class S3Uploads:
         """Drop an upload and its parts, if it is still there."""
         with suppress(NotThereError):
             await self._try("DELETE", key, [("uploadId", upload)], {})
+
+    async def list_page(self, prefix: str, after: str) -> str:
+        """The answer that lists objects whose keys begin with the prefix, from those after `after` on."""
+        query = [("encoding-type", "url"), ("list-type", "2"), ("max-keys", str(LISTED_AT_ONCE)), ("prefix", prefix)]
+        return await self._try("GET", "", [*query, ("start-after", after)] if after else query, {})
 
     def _shown(self, key: str) -> str:
         return f"s3://{self._bucket}/{key}"

@@ -27,11 +27,10 @@ from grid.transfer.ends import (
     PassingError,
     SourceChangedError,
     cancelled_as_error,
-    refuse_name,
 )
-from grid.transfer.local_files import MODES, PARTIAL
+from grid.transfer.local_partials import MODES, PARTIAL, refuse_path
 from grid.transfer.partial_files import can_resume, fill, held_parts
-from grid.transfer.sftp_partial import Answer, open_partial
+from grid.transfer.sftp_partial import Answer, new_mode, open_partial
 from grid.transfer.spool import Stack
 
 if TYPE_CHECKING:
@@ -43,14 +42,21 @@ SILENCE_S = 60.0
 GIVE_UP_S = 5.0
 """Seconds after which nobody waits any more for a request that was given up."""
 
+LATEST_S = 2**32 - 1
+"""The last time that the protocol expresses."""
 
-def open_sftp_end(url: str) -> SftpEnd:
-    """The end for `sftp://user@host:port/path`; MissingExtraError, EndError."""
+
+def open_sftp_end(url: str, *, is_target: bool = False) -> SftpEnd:
+    """The end for `sftp://user@host:port/path`; MissingExtraError, EndError. is_target: it is a directory."""
     try:
         import asyncssh  # noqa: F401
     except ImportError:
         raise MissingExtraError("sftp://", "asyncssh") from None
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise EndError(f"this is no URL: {error}") from None
     if not parts.hostname:
         raise EndError("name a host, as in sftp://USER@HOST/PATH")
     if parts.password:
@@ -59,23 +65,34 @@ def open_sftp_end(url: str) -> SftpEnd:
     # As in curl and lftp, /~/ is the home directory; anything else is absolute.
     path = path.removeprefix("/~/") if path.startswith("/~/") else path or "/"
     shown = f"sftp://{parts.hostname}{parts.path}"
-    return SftpEnd(parts.hostname, parts.port, parts.username, path.rstrip("/") or "/", shown)
+    return SftpEnd(parts.hostname, port, parts.username, path.rstrip("/") or "/", shown, is_target=is_target)
 
 
 class SftpEnd:
     """A file or directory of a server, over one connection that is reopened when it is lost."""
 
-    def __init__(self, host: str, port: int | None, user: str | None, path: str, label: str) -> None:
+    def __init__(
+        self, host: str, port: int | None, user: str | None, path: str, label: str, *, is_target: bool = False
+    ) -> None:
+        self._is_target = is_target
         self._host, self._port, self._user, self._path, self.label = host, port, user, path, label
         self._connection: asyncssh.SSHClientConnection | None = None
         self._client: asyncssh.SFTPClient | None = None
         self._connecting = asyncio.Lock()
         self._is_single = False
+        self._new_mode: int | None = None
 
     @property
     def location(self) -> Sequence[str]:
         """Host, port, user and path."""
         return "sftp", self._host, str(self._port), str(self._user), *filter(None, self._path.split("/"))
+
+    @property
+    def identity(self) -> str:
+        """User, host, port and path."""
+        user = "" if self._user is None else f"{self._user}@"
+        port = "" if self._port is None else f":{self._port}"
+        return f"sftp://{user}{self._host}{port}{self.label.removeprefix(f'sftp://{self._host}')}"
 
     async def entries(self) -> AsyncIterator[Entry | LeftOut]:
         """Yield every regular file below the path; NotThereError, PassingError, EndError."""
@@ -83,14 +100,24 @@ class SftpEnd:
         with _as_end_errors(self.label):
             facts = await self._answer(client.stat(self._path))
         if not stat.S_ISDIR(facts.permissions or 0):
+            if self._is_target:
+                raise EndError(f"{self.label} is not a directory")
             self._is_single = True
             yield _entry(self._path.rpartition("/")[2], facts)
             return
         waiting = Stack([""])
         while waiting:
             below = waiting.pop()
-            async for found in self._scan(client, below, waiting):
-                yield found
+            trouble = ""
+            try:
+                async for found in self._scan(client, below, waiting):
+                    yield found
+            except EndError as error:
+                if not below or isinstance(error, PassingError):
+                    raise
+                trouble = str(error)
+            if trouble:
+                yield LeftOut(below, trouble, is_gap=True)
 
     async def _scan(self, client: Any, below: str, waiting: Stack) -> AsyncIterator[Entry | LeftOut]:  # noqa: ANN401
         with _as_end_errors(f"{self.label}/{below}"):
@@ -126,12 +153,12 @@ class SftpEnd:
             with suppress(OSError, TimeoutError):
                 await asyncio.wait_for(connection.wait_closed(), CONNECT_S)
 
-    def spare(self, tokens: Set[str]) -> None:
+    def spare(self, tokens: Set[str], mark: str) -> None:
         """Do nothing: a listing removes nothing, for nobody can tell who writes."""
 
     def refuse(self, name: str) -> str | None:
         """Names that no file system accepts, or that would lead out of the directory."""
-        return refuse_name(name)
+        return refuse_path(name)
 
     def place_of(self, name: str) -> str:
         """The name itself."""
@@ -173,8 +200,10 @@ class SftpEnd:
     async def _finish(self, client: Any, partial: str, path: str, entry: Entry) -> None:  # noqa: ANN401
         import asyncssh
 
-        seconds = None if entry.mtime_ns is None else entry.mtime_ns // 10**9
-        mode = None if entry.mode is None else entry.mode & MODES
+        seconds = None if entry.mtime_ns is None else min(max(entry.mtime_ns // 10**9, 0), LATEST_S)
+        if entry.mode is None and self._new_mode is None:
+            self._new_mode = await new_mode(client, f"{partial}0", self._answer)
+        mode = self._new_mode if entry.mode is None else entry.mode & MODES
         if seconds is not None or mode is not None:
             await self._answer(
                 client.setstat(partial, asyncssh.SFTPAttrs(permissions=mode, atime=seconds, mtime=seconds))

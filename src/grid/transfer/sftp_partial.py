@@ -1,6 +1,7 @@
 """An incomplete file on an SFTP server. [decision 355]
 
-Ranges count once the server says that they are durable: servers without fsync@openssh.com cannot resume.
+Ranges count once the server says that they are durable: servers without fsync@openssh.com cannot resume. Until a file is
+complete, only its owner may read it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from grid.ports import Buffer
 from grid.transfer.ends import Body, KeptPart
+from grid.transfer.local_partials import MODES, PRIVATE
 
 Answer = Callable[[Awaitable[Any]], Coroutine[Any, Any, Any]]
 """Awaits the answer to one request; TimeoutError."""
@@ -25,12 +27,32 @@ async def open_partial(client: Any, path: str, body: Body, answer: Answer) -> Re
         with suppress(asyncssh.SFTPError):
             facts = await answer(client.lstat(path))
             if stat.S_ISREG(facts.permissions or 0):
+                await answer(client.setstat(path, asyncssh.SFTPAttrs(permissions=PRIVATE)))
                 file = await answer(client.open(path, "r+b"))
                 return RemotePartial(file, body.scratch, facts.size or 0, answer)
     # A killed process made it: only one process at a time knows this name.
     with suppress(asyncssh.SFTPNoSuchFile):
         await answer(client.remove(path))
-    return RemotePartial(await answer(client.open(path, "xb")), body.scratch, None, answer)
+    file = await answer(client.open(path, "xb", asyncssh.SFTPAttrs(permissions=PRIVATE)))
+    return RemotePartial(file, body.scratch, None, answer)
+
+
+async def new_mode(client: Any, path: str, answer: Answer) -> int | None:  # noqa: ANN401
+    """The mode that the server gives to new files of a directory: that of one made at this path for a moment.
+
+    None if it does not say. Raises asyncssh's errors, TimeoutError.
+    """
+    import asyncssh
+
+    with suppress(asyncssh.SFTPNoSuchFile):
+        await answer(client.remove(path))
+    file = await answer(client.open(path, "xb"))
+    try:
+        mode = (await answer(file.stat())).permissions
+    finally:
+        await answer(file.close())
+        await answer(client.remove(path))
+    return None if mode is None else stat.S_IMODE(mode) & MODES
 
 
 class RemotePartial:

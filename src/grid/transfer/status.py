@@ -13,7 +13,7 @@ from pathlib import Path
 from attrs import frozen
 
 from grid.errors import ConfigError
-from grid.transfer.journal import DONE, FAILED, STORED
+from grid.transfer.journal import DONE, FAILED, STORED, UNSENT, UNVERIFIED
 from grid.transfer.records import name_of
 
 SHOWN_COUNT = 100
@@ -54,7 +54,8 @@ def read_status(path: Path) -> JournalStatus:
         try:
             counts = dict(rows.execute("SELECT state, COUNT(*) FROM files GROUP BY state"))
             failures = rows.execute(
-                "SELECT name, error FROM files WHERE state = ? ORDER BY name LIMIT ?", (FAILED, SHOWN_COUNT)
+                "SELECT name, error FROM files WHERE state IN (?, ?) ORDER BY name LIMIT ?",
+                (FAILED, UNSENT, SHOWN_COUNT),
             ).fetchall()
             under_way = rows.execute(
                 "SELECT name, size, began_at FROM under_way ORDER BY began_at LIMIT ?", (SHOWN_COUNT,)
@@ -65,9 +66,9 @@ def read_status(path: Path) -> JournalStatus:
         raise ConfigError(f"{path}: the journal cannot be read: {error}") from None
     return JournalStatus(
         is_running=is_running,
-        done=counts.get(DONE, 0),
+        done=counts.get(DONE, 0) + counts.get(UNVERIFIED, 0),
         stored=counts.get(STORED, 0),
-        failed=counts.get(FAILED, 0),
+        failed=counts.get(FAILED, 0) + counts.get(UNSENT, 0),
         failures=[(name_of(name), str(error)) for name, error in failures],
         under_way=[FileUnderWay(name=name_of(name), size=size, began_at=began_at) for name, size, began_at in under_way]
         if is_running

@@ -6,7 +6,6 @@ the groups that are in transit. Cost: one call on a thread at either end for eac
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 
@@ -15,6 +14,7 @@ from attrs import frozen
 from grid.ports import Buffer
 from grid.transfer.body import COPIES, Flow
 from grid.transfer.ends import Entry, SmallSource, SmallTarget, SourceEnd, TargetEnd, cancelled_as_error
+from grid.transfer.rates import let_pass
 
 GROUP_COUNT = 32
 """Files of a group. There are as many groups in transit as there are transfers, so folders of some hundred files still
@@ -92,9 +92,7 @@ class Together:
 
     async def _count(self, size: int) -> None:
         self._flow.advance(size)
-        pause = self._flow.slow(size)
-        if pause > 0:
-            await asyncio.sleep(pause)
+        await let_pass(self._flow.slow, size)
 
 
 def small_digest(data: Buffer) -> str:

@@ -22,8 +22,10 @@ from grid.transfer.ends import Entry, PassingError, TargetEnd
 from grid.transfer.engine import Transfer
 from grid.transfer.journal import FAILED, Journal
 from grid.transfer.local_end import LocalEnd
-from grid.transfer.outcome import Observer, Outcome, Plan
+from grid.transfer.outcome import GapError, Observer, Outcome, Plan
+from grid.transfer.rates import Slow, unlimited
 from grid.transfer.spool import Stack
+from grid.transfer.traits import identity_of
 
 if TYPE_CHECKING:
     from grid.transfer.grid_session import Doubt
@@ -97,7 +99,7 @@ class Watched:
     plan: Plan
     settling: Settling
     check: Check | None = None
-    slow: Callable[[int], float] = lambda count: 0.0
+    slow: Slow = unlimited
 
 
 class FolderWatch:
@@ -156,7 +158,7 @@ class FolderWatch:
                 self.missing = str(error)
                 self._warn(f"{error}; trying again")
             else:
-                attempt = attempt + 1 if outcome.failures else 0
+                attempt = attempt + 1 if any(not isinstance(why, GapError) for _, why in outcome.failures) else 0
                 self.missing = str(outcome.failures[0][1]) if outcome.failures else ""
                 for name, why in outcome.failures:
                     text = str(why)
@@ -194,7 +196,7 @@ class FolderWatch:
                 wrong |= await self._check_batch(self._watched.check, some)
             return wrong
         name = ""
-        while batch := self._watched.journal.done_after(self._folder.label, name, CHECKED_TOGETHER):
+        while batch := self._watched.journal.done_after(identity_of(self._folder), name, CHECKED_TOGETHER):
             wrong |= await self._check_batch(self._watched.check, [entry.name for entry in batch])
             name = batch[-1].name
         self._has_checked = True
@@ -204,7 +206,7 @@ class FolderWatch:
         """Check files in parallel. Damaged ones are sent again; doubtful ones are checked again."""
         found = await check(names)
         certain = [name for name, doubt in found.items() if doubt.is_certain]
-        rows = [self._watched.journal.find(self._folder.label, name) for name in certain]
+        rows = [self._watched.journal.find(identity_of(self._folder), name) for name in certain]
         failed = [evolve(row, state=FAILED, error=found[row.entry.name].why[:500]) for row in rows if row is not None]
         if failed:
             self._watched.journal.note(failed)

@@ -11,7 +11,8 @@ from attrs import evolve
 
 from grid.cli.terminal.progress import Tally
 from grid.cli.transfer.database import LocalDatabase
-from grid.cli.transfer.upload import FileChangedError, Uploaded, Uploader
+from grid.cli.transfer.upload import Uploaded, Uploader
+from grid.node.files import FileChangedError
 from grid.ports import Buffer
 from tests.support.tree_grid import TreeGrid
 

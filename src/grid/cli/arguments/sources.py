@@ -17,7 +17,7 @@ from typing import BinaryIO, cast
 
 from grid.crypto.aes import KEY_SIZE, CtrCipher
 from grid.errors import ConfigError, GridError
-from grid.node.files import make_private_directory
+from grid.node.files import Rereads, make_private_directory
 from grid.ports import Buffer, CpuPool
 
 _SPOOL_CHUNK = 1024 * 1024
@@ -78,6 +78,7 @@ class FileSource:
         status = os.fstat(self._descriptor)
         self._size = status.st_size
         self.changed_at = status.st_mtime
+        self._rereads = Rereads(self._descriptor) if self._spooled is None else None
         self._cpu = cpu
 
     @property
@@ -86,11 +87,13 @@ class FileSource:
         return self._size
 
     async def read_at(self, offset: int, length: int) -> Buffer:
-        """Return exactly these bytes; GridError if the file has become shorter."""
+        """Return exactly these bytes; GridError if the file has become shorter, or changed before the end of a second reading."""
         return await self._cpu.run(self._read, offset, length)
 
     def _read(self, offset: int, length: int) -> Buffer:
         data = self._read_stored(offset, length)
+        if self._rereads is not None:
+            self._rereads.note(offset, length)
         return data if self._spooled is None else self._spooled.decrypt(offset, data)
 
     def _read_stored(self, offset: int, length: int) -> Buffer:

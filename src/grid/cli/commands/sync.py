@@ -81,9 +81,7 @@ def sync(
                 f"{name}: `grid sync` takes local directories and the grid; `grid transfer` takes URLs"
             )
     require_meant(ctx, [source], target)
-    plan = Plan(
-        transfers=jobs, delete=delete, dry_run=dry_run, selection=selection, comparison=comparison, keeps_times=True
-    )
+    plan = Plan(transfers=jobs, delete=delete, dry_run=dry_run, selection=selection, comparison=comparison)
     request = Request(sources=(_whole(source),), target=_whole(target), plan=plan)
     with TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display:
         outcome = run_request(ctx, request, display, unique=False)

@@ -207,7 +207,7 @@ async def _run(ctx: click.Context, request: Request, display: TransferDisplay, *
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    opener = EndOpener(ctx, unique=unique)
+    opener = EndOpener(ctx, unique=unique, retries=request.plan.retries)
     # Runs at the first wait, when the ends are open and everything is imported.
     asyncio.get_running_loop().call_soon(collect_garbage)
     try:
@@ -269,12 +269,15 @@ def require_meant(ctx: click.Context, sources: Sequence[str], target: str) -> No
 class EndOpener:
     """Opens local and grid ends of a transfer. Starts a client when the first end needs it."""
 
-    def __init__(self, ctx: click.Context, *, unique: bool, packs: bool = True) -> None:
-        """packs: whether small files may go into packs, if the user wants that. Make it before there are threads."""
+    def __init__(self, ctx: click.Context, *, unique: bool, packs: bool = True, retries: int = 1) -> None:
+        """packs: whether small files may go into packs, if the user wants that. retries: of a pack.
+
+        Make it before there are threads.
+        """
         from grid.runtime import keep_freed_memory
 
         keep_freed_memory()
-        self._ctx, self._unique, self._packs = ctx, unique, packs
+        self._ctx, self._unique, self._packs, self._retries = ctx, unique, packs, retries
         self._session: GridSession | None = None
         self._keeper: Keeper | None = None
 
@@ -300,7 +303,10 @@ class EndOpener:
         given = invocation(self._ctx).packs
         packs = is_target and self._packs and (directory.settings.client.pack if given is None else given)
         keep = self._open_keeper().below(remote.shown) if is_target else None
-        return GridEnd(self._session, remote.root, remote.names, remote.shown, packs=packs, on_replaced=keep)
+        return GridEnd(
+            self._session, remote.root, remote.names, remote.shown, packs=packs, on_replaced=keep,
+            retries=self._retries,
+        )  # fmt: skip
 
     def _open_keeper(self) -> Keeper:
         from grid.cli.undo.keeping import Keeper

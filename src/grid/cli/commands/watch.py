@@ -18,6 +18,7 @@ from grid.cli.commands.transfer import describe_faults, observer_of, print_as_js
 from grid.cli.terminal.exit_codes import ExitCode
 from grid.cli.terminal.failures import describe, tell_problem
 from grid.cli.terminal.invocation import examples, invocation, progress_options
+from grid.cli.terminal.quoting import plain
 from grid.cli.transfer.selection import selection_options
 from grid.cli.transfer.throttle import bwlimit_option
 from grid.plural import counted
@@ -102,7 +103,7 @@ def watch(ctx: click.Context, /, *, folder: str, once: bool, status: bool, as_js
     given = _Options(folder=os.path.abspath(os.path.expanduser(folder)), **options)  # type: ignore[arg-type]
     require_meant(ctx, [folder], given.target)
     if status:
-        return _tell_status(given, as_json=as_json)
+        return _tell_status(ctx, given, as_json=as_json)
     from grid.cli.terminal.progress import TransferDisplay
 
     with TransferDisplay(as_json=as_json, hidden=invocation(ctx).hides_progress) as display:
@@ -137,6 +138,7 @@ async def _run(ctx: click.Context, given: _Options, report: _Report, *, once: bo
     from grid.transfer.local_end import LocalEnd
     from grid.transfer.opening import limit, open_target, require_apart
     from grid.transfer.outcome import Plan
+    from grid.transfer.traits import identity_of, keep_times
     from grid.transfer.watching import FolderWatch, Settling, Watched
 
     task = asyncio.current_task()
@@ -150,12 +152,12 @@ async def _run(ctx: click.Context, given: _Options, report: _Report, *, once: bo
         mode="stream",
         transfers=given.transfers,
         verify=given.verify and not is_grid,
-        keeps_times=is_grid,
+        keeps_times=keep_times(target),
         selection=given.selection,
     )
     try:
         require_apart([LocalEnd(given.folder)], target, plan)
-        journal = Journal(journal_path([given.folder], given.target))
+        journal = Journal(journal_path([given.folder], identity_of(target)))
         try:
             settling = Settling(given.settle)
             watched = Watched(
@@ -208,7 +210,7 @@ class _Report:
             click.echo(json.dumps({"event": "stored", "name": entry.name, "size": entry.size}))
         elif not self._is_quiet:
             with self._display.paused():
-                click.echo(click.format_filename(entry.name))
+                click.echo(plain(entry.name))
 
     def tell(self, outcome: Outcome, settling: Settling) -> None:
         """Report one pass of a continuous watch."""
@@ -240,11 +242,15 @@ def _describe_pass(outcome: Outcome, settling: Settling) -> dict[str, object]:
     }
 
 
-def _tell_status(given: _Options, *, as_json: bool) -> int:
+def _tell_status(ctx: click.Context, given: _Options, *, as_json: bool) -> int:
+    from grid.cli.commands.transfer import EndOpener
     from grid.transfer.journal import journal_path
+    from grid.transfer.opening import open_source
     from grid.transfer.status import read_status
+    from grid.transfer.traits import identity_of
 
-    found = read_status(journal_path([given.folder], given.target))
+    target = open_source(given.target, EndOpener(ctx, unique=given.unique).open)  # It connects to nothing.
+    found = read_status(journal_path([given.folder], identity_of(target)))
     if as_json:
         click.echo(json.dumps(_status_to_json(found)))
         return ExitCode.OK
@@ -255,9 +261,9 @@ def _tell_status(given: _Options, *, as_json: bool) -> int:
     )
     for each in found.under_way:
         size = "" if each.size is None else f", {counted(each.size, 'byte')}"
-        click.echo(f"in progress for {max(0, round(time.time() - each.began_at))} s: {each.name}{size}")
+        click.echo(f"in progress for {max(0, round(time.time() - each.began_at))} s: {plain(each.name)}{size}")
     for name, why in found.failures:
-        click.echo(f"failed: {why if name in why else f'{name}: {why}'}")
+        click.echo(f"failed: {plain(why if name in why else f'{name}: {why}')}")
     return ExitCode.OK
 
 

@@ -13,7 +13,7 @@ import click
 from grid.ports import Buffer, Clock, Sink, Source
 
 if TYPE_CHECKING:
-    from grid.transfer.rates import Schedule
+    from grid.transfer.rates import Schedule, Slow
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -47,7 +47,7 @@ class Throttle:
     def __init__(self, clock: Clock, schedule: Schedule | None = None) -> None:
         """schedule: None for no limit."""
         self._clock = clock
-        self._take: Callable[[int], float] | None = None
+        self._take: Slow | None = None
         if schedule is not None:
             from grid.transfer.rates import RateLimit, minute_of
 
@@ -56,9 +56,9 @@ class Throttle:
     async def let_pass(self, byte_count: float) -> None:
         """Wait until these bytes may pass."""
         if self._take is not None and byte_count > 0:
-            pause_s = self._take(round(byte_count))
-            if pause_s > 0:
-                await self._clock.sleep(pause_s)
+            from grid.transfer.rates import let_pass
+
+            await let_pass(self._take, round(byte_count), self._clock.sleep)
 
     def sink(self, sink: Sink) -> Sink:
         """Wrap a sink so that it accepts bytes at the limited rate."""

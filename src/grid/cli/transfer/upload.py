@@ -26,15 +26,12 @@ from grid.cli.transfer.tree import FileFacts, Leaf, LocalOrigin
 from grid.directory.store import Store
 from grid.errors import GridError, NoServersError, NotHappyError, PeerError
 from grid.mutable.sources import MemorySource
+from grid.node.files import FileChangedError
 from grid.ports import Buffer
 
 ATTEMPTS = 3
 """How often to read a file that keeps changing while it is read."""
 RETRY_AFTER_S = 1.0
-
-
-class FileChangedError(GridError):
-    """The file changed during every attempt to read it."""
 
 
 @frozen(kw_only=True)
@@ -166,6 +163,9 @@ class Uploader:
             async with self._room.for_file(facts.size):
                 cap = await self._put(source)
                 await slowed.finish()
+        except FileChangedError:
+            self._tally.byte_count -= source.counted
+            return None
         except BaseException:
             self._tally.byte_count -= source.counted
             raise
