@@ -1,7 +1,7 @@
 """Memory for files in transit. Those that do not fit wait in order; one may begin before the memory for all of it is free.
 
 A large file needs most of its memory only between its first and its last bytes. So the next one may begin while servers
-still write the end of the one before it; until there is memory for the rest of it, no other file begins.
+still write the end of the one before it; until there is memory for the rest of it, no other file begins. [decision 515]
 """
 
 from __future__ import annotations
