@@ -7,7 +7,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Literal
 
 from attrs import evolve
@@ -284,16 +284,19 @@ class GridPeer(Peer):
         return {path for folder in self.store_folders for path in folder.rglob("*") if path.is_file()}
 
     def get_folder(self, name: str, target: Path, *words: str) -> Cost:
-        """`grid cp ALIAS:NAME/... FOLDER`, or GET for each file, 8 at a time. words: additional options."""
+        """`grid cp -r ALIAS:NAME FOLDER`, or GET for each file, 8 at a time. words: additional options."""
         target.mkdir()
-        names = [one for one in self._caps if one.startswith(f"{name}/")]
         if self.stays:
+            names = [one for one in self._caps if one.startswith(f"{name}/")]
             return timed_each(lambda one: self.get(one, target / one.partition("/")[2]), names)
         if self.client.startswith("transfer"):
             command = self.command("transfer", *self.words, f"bench:{name}", str(target))
             return run_peer(command, self.environment())
-        sources = [f"bench:{one}" for one in sorted(names)]
-        return run_peer(self.command("cp", *words, *sources, str(target)), self.environment())
+        cost = run_peer(self.command("cp", "-r", *words, f"bench:{name}", str(target)), self.environment())
+        copy = target / PurePath(name).name  # It keeps its name.
+        moved = copy.rename(target.with_name(f"{target.name}-copied"))
+        moved.replace(target)  # An empty folder gives way.
+        return cost
 
     def list_folder(self, name: str) -> list[str]:
         """`grid ls`, or the names that were put."""
