@@ -92,7 +92,7 @@ async def main(journal: Path, count: int) -> None:
         began = peak()
         for fails, wanted in ((True, number), (False, number), (False, number), (False, FEW // 2)):
             target.fails = fails
-            done = await run(place, wanted, target, Plan(transfers=4, delete=wanted < number))
+            done = await run(place, wanted, target, Plan(transfers=4, retries=0, delete=wanted < number))
             if number == count:
                 print(json.dumps({**done, "grown": peak() - began}))
 

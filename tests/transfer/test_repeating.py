@@ -92,6 +92,16 @@ def test_placing_when_it_fails_for_longer_fails_those_files_alone(
     assert (len(outcome.failures), end.asked["settle"]) == (1, count)
 
 
+def test_placing_when_nothing_could_be_placed_is_tried_once_for_each_later_batch(
+    folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("grid.transfer.engine.SETTLE_COUNT", 1)
+    end = _FlakyEnd(folders[1], 10**6)
+    end.asked["entries"] = 10**6
+    outcome = send(folders[0], end, tmp_path, evolve(PLAN, transfers=1))
+    assert (len(outcome.failures), end.asked["settle"]) == (2, PLAN.retries + 2)
+
+
 def test_link_that_fails_for_a_while_is_made_again_and_undo_learns_what_was_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

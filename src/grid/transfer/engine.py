@@ -95,6 +95,7 @@ class Transfer:
         self._stored: list[_Stored] = []
         self._pending: list[_Stored] = []
         self._settling = asyncio.Lock()
+        self._settles_nothing = False
         self.outcome = Outcome(is_dry_run=plan.dry_run)
 
     async def run(self) -> Outcome:
@@ -320,7 +321,10 @@ class Transfer:
             if not batch:
                 return
             tokens = [(each.entry, each.token) for each in batch if each.token]
-            failed = await settle_patiently(self._target, tokens, self._plan.retries, _pause)
+            # Once a whole batch has failed in spite of all pauses, others do not wait for it to pass until one succeeds.
+            retries = 0 if self._settles_nothing else self._plan.retries
+            failed = await settle_patiently(self._target, tokens, retries, _pause)
+            self._settles_nothing = 0 < len(tokens) == len(failed)
             for each in batch:
                 if (error := failed.get(each.entry.name)) is not None:
                     self.outcome.fail(each.entry.name, error)
