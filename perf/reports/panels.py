@@ -97,7 +97,8 @@ def draw_modes(curves: Mapping[str, Mapping[str, Curve]], path: Path) -> None:
         for panel in (above, below):
             panel.tick_params(labelsize=8)
     grid[0][0].set(ylabel="cores of the client", ylim=(0, None))
-    grid[1][0].set(ylabel="MiB of the client", yscale="log")
+    has_memory = any(max(memory, default=0) > 0 for by_system in curves.values() for _, _, memory in by_system.values())
+    grid[1][0].set(ylabel="MiB of the client", yscale="log" if has_memory else "linear")
     handles = [pyplot.Line2D([], [], color=f"C{number}") for number in range(len(systems))]
     figure.legend(handles, systems, loc="upper center", ncols=3, frameon=False, fontsize=9)
     figure.tight_layout(rect=(0, 0, 1, 0.88))

@@ -120,7 +120,7 @@ def test_watch_when_stopped_although_a_file_could_not_be_stored_says_so_and_ends
     watch = _Watch(tmp_path / "client", str(target), tmp_path, tmp_path / "state")
     watch.write("file", 1)
     with watch.running() as process:
-        watch.wait(lambda: watch.count("failed") == 1 and "file-0" in watch.errors())
+        watch.wait(lambda: watch.count("unsent") == 1 and "file-0" in watch.errors())
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 1, watch.errors()
         assert "not everything is stored" in watch.errors() and "start the watch again" in watch.errors()

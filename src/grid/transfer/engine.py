@@ -39,7 +39,7 @@ from grid.transfer.memory import ByteBudget, Holding, Needs, steady
 from grid.transfer.outcome import GapError, Observer, Outcome, Plan
 from grid.transfer.rates import Slow, unlimited
 from grid.transfer.records import JournalError
-from grid.transfer.repeating import patiently, settle_patiently
+from grid.transfer.repeating import Settling, patiently
 from grid.transfer.together import Together
 from grid.transfer.traits import as_listed, identity_of
 
@@ -94,8 +94,7 @@ class Transfer:
         self._budget = ByteBudget(plan.max_memory)
         self._stored: list[_Stored] = []
         self._pending: list[_Stored] = []
-        self._settling = asyncio.Lock()
-        self._settles_nothing = False
+        self._settling = Settling(target, plan.retries, _pause)
         self.outcome = Outcome(is_dry_run=plan.dry_run)
 
     async def run(self) -> Outcome:
@@ -108,7 +107,7 @@ class Transfer:
                 settler = group.create_task(self._settle_in_time())
                 jobs = choose_jobs(self._plan.transfers, lambda: (self._ended, self._moved))
                 complete = await Workers(jobs, self._work).run(self._list)
-                async with self._settling:  # Otherwise files that are being settled now would end up nowhere.
+                async with self._settling.turn:  # Otherwise files that are being settled now would end up nowhere.
                     settler.cancel()
         except BaseExceptionGroup as errors:
             raise first_error(errors) from None
@@ -312,7 +311,7 @@ class Transfer:
 
     async def _settle(self, *, is_last: bool = False) -> None:
         """Move stored files into place, and record that. is_last: include those that wait for more files."""
-        async with self._settling:
+        async with self._settling.turn:
             pending, self._pending = self._pending, []
             for each in pending:
                 is_ready = is_last or self._target.is_stored(each.entry.name)
@@ -321,10 +320,7 @@ class Transfer:
             if not batch:
                 return
             tokens = [(each.entry, each.token) for each in batch if each.token]
-            # Once a whole batch has failed in spite of all pauses, others do not wait for it to pass until one succeeds.
-            retries = 0 if self._settles_nothing else self._plan.retries
-            failed = await settle_patiently(self._target, tokens, retries, _pause)
-            self._settles_nothing = 0 < len(tokens) == len(failed)
+            failed = await self._settling.settle(tokens)
             for each in batch:
                 if (error := failed.get(each.entry.name)) is not None:
                     self.outcome.fail(each.entry.name, error)

@@ -32,30 +32,44 @@ async def patiently(call: Callable[[], Awaitable[R]], retries: int, pause: Pause
         await asyncio.sleep(pause(attempt))
 
 
-async def settle_patiently(
-    target: TargetEnd, stored: Sequence[tuple[Entry, str]], retries: int, pause: Pause
-) -> Failures:
-    """Move files into place by their tokens; those that fail are tried again if that may help. Returns the last errors.
+class Settling:
+    """Moves files into place, one batch at a time, again and again if that may help.
 
-    Raises an error of all files that no later attempt could overcome.
+    Once a whole batch has failed in spite of all pauses, others do not wait for that to pass until one succeeds.
     """
-    failed: dict[str, GridError | OSError] = {}
-    attempt = 0
-    while stored:
-        attempt += 1
-        found: Failures
-        try:
-            with cancelled_as_error(target.label):
-                found = await target.settle(stored)
-        except (GridError, OSError) as error:
-            if not may_pass(error):
-                raise
-            found = {entry.name: error for entry, _ in stored}
-        for entry, _ in stored:
-            failed.pop(entry.name, None)
-        failed |= found
-        again = [each for each in stored if each[0].name in found and may_pass(found[each[0].name])]
-        stored = again if attempt <= retries else []
+
+    def __init__(self, target: TargetEnd, retries: int, pause: Pause) -> None:
+        self._target, self._retries, self._pause = target, retries, pause
+        self._is_hopeless = False
+        self.turn = asyncio.Lock()
+
+    async def settle(self, stored: Sequence[tuple[Entry, str]]) -> Failures:
+        """Move files into place by their tokens. Returns the last errors; raises one of all files that no later attempt could
+        overcome.
+        """
+        failed = await self._settle(stored, 0 if self._is_hopeless else self._retries)
         if stored:
-            await asyncio.sleep(pause(attempt))
-    return failed
+            self._is_hopeless = len(failed) == len(stored)
+        return failed
+
+    async def _settle(self, stored: Sequence[tuple[Entry, str]], retries: int) -> Failures:
+        failed: dict[str, GridError | OSError] = {}
+        attempt = 0
+        while stored:
+            attempt += 1
+            found: Failures
+            try:
+                with cancelled_as_error(self._target.label):
+                    found = await self._target.settle(stored)
+            except (GridError, OSError) as error:
+                if not may_pass(error):
+                    raise
+                found = {entry.name: error for entry, _ in stored}
+            for entry, _ in stored:
+                failed.pop(entry.name, None)
+            failed |= found
+            again = [each for each in stored if each[0].name in found and may_pass(found[each[0].name])]
+            stored = again if attempt <= retries else []
+            if stored:
+                await asyncio.sleep(self._pause(attempt))
+        return failed
