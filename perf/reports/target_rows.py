@@ -24,7 +24,7 @@ TITLES = ("what", "against", "at least", "stretch", "measured [95 %] (range)", "
 
 NOTE = (
     "Ratios are medians over runs with fresh grids, paired within each run, with intervals in brackets; the better "
-    "transport of Grid is judged, also by seconds. Of limits the worst sample of the worse transport is. What is judged "
+    "transport of Grid is judged, also by seconds; of what faults cost, the worse one, and of limits its worst sample. What is judged "
     "comes first. One or two runs have no interval: in parentheses is their range, and their verdict may be chance."
 )
 

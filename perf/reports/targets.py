@@ -105,6 +105,11 @@ class Target:
         return self.metric in LIMITS
 
     @property
+    def judges_worst(self) -> bool:
+        """Whether every transport has to meet it: limits, and what a fault may cost."""
+        return self.is_limit or (self.against == "ours" and not self.more_is_better)
+
+    @property
     def is_ratio(self) -> bool:
         """Whether two systems or two works are divided by each other."""
         return self.against is not None and self.metric != "added seconds"
@@ -169,7 +174,7 @@ class Outcome:
 
 
 def judge(target: Target, records: Sequence[Record]) -> Outcome:
-    """The records' results for a row: for each transport the record with most samples, or for a limit the worst."""
+    """The records' results for a row: for each transport the record with most samples, or where all have to meet it the worst."""
     found: dict[str, list[Finding]] = {}
     for record in records:
         for system in record.header.systems:
@@ -178,12 +183,12 @@ def judge(target: Target, records: Sequence[Record]) -> Outcome:
                 finding = _finding(target, record, system)
                 if finding is not None:
                     found.setdefault(label.base, []).append(evolve(finding, system=label.base))
-    if target.is_limit:
+    if target.judges_worst:
         chosen = [max(several, key=_middle) for several in found.values()]
     else:
         chosen = [max(several, key=lambda one: one.samples) for several in found.values()]
     return Outcome(
-        target=target, findings=sorted(chosen, key=_middle, reverse=target.is_limit or target.more_is_better)
+        target=target, findings=sorted(chosen, key=_middle, reverse=target.judges_worst or target.more_is_better)
     )
 
 

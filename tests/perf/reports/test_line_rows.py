@@ -109,3 +109,14 @@ def test_count_says_how_many_rows_rest_on_few_runs() -> None:
         counts([once, twice, missed, unknown])
         == "2 of 3 measured rows are met, 1 of them by one or two runs. Not measured: 1."
     )
+
+
+def test_fault_that_costs_one_transport_much_is_judged_by_that_one() -> None:
+    samples = [
+        one
+        for system, seconds in (("grid@http/gateway", 0.75), ("grid@foolscap/gateway", 0.1))
+        for fault, each in (("none", 0.1), ("1 silent", seconds))
+        for one in faulty(system, "put 8 MB", fault, each)
+    ]
+    found = outcome("put 8 MB, gateway, one server silent", *samples)
+    assert (found.met, found.findings[0].system) == (False, "grid@http")
