@@ -39,7 +39,7 @@ def test_everything_below_is_checked_live_stopped_and_repaired(visitor: Visitor,
     page.get_by_role("link", name="Results of the last check").wait_for()
     page.get_by_role("button", name="Check everything below").click()
     page.locator(".notice", has_text="35 of 35 objects are not healthy, but all can be read.").wait_for()
-    assert page.locator("#announce").inner_text().endswith("A repair recreates the missing shares.")
+    page.locator("#announce", has_text="A repair recreates the missing shares.").wait_for(state="attached")
     served.order("slow 50")
     page.get_by_role("button", name="Repair", exact=True).click()
     page.get_by_role("heading", name="Repair of everything below").wait_for()
@@ -48,7 +48,7 @@ def test_everything_below_is_checked_live_stopped_and_repaired(visitor: Visitor,
     page.locator(".notice", has_text="Everything is healthy").wait_for()
 
     assert page.get_by_role("button", name="Stop", exact=True).count() == 0
-    assert page.locator("#announce").inner_text().startswith("Everything is healthy: 35 objects.")
+    page.locator("#announce", has_text="Everything is healthy: 35 objects.").wait_for(state="attached")
     for width in (320, 768, 1280):
         page.set_viewport_size({"width": width, "height": 900})
         visitor.picture(f"repaired-{width}")
