@@ -42,19 +42,12 @@ class Finding:
         """What the interval permits to say, at the level for all rows together."""
         if self.ratio.count == 1:
             return ONE_RUN
-        wide = self.ratio.interval_at(1 - 0.05 / self.rows)
-        if wide is None:
-            return FEW_RUNS
-        if wide.contains(1.0):
-            return NONE
-        return BETTER if wide.low > 1 else WORSE
+        return {None: FEW_RUNS, 0: NONE, 1: BETTER, -1: WORSE}[self.ratio.side_of_one(self.rows)]
 
     def __str__(self) -> str:
-        found, verdict = self.ratio, self.verdict
+        found, among = self.ratio, self.ratio.among(self.rows)
         known = f" ({found.uncertainty})" if found.count > 1 else ""
-        # The interval is that of this row alone, so it may say more than all rows permit.
-        among = f" among {self.rows} rows" if verdict == NONE and not found.interval.contains(1.0) else ""
-        return f"{self.work}: {self.subject} has {found.median:.3g} times the speed of {self.other}{known}: {verdict}{among}."
+        return f"{self.work}: {self.subject} has {found.median:.3g} times the speed of {self.other}{known}: {self.verdict}{among}."
 
 
 def findings(record: Record, subject: str | None = None) -> list[Finding]:

@@ -43,17 +43,10 @@ class Change:
     @property
     def verdict(self) -> str:
         """What the interval permits to say, at the level for all rows together; empty for too few runs."""
-        wide = self.ratio.interval_at(1 - 0.05 / self.rows)
-        if wide is None:
-            return ""
-        if wide.contains(1.0):
-            return NONE
-        return LONGER if wide.low > 1 else SHORTER
+        return {None: "", 0: NONE, 1: LONGER, -1: SHORTER}[self.ratio.side_of_one(self.rows)]
 
     def __str__(self) -> str:
-        verdict = self.verdict
-        among = f" among {self.rows} rows" if verdict == NONE and not self.ratio.interval.contains(1.0) else ""
-        known = ": ".join(filter(None, [self.ratio.uncertainty, f"{verdict}{among}"]))
+        known = ": ".join(filter(None, [self.ratio.uncertainty, f"{self.verdict}{self.ratio.among(self.rows)}"]))
         return f"{self.level} {self.ratio.median:.3g} times ({known})"
 
 

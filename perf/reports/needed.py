@@ -11,7 +11,7 @@ from attrs import evolve, frozen
 
 from perf.records.record import Record, Sample
 from perf.records.work import Work, work_of
-from perf.sampling.statistics import Estimate, median, paired_ratio
+from perf.sampling.statistics import LEVEL, Estimate, median, paired_ratio
 
 SAME, TWICE, BETWEEN = "the same", "twice", "not known which of the two"
 TURN = 2**0.5
@@ -40,7 +40,7 @@ class Step:
         """To which of the two the interval belongs, at the level for all rows together; of too few runs, to which their
         range is nearer, and how many they are.
         """
-        wide = self.ratio.interval_at(1 - 0.05 / self.rows)
+        wide = self.ratio.interval_at(1 - (1 - LEVEL) / self.rows)
         ends = wide or self.ratio.interval
         if ends.low < TURN < ends.high:
             return BETWEEN

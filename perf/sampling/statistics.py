@@ -58,6 +58,19 @@ class Estimate:
         """The interval at another level; None for fewer than FEWEST values."""
         return None if self.is_range else _interval(self.values, self.median, level)
 
+    def side_of_one(self, rows: int) -> int | None:
+        """Whether a ratio is greater than 1 (1), less (-1), or neither (0), at LEVEL for this many rows together; None if too few
+        values permit no verdict.
+        """
+        wide = self.interval_at(1 - (1 - LEVEL) / rows)
+        if wide is None:
+            return None
+        return 0 if wide.contains(1.0) else 1 if wide.low > 1 else -1
+
+    def among(self, rows: int) -> str:
+        """Words that follow "no difference" if the interval of this row alone would have shown one."""
+        return f" among {rows} rows" if self.side_of_one(rows) == 0 and not self.interval.contains(1.0) else ""
+
     @property
     def uncertainty(self) -> str:
         """The interval in words, with its kind and the number of runs."""

@@ -17,6 +17,9 @@ from typing import Any, TypeVar
 from grid.errors import FormatError
 from grid.limits import MAX_NAME_SIZE
 
+MAX_DEPTH = 2000
+"""Names of a path through nested directories that is followed; no local path can have more."""
+
 MAX_RUN = 30
 """Most combining marks in a row in real text; UAX 15 (stream-safe text) allows no more."""
 

@@ -13,6 +13,7 @@ from attrs import field, frozen
 from grid.caps import DirectoryCap, SliceCap
 from grid.directory.edits import SetChild, previous_of
 from grid.directory.metadata import nanoseconds_in, seconds_in
+from grid.directory.names import MAX_DEPTH
 from grid.directory.node import Directory
 from grid.directory.pack import Child
 from grid.errors import GridError, MayHoldError
@@ -22,9 +23,6 @@ MOST_REPEATED = 5_000_000
 """Entries that are listed once more, because their directory is linked several times: a few directories that link each
 other twice can unfold beyond any disk's size.
 """
-
-MAX_DEPTH = 2000
-"""Depth of nested directories; no local path can be deeper."""
 
 List = Callable[[DirectoryCap], Awaitable[Mapping[str, Child] | GridError]]
 """Returns the children of a directory, or why it cannot be read."""

@@ -11,10 +11,12 @@ import fcntl
 import hashlib
 import os
 import re
+import secrets
 import stat
 import time
 from collections.abc import Callable, Set
 from contextlib import suppress
+from functools import lru_cache
 from functools import partial as bind
 from typing import TypeVar
 
@@ -75,7 +77,7 @@ class Partial:
     def place_now(self, entry: Entry, size: int) -> None:
         """Set its length, mode and time, make it durable, and move it into place."""
         os.ftruncate(self.descriptor, size)
-        mode = _new_mode(f"{self._path}0") if entry.mode is None else entry.mode & MODES
+        mode = _new_mode(os.path.dirname(self._path)) if entry.mode is None else entry.mode & MODES
         os.fchmod(self.descriptor, mode)
         if entry.mtime_ns is not None:
             mtime_ns = min(max(entry.mtime_ns, -LATEST_NS), LATEST_NS)
@@ -188,11 +190,13 @@ def _make(path: str, mode: int) -> int:
     return os.open(path, flags, mode)
 
 
-def _new_mode(path: str) -> int:
-    """The mode that this process gives to new files of a directory: that of one made at this path for a moment.
+@lru_cache(maxsize=1024)
+def _new_mode(directory: str) -> int:
+    """The mode that this process gives to new files of a directory: that of one made there for a moment, once.
 
     It stays empty. Asking for the process's mask would change that for other threads.
     """
+    path = os.path.join(directory, PARTIAL + secrets.token_hex(16))
     descriptor = _make(path, 0o666)
     try:
         return stat.S_IMODE(os.fstat(descriptor).st_mode) & MODES

@@ -9,16 +9,18 @@ import re
 from collections.abc import AsyncIterator
 from datetime import datetime
 from urllib.parse import unquote_plus
-from xml.sax.saxutils import unescape
 
 from attrs import field, frozen
 
+from grid.s3.documents import Element, parse_document
+from grid.s3.faults import S3Fault
 from grid.transfer.ends import PassingError
 from grid.transfer.s3_uploads import S3Uploads
 
-_OBJECT = re.compile("<Contents>(.*?)</Contents>", re.DOTALL)
+MAX_ELEMENTS = 20_000
+"""Elements of a page: up to twelve for each of a thousand objects."""
+
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_QUOTES = {"&quot;": '"', "&apos;": "'"}
 
 
 @frozen(kw_only=True)
@@ -39,26 +41,37 @@ def is_path(key: str) -> bool:
 async def list_after(uploads: S3Uploads, prefix: str, after: str) -> AsyncIterator[Listed]:
     """Yield the objects whose keys begin with the prefix, from `after` on, in order of their keys. PassingError, EndError."""
     while True:
-        text = await uploads.list_page(prefix, after)
-        page = [_parse(found, is_encoded="<EncodingType>url" in text) for found in _OBJECT.findall(text)]
+        answer = _read(await uploads.list_page(prefix, after))
+        is_encoded = answer.get("EncodingType") == "url"
+        page = [_parse(found, is_encoded=is_encoded) for found in answer.all("Contents")]
         for found in page:
             yield found
-        if "<IsTruncated>true" not in text:
+        if answer.get("IsTruncated") != "true":
             return
         if not page or page[-1].key <= after:
             raise PassingError("the server's listing does not go on")
         after = page[-1].key
 
 
-def _parse(text: str, *, is_encoded: bool) -> Listed:
-    found = {name: unescape(value, _QUOTES) for name, value in re.findall("<(\\w+)>([^<]*)</", text)}
+def _read(text: str) -> Element:
     try:
-        key = found["Key"]
+        return parse_document(text.encode(), "ListBucketResult", MAX_ELEMENTS)
+    except S3Fault:
+        raise _unreadable() from None
+
+
+def _parse(found: Element, *, is_encoded: bool) -> Listed:
+    key, size, modified = (found.get(name) or "" for name in ("Key", "Size", "LastModified"))
+    try:
         return Listed(
             key=unquote_plus(key) if is_encoded else key,
-            size=int(found["Size"]),
-            tag=found.get("ETag", ""),
-            modified=datetime.fromisoformat(found["LastModified"]),
+            size=int(size),
+            tag=found.get("ETag") or "",
+            modified=datetime.fromisoformat(modified),
         )
-    except (KeyError, ValueError):
-        raise PassingError("the server's listing cannot be read") from None
+    except ValueError:
+        raise _unreadable() from None
+
+
+def _unreadable() -> PassingError:
+    return PassingError("the server's listing cannot be read")

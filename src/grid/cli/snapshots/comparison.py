@@ -16,6 +16,7 @@ from attrs import asdict, define, field, frozen
 
 from grid.caps import DirectoryCap, ImmutableFileCap, KnownCap, UnknownChild
 from grid.cli.transfer.bounded import run_pieces
+from grid.directory.names import MAX_DEPTH
 from grid.directory.pack import Child, Target
 from grid.directory.store import Store
 from grid.errors import GridError
@@ -24,8 +25,6 @@ PAIRS_AT_ONCE = 8
 
 MAX_COMPARED = 5_000_000
 """Entries in all directories read: directories that link each other can unfold without end."""
-
-MAX_DEPTH = 2000
 
 
 class Change(Enum):

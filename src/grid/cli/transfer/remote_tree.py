@@ -16,6 +16,7 @@ from grid.cli.terminal.failures import describe
 from grid.cli.transfer.bounded import run_pieces
 from grid.cli.transfer.copy_plan import CopyError
 from grid.cli.transfer.tree import Branch, Leaf, RemoteOrigin
+from grid.directory.names import MAX_DEPTH
 from grid.directory.pack import Child
 from grid.directory.store import Store
 from grid.errors import GridError
@@ -33,9 +34,6 @@ with long names and very many children at its end is small on the grid but large
 
 LINK_BYTES = 72
 """The cost of each directory above one that waits to be read."""
-
-MAX_DEPTH = 2000
-"""Depth of nested directories; no local path can be deeper."""
 
 
 @define
