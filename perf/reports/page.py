@@ -42,29 +42,56 @@ MODES_NOTE = (
     "command runs for each file, what ended commands held last may still count, so that it only climbs."
 )
 
+QUARRELS = '<h2 class="worse">Campaigns that disagree</h2>'
+END = "\n</main></body></html>\n"
+"""Everything after the last section."""
+
 SHOWN_SERIES = 3
 """Series over time drawn for each record: those of outliers first, then the longest."""
 
 
 def page(records: Sequence[Record], subject: str | None = None) -> str:
     """The whole page. subject: the system that others are compared with; by default the first of each record."""
+    return assemble(records, [section(record, subject) for record in records])
+
+
+def assemble(records: Sequence[Record], sections: Iterable[str]) -> str:
+    """The whole page of these sections, with the contents, the targets and the disagreements of the records first."""
     title = "Measurements"
-    parts = [f"<h1>{title}</h1>", _contents(records), *_targets(records)]
-    if quarrels := disagreements(records):
-        parts += ['<h2 class="worse">Campaigns that disagree</h2>', _list(str(one) for one in quarrels)]
-    parts += [part for record in records for part in _section(record, subject)]
+    parts = [f"<h1>{title}</h1>", _contents(records), *_targets(records), *quarrels(records), *sections]
     body = "\n".join(parts)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head>\n<body><main>\n{body}\n</main></body></html>\n"
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head>\n<body><main>\n{body}{END}"
     )
+
+
+def section(record: Record, subject: str | None = None) -> str:
+    """A campaign's part of the page, from its heading on."""
+    return "\n".join(_section(record, subject))
+
+
+def quarrels(records: Sequence[Record]) -> list[str]:
+    """Campaigns that disagree; empty if none do."""
+    found = disagreements(records)
+    return [QUARRELS, _list(str(one) for one in found)] if found else []
+
+
+def stated(sentence: str) -> str:
+    """How the page begins its targets, with this sentence of their counts."""
+    return f"<h2>Targets</h2><p>{escape(sentence)} "
+
+
+def anchor(campaign: str) -> str:
+    """The id of a campaign's heading."""
+    return "campaign-" + re.sub(r"[^A-Za-z0-9]+", "-", campaign)
 
 
 def _contents(records: Sequence[Record]) -> str:
     """The campaigns, with what each measures."""
     items = [
-        f'<li><a href="#{_anchor(record)}">{escape(record.header.campaign)}</a>: {escape(_purpose(record))}</li>'
+        f'<li><a href="#{anchor(record.header.campaign)}">{escape(record.header.campaign)}</a>: {escape(_purpose(record))}</li>'
         for record in records
     ]
     return f"<nav><ul>{''.join(items)}</ul></nav>"
@@ -75,12 +102,8 @@ def _targets(records: Sequence[Record]) -> Iterable[str]:
     found = outcomes(records)
     measured = [one for one in found if one.findings]
     if measured:
-        yield f"<h2>Targets</h2><p>{escape(counts(found))} {escape(NOTE)}</p>"
+        yield f"{stated(counts(found))}{escape(NOTE)}</p>"
         yield f"<details><summary>Row by row</summary>{_table(TITLES, map(cells, measured))}</details>"
-
-
-def _anchor(record: Record) -> str:
-    return "campaign-" + re.sub(r"[^A-Za-z0-9]+", "-", record.header.campaign)
 
 
 def _purpose(record: Record) -> str:
@@ -91,7 +114,7 @@ def _section(record: Record, subject: str | None) -> Iterable[str]:
     mine = subject if subject in record.header.systems else None
     found = findings(record, mine)
     verdicts = {str(one): one.verdict for one in found}
-    yield f'<h2 id="{_anchor(record)}">{escape(record.header.campaign)}</h2>'
+    yield f'<h2 id="{anchor(record.header.campaign)}">{escape(record.header.campaign)}</h2>'
     yield f"<p>{escape(_purpose(record))}</p>"
     yield f'<p class="soft">{escape(describe(dict(record.header.environment)))}</p>'
     if next(iter(record.measured()), None) is not None:

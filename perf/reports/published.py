@@ -10,11 +10,13 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from attrs import frozen
+
 from perf.records.record import Record, RecordError
 from perf.reports.page import page
 from perf.reports.published_rows import Measured, measured
 from perf.reports.published_texts import five, needed_shares, section
-from perf.reports.samples_table import write_csv, write_files_csv
+from perf.reports.samples_table import Table, table_of, transfer_lines, write_table, write_transfers
 
 STYLES = {
     "grid@http": ("Grid over HTTP (default)", "#1f6f8b", 0.19),
@@ -27,6 +29,20 @@ FIVE, MEASURED, NEEDED = "five numbers", "measured", "needed shares"
 
 FILES_AT_MOST = 2_000_000
 """Bytes of the table of single transfers that may be published."""
+
+LEFT_OUT = "is left out: `perf report --output` writes it"
+"""The end of what the page says of a table of transfers that is too long."""
+
+
+@frozen(kw_only=True)
+class Contents:
+    """What is published about records. transfers: the lines of their table; None if it has been left out before."""
+
+    records: Sequence[Record]
+    found: Sequence[Measured]
+    page: str
+    samples: Table
+    transfers: Sequence[Sequence[object]] | None
 
 
 def records_below(paths: Sequence[Path]) -> list[Path]:
@@ -47,22 +63,40 @@ def publish(records: Sequence[Record], folder: Path, quoted_in: Path | None) -> 
     quoted_in: a README with a place for the five numbers, and perhaps one for the sentence about needed shares.
     RecordError, before anything is written, if the records lack one of the five, or a document its place.
     """
-    kept = folder / "README.md"
-    for path, place in ((kept, MEASURED), (quoted_in, FIVE)):
+    expect_places(folder, quoted_in)
+    found = measured(records)
+    contents = Contents(
+        records=records,
+        found=found,
+        page=page(records),
+        samples=table_of(records),
+        transfers=transfer_lines(records),
+    )
+    return write(contents, folder, quoted_in)
+
+
+def expect_places(folder: Path, quoted_in: Path | None) -> None:
+    """RecordError if a document lacks its place."""
+    for path, place in ((folder / "README.md", MEASURED), (quoted_in, FIVE)):
         if path is not None and path.exists():
             _placed(path.read_text(encoding="utf-8"), path, place, "")
-    found = measured(records)
+
+
+def write(contents: Contents, folder: Path, quoted_in: Path | None) -> list[Path]:
+    """Write all of it, and fill the places in documents; return the written paths."""
+    kept = folder / "README.md"
     texts = {}
     if quoted_in is not None:
         link = folder.resolve().relative_to(quoted_in.resolve().parent).as_posix()
-        texts[quoted_in] = _quote(records, found, quoted_in, link)
+        texts[quoted_in] = _quote(contents, quoted_in, link)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "measured.html").write_text(page(records), encoding="utf-8")
-    write_csv(records, folder / "samples.csv")
-    draw(found, folder / "speed.png")
-    transfers, files = _write_transfers(records, folder / "files.csv")
+    (folder / "measured.html").write_text(contents.page, encoding="utf-8")
+    write_table(contents.samples, folder / "samples.csv")
+    draw(contents.found, folder / "speed.png")
+    transfers, files = _write_transfers(contents.transfers, folder / "files.csv")
     if kept.exists():
-        texts[kept] = _placed(kept.read_text(encoding="utf-8"), kept, MEASURED, section(records, found, transfers))
+        text = section(contents.records, contents.found, transfers)
+        texts[kept] = _placed(kept.read_text(encoding="utf-8"), kept, MEASURED, text)
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8")
     return [folder / "measured.html", folder / "samples.csv", *files, folder / "speed.png", *texts]
@@ -93,25 +127,25 @@ def draw(found: Sequence[Measured], path: Path) -> None:
     pyplot.close(figure)
 
 
-def _quote(records: Sequence[Record], found: Sequence[Measured], path: Path, link: str) -> str:
+def _quote(contents: Contents, path: Path, link: str) -> str:
     """The README with its numbers; a sentence that the records cannot make stays as it is."""
-    text = _placed(path.read_text(encoding="utf-8"), path, FIVE, five(found, link))
-    sentence = needed_shares(records)
+    text = _placed(path.read_text(encoding="utf-8"), path, FIVE, five(contents.found, link))
+    sentence = needed_shares(contents.records)
     return _placed(text, path, NEEDED, sentence) if sentence and f"<!-- {NEEDED} -->" in text else text
 
 
-def _write_transfers(records: Sequence[Record], path: Path) -> tuple[str, list[Path]]:
+def _write_transfers(lines: Sequence[Sequence[object]] | None, path: Path) -> tuple[str, list[Path]]:
     """Write a line per transfer unless that is too much; return what to say about it, and the path if it is there."""
-    count = sum(len(sample.files) for record in records for sample in record.samples)
-    if not write_files_csv(records, path):
+    if not lines:
         path.unlink(missing_ok=True)
-        return "", []
+        return f"a line per transfer {LEFT_OUT}" if lines is None else "", []
+    write_transfers(lines, path)
     size = path.stat().st_size
     if size <= FILES_AT_MOST:
         return "[every transfer of workloads](files.csv)", [path]
     path.unlink()
     return (
-        f"a line per transfer ({count:,} lines, {size / 1e6:.1f} MB) is left out: `perf report --output` writes it",
+        f"a line per transfer ({len(lines):,} lines, {size / 1e6:.1f} MB) {LEFT_OUT}",
         [],
     )
 

@@ -27,6 +27,8 @@ HOW = (
     "brackets is the 95 % interval, by Student's t, or of one or two runs, in parentheses, their range. Grid "
     "syncs its shares to disk before a put returns; Tahoe-LAFS does not."
 )
+ORIGIN_TITLES = ("campaign", "begun", "commit", "load at the start", "runs")
+OF_TARGETS = "Of the targets (`perf.reports.target_rows`), "
 FEW, MANY = 3, 60
 """Needed shares, of as many, that the README quotes."""
 
@@ -35,11 +37,24 @@ def section(records: Sequence[Record], found: Sequence[Measured], transfers: str
     """The text between the comments of the performance page. transfers: about the table of transfers, may be empty."""
     lines = [f"{_machines(records)} {HOW}", "", *table(TITLES, [_row(one) for one in found]), ""]
     lines += ["![Speed of Grid as a multiple of Tahoe-LAFS 1.20](speed.png)", ""]
-    rows = [[one.header.campaign, *_origin(one.header.environment), str(_runs(one))] for one in records]
-    lines += [*table(("campaign", "begun", "commit", "load at the start", "runs"), rows), ""]
+    lines += [*table(ORIGIN_TITLES, list(map(origin, records))), ""]
     links = ["[One page with every plot, every finding and all that was not measured](measured.html)"]
     links += ["[all samples](samples.csv)", *([transfers] if transfers else [])]
     return "\n".join([*lines, f"{'; '.join(links)}.", "", *_targets(outcomes(records))])
+
+
+def origin(record: Record) -> list[str]:
+    """A campaign's row under ORIGIN_TITLES: when, from what commit, and beside what load it was measured."""
+    environment = record.header.environment
+    load = environment.get("load")
+    changed = " (modified)" if environment.get("modified") else ""
+    return [
+        record.header.campaign,
+        str(environment.get("date")),
+        _commit(environment) + changed,
+        "" if load is None else f"{load:.1f}",
+        str(_runs(record)),
+    ]
 
 
 def five(found: Sequence[Measured], link: str) -> str:
@@ -104,7 +119,7 @@ def _targets(found: Sequence[Outcome]) -> list[str]:
     rows = [
         [one.target.what, one.target.against or "-", bar(one.target), found_of(one), one.verdict()] for one in missed
     ]
-    lines = [f"Of the targets (`perf.reports.target_rows`), {counts(found)}"]
+    lines = [f"{OF_TARGETS}{counts(found)}"]
     return [*lines, "", *table(("missed target", "against", "wanted", "found", "verdict"), rows)] if rows else lines
 
 
@@ -130,13 +145,6 @@ def _machine(environment: Mapping[str, Any]) -> str:
     ]
     tahoe = environment.get("tahoe")
     return ", ".join([*parts, *([f"peer {tahoe}"] if tahoe else [])])
-
-
-def _origin(environment: Mapping[str, Any]) -> list[str]:
-    """When, from what commit, and beside what load."""
-    load = environment.get("load")
-    changed = " (modified)" if environment.get("modified") else ""
-    return [str(environment.get("date")), _commit(environment) + changed, "" if load is None else f"{load:.1f}"]
 
 
 def _runs(record: Record) -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from attrs import asdict
+from attrs import asdict, fields, frozen
 
 from perf.records.record import Record, Sample
 from perf.records.work import work_of
@@ -30,26 +30,61 @@ _NESTED = (
     "files",
 )
 
+ORIGIN = ("campaign", "commit", "date")
+FIELDS = tuple(attribute.name for attribute in fields(Sample) if attribute.name not in _NESTED)
+"""Columns that every row has: where the sample is from, then its own values."""
+
+
+@frozen
+class Table:
+    """A table of samples. rows: have all its columns or fewer; the cells of others are empty."""
+
+    columns: Sequence[str]
+    rows: Sequence[Mapping[str, Cell]]
+
+
+def table_of(records: Sequence[Record]) -> Table:
+    """One row per sample, including warm-ups and failures."""
+    found = [_row(record, sample) for record in records for sample in record.samples]
+    return Table(list(dict.fromkeys(name for row in found for name in row)), found)
+
+
+def joined(tables: Sequence[Table]) -> Table:
+    """Several tables, one below the other."""
+    columns = dict.fromkeys(name for one in tables for name in one.columns)
+    return Table(list(columns), [row for one in tables for row in one.rows])
+
 
 def rows(records: Sequence[Record]) -> list[dict[str, Cell]]:
     """One row per sample, including warm-ups and failures; every row has every column."""
-    found = [_row(record, sample) for record in records for sample in record.samples]
-    columns = dict.fromkeys(name for row in found for name in row)
-    return [{name: row.get(name) for name in columns} for row in found]
+    table = table_of(records)
+    return [{name: row.get(name) for name in table.columns} for row in table.rows]
 
 
 def write_csv(records: Sequence[Record], path: Path) -> None:
     """Write the table; unknown values are empty cells."""
-    table = rows(records)
+    write_table(table_of(records), path)
+
+
+def write_table(table: Table, path: Path) -> None:
+    """Write a table; unknown values are empty cells."""
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(table[0]) if table else ["campaign"])
+        writer = csv.DictWriter(file, table.columns or ["campaign"])
         writer.writeheader()
-        writer.writerows(table)
+        writer.writerows(table.rows)
 
 
 def write_files_csv(records: Sequence[Record], path: Path) -> bool:
     """Write a line per transfer of samples that have them; return False, without a file, if none does."""
-    lines = [
+    lines = transfer_lines(records)
+    if lines:
+        write_transfers(lines, path)
+    return bool(lines)
+
+
+def transfer_lines(records: Sequence[Record]) -> list[Sequence[object]]:
+    """The cells of each transfer, under FILE_COLUMNS."""
+    return [
         [
             record.header.campaign,
             sample.run,
@@ -64,13 +99,14 @@ def write_files_csv(records: Sequence[Record], path: Path) -> bool:
         for sample in record.samples
         for number, one in enumerate(sample.files)
     ]
-    if not lines:
-        return False
+
+
+def write_transfers(lines: Sequence[Sequence[object]], path: Path) -> None:
+    """Write the table of transfers."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(FILE_COLUMNS)
         writer.writerows(lines)
-    return True
 
 
 def write_parquet(records: Sequence[Record], path: Path) -> bool:

@@ -2,49 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from attrs import evolve
 
 from perf.__main__ import main
-from perf.records.record import Record, RecordWriter, Sample
 from perf.records.work import work_of
 from perf.reports.published import publish
-from perf.reports.published_rows import BIG, GRIDS, PEER, ROWS, Row
-from tests.perf.samples import HEADER, sample
-
-PLACES = "# Title\n\nBefore.\n\n<!-- {0} -->\nold\n<!-- end of {0} -->\n\nAfter.\n"
-
-
-def samples_of(row: Row, seconds: float) -> Iterator[Sample]:
-    """Two runs of a row, Grid twice as fast as its peer."""
-    known = {"k": 3, "n": 10, **row.factors}
-    count = int(known.pop("count", 1))
-    size = int(known.get("length", known.get("size", 0))) * (count if row.scenario != "list" else 1)
-    for run in range(2):
-        for system in (*GRIDS, PEER):
-            yield evolve(
-                sample(system, run=run, seconds=seconds * (2 if system == PEER else 1)),
-                scenario=row.scenario,
-                factors=known | ({"count": count, "concurrency": 4} if count > 1 else {}),
-                count=count,
-                size=size,
-            )
-
-
-def small_record(*rows: Row, campaign: str = "put-get", **environment: str) -> Record:
-    header = evolve(
-        HEADER, systems=(*GRIDS, PEER), campaign=campaign, environment={**HEADER.environment, **environment}
-    )
-    return Record(header, tuple(one for row in rows for one in samples_of(row, 0.5)))
-
-
-def write(path: Path, record: Record) -> None:
-    with RecordWriter(path, record.header) as writer:
-        for one in record.samples:
-            writer.write(one)
+from perf.reports.published_rows import BIG, ROWS, Row
+from tests.perf.published import FIVE, PLACES, samples_of, small_record, write
 
 
 def test_folder_of_records_becomes_the_page_the_table_the_plot_and_five_numbers(tmp_path: Path) -> None:
@@ -82,9 +49,6 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Publish the texts and tables alone."""
     monkeypatch.setattr("perf.reports.published.page", lambda _: "")
     monkeypatch.setattr("perf.reports.published.draw", lambda *_: None)
-
-
-FIVE = [row for row in ROWS if row.is_quoted]
 
 
 @pytest.mark.usefixtures("undrawn")
