@@ -20,6 +20,7 @@ from perf.records.record import Record, RecordError, read_record
 from perf.reports.history import history
 from perf.reports.markdown import found_section, quarrels_section
 from perf.reports.published import publish, records_below
+from perf.reports.renewed import renew
 from perf.reports.report import compare, report
 from perf.reports.samples_table import write_csv, write_files_csv, write_parquet
 from perf.reports.target_rows import target_tables
@@ -48,11 +49,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
+    if not options.records and options.renew is None:
+        options.refuse("the following arguments are required: records")
     paths = records_below(options.records)
     records = [read_record(path) for path in paths]
-    if options.publish is not None:
-        tell("\n".join(f"written: {path}" for path in publish(records, options.publish, options.quote)))
-        return 0
+    if options.renew is not None or options.publish is not None:
+        return _publish(records, options)
     if options.output is not None and options.output.suffix == ".html":
         return _write_page(records, options)
     parts = [target_tables(records, all_rows=len(records) > 1), quarrels_section(records)]
@@ -69,6 +71,16 @@ def _report(options: argparse.Namespace) -> int:
     links = [f"![{picture.stem}]({picture.name})" for drawn in pictures for picture in drawn]
     options.output.write_text("\n".join([text, *links, ""]))
     tell(f"report: {options.output}")
+    return 0
+
+
+def _publish(records: Sequence[Record], options: argparse.Namespace) -> int:
+    """Publish the records alone, or with what is published of other campaigns."""
+    if options.renew is not None:
+        written = renew(records, options.renew, options.quote, force=options.force)
+    else:
+        written = publish(records, options.publish, options.quote)
+    tell("\n".join(f"written: {path}" for path in written))
     return 0
 
 
@@ -176,26 +188,34 @@ def _parser() -> argparse.ArgumentParser:
     add_run(commands)
     add_tour(commands)
     shown = commands.add_parser("report", help="the targets, and what records say, in Markdown")
-    shown.set_defaults(action=_report)
+    shown.set_defaults(action=_report, refuse=shown.error)
     shown.add_argument("--subject", help="the system that the others are compared with; the first if not given")
     shown.add_argument(
         "--output",
         type=Path,
         help="a file to write: .html for one page with everything (.csv beside it), else Markdown with pictures",
     )
-    shown.add_argument(
+    published = shown.add_mutually_exclusive_group()
+    published.add_argument(
         "--publish",
         type=Path,
         metavar="FOLDER",
         help="write measured.html, samples.csv, files.csv and speed.png there, and the tables into its README.md",
     )
+    published.add_argument(
+        "--renew",
+        type=Path,
+        metavar="FOLDER",
+        help="like --publish, but keep what is published there of campaigns that have no record here",
+    )
+    shown.add_argument("--force", action="store_true", help="with --renew: although targets have changed since")
     shown.add_argument(
         "--quote",
         type=Path,
         metavar="README",
-        help="with --publish: five numbers, the plot and a sentence about needed shares into this file",
+        help="with --publish or --renew: five numbers, the plot and a sentence about needed shares into this file",
     )
-    shown.add_argument("records", type=Path, nargs="+", help="records, or folders of them")
+    shown.add_argument("records", type=Path, nargs="*", help="records, or folders of them")
     compared = commands.add_parser("compare", help="one record against another")
     compared.set_defaults(action=_compare)
     compared.add_argument("before", type=Path)

@@ -1,6 +1,7 @@
 """The project's published report: one page with everything, tables and a plot, and what the README quotes.
 
-One command makes it from records. It fills places in documents marked by two comments, and leaves the rest unchanged.
+One command makes it from records; perf.reports.renewed renews it campaign by campaign. Both fill places in documents
+marked by two comments, and leave the rest unchanged.
 """
 
 from __future__ import annotations

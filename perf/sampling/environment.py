@@ -7,10 +7,11 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,23 @@ def measure_floor(encodings: Iterable[Encoding]) -> dict[str, float]:
     return floor
 
 
+_DESCRIBED = re.compile(
+    r"(?P<date>\S+), commit (?P<commit>\S+?)(?P<modified> \(modified\))?\. "
+    r"(?P<cpu_count>\w+) cores \((?P<cpu>.*)\), (?P<memory_bytes>\d+) GiB, (?P<filesystem>[^,]*), (?P<system>[^,]*), "
+    r"load (?P<load>\d+\.\d) at the start, nice (?P<nice>\S+)\. "
+    r"(?P<python>[^,]*), codec (?P<codec>[^,]*), hashing (?P<hashing>[^,]*), peer (?P<tahoe>.*)\.",
+    re.DOTALL,
+)
+"""What `describe` makes."""
+
+_NUMBERS: dict[str, Callable[[str], object]] = {
+    "cpu_count": int,
+    "memory_bytes": lambda text: int(text) * 2**30,
+    "load": float,
+    "nice": int,
+}
+
+
 def describe(environment: dict[str, Any]) -> str:
     """One paragraph for a report."""
     commit = (environment.get("commit") or "unknown")[:10] + (" (modified)" if environment.get("modified") else "")
@@ -96,6 +114,19 @@ def describe(environment: dict[str, Any]) -> str:
         f"{environment.get('load', 0):.1f} at the start, nice {environment.get('nice', 'unknown')}. {environment.get('python')}, codec {environment.get('codec')}, hashing {environment.get('hashing', 'hashlib')}, "
         f"peer {environment.get('tahoe')}."
     )
+
+
+def parse_described(text: str) -> dict[str, Any]:
+    """The environment that `describe` makes this paragraph of; ValueError if it makes none such.
+
+    Memory, load and commit are as precise as the text. What was unknown is missing, except for the load, which is 0.
+    """
+    found = _DESCRIBED.fullmatch(text)
+    if found is None:
+        raise ValueError("this does not describe an environment")
+    known = {name: value for name, value in found.groupdict().items() if value not in (None, "None", "unknown")}
+    environment = {name: _NUMBERS.get(name, str)(value) for name, value in known.items()}
+    return environment | {"modified": "modified" in known}
 
 
 def _cpu_model() -> str | None:

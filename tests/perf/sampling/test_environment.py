@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from perf.__main__ import main
 from perf.processes.node_process import child_environment
 from perf.records.likeness import MACHINE
-from perf.sampling.environment import ROOT, capture, expect_own_tree
+from perf.sampling.environment import ROOT, capture, describe, expect_own_tree, parse_described
 
 
 @pytest.fixture
@@ -55,3 +56,32 @@ def test_campaign_when_children_would_import_another_tree_never_starts(
 
 def test_all_that_makes_machines_alike_is_recorded(tmp_path: Path) -> None:
     assert set(MACHINE) <= capture(tmp_path).keys()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"modified": True, "load": 12.34, "nice": -5, "hashing": "lanes"},
+        {"cpu": "Intel(R) Xeon(R), 4 cores (old), 3 GiB, @ 2.20GHz", "tahoe": "tahoe-lafs/1.20.0\nmore."},
+        dict.fromkeys(
+            ("commit", "cpu", "cpu_count", "memory_bytes", "filesystem", "system", "python", "codec", "tahoe")
+        ),
+        {"commit": "0" * 40, "memory_bytes": 24 * 2**30 + 5, "codec": "isal", "tahoe": None},
+    ],
+)
+def test_described_environment_when_parsed_is_described_alike(changed: dict[str, Any], tmp_path: Path) -> None:
+    text = describe({**capture(tmp_path), **changed})
+    parsed = parse_described(text)
+    assert describe(parsed) == text
+    assert parsed["modified"] == (" (modified)" in text)
+    assert None not in parsed.values()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(".", ""), ("load 1.5", "load high"), ("2 cores", "two cores"), (", nice", "")]
+)
+def test_text_that_describes_no_environment_is_refused(old: str, new: str) -> None:
+    text = describe({"date": "2026-01-01", "commit": "0" * 40, "cpu_count": 2, "load": 1.5, "tahoe": "1.20.0"})
+    with pytest.raises(ValueError, match=r"."):
+        parse_described(text.replace(old, new))
