@@ -28,7 +28,7 @@ STYLES = {
 FIVE, MEASURED, NEEDED = "five numbers", "measured", "needed shares"
 """The places in documents: `<!-- five numbers -->` to `<!-- end of five numbers -->`."""
 
-FILES_AT_MOST = 2_000_000
+FILES_AT_MOST = 4_000_000
 """Bytes of the table of single transfers that may be published."""
 
 LEFT_OUT = "is left out: `perf report --output` writes it"
