@@ -10,7 +10,7 @@ from typing import Any
 from perf.campaigns.arrivals import MODES
 from perf.records.record import Record, Sample
 from perf.records.work import Work
-from perf.reports.plot import load_pyplot, series_of
+from perf.reports.plot import colors_of, load_pyplot, series_of
 from perf.reports.report import short
 from perf.reports.sides import Side, Sides
 
@@ -85,11 +85,12 @@ def draw_modes(curves: Mapping[str, Mapping[str, Curve]], path: Path) -> None:
     """Write two panels per mode, cores and MiB of the client over time, with a line per system."""
     pyplot = load_pyplot()
     systems = list(dict.fromkeys(system for by_system in curves.values() for system in by_system))
+    colors = colors_of(len(systems))
     figure, grid = pyplot.subplots(2, len(curves), figsize=(11, 5.5), squeeze=False, sharey="row")
     for column, (mode, by_system) in enumerate(curves.items()):
         above, below = grid[0][column], grid[1][column]
         for system, (at, cores, memory) in by_system.items():
-            color = f"C{systems.index(system)}"
+            color = colors[systems.index(system)]
             above.plot(at, cores, color=color, linewidth=1.2)
             below.plot(at, memory, color=color, linewidth=1.2)
         above.set_title(mode, fontsize=10)
@@ -99,7 +100,7 @@ def draw_modes(curves: Mapping[str, Mapping[str, Curve]], path: Path) -> None:
     grid[0][0].set(ylabel="cores of the client", ylim=(0, None))
     has_memory = any(max(memory, default=0) > 0 for by_system in curves.values() for _, _, memory in by_system.values())
     grid[1][0].set(ylabel="MiB of the client", yscale="log" if has_memory else "linear")
-    handles = [pyplot.Line2D([], [], color=f"C{number}") for number in range(len(systems))]
+    handles = [pyplot.Line2D([], [], color=color) for color in colors]
     figure.legend(handles, systems, loc="upper center", ncols=3, frameon=False, fontsize=9)
     figure.tight_layout(rect=(0, 0, 1, 0.88))
     figure.savefig(path)

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from attrs import evolve
+
 from perf.records.record import Record, Sample, Timeline
 from perf.records.work import MB, Work, work_of
 from perf.reports.report import floor_of, times_of, works
@@ -23,33 +25,48 @@ AXES = (
 )
 """Factor, its label, its unit. The one with the most values is the x axis; of equals, the first."""
 
-COLUMNS = 3
+COLUMNS, COLUMNS_OF_MANY = 3, 2
+INCHES = 15
+"""All columns together."""
 ROW_INCHES = 4
+COLORS = tuple(f"C{number}" for number in range(10))
+"""matplotlib's own, of medium brightness, for light and dark pages."""
+MORE_COLORS = (
+    "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf",
+    "#6baed6", "#fdae6b", "#74c476", "#fb9a99", "#b39ddb", "#c49c94", "#f7b6d2", "#a6a6a6", "#dbdb8d", "#9edae5",
+)  # fmt: skip
+"""The same and lighter ones."""
+FEWEST_BARS = 4
+"""Fewer bars leave room empty: a single one would fill a panel."""
+FEW_SYSTEMS = 6
+"""The names of more systems than these need room beside a panel."""
 Known = Mapping[str, Mapping[Work, Estimate]]
 """What is drawn, by system and work."""
-_SHARED = ("format", "count", "n", "happy")
-"""Factors that a panel's title contains anyway, or that follow from another."""
+_SHARED = ("format", "count", "n", "happy", "warm")
+"""Factors that a panel's title contains anyway, that follow from another, or that are told beside a system."""
+_WARMED = {"yes": "after a warm-up", "no": "without a warm-up"}
+"""What a factor `warm` says beside a system."""
 
 
 def plot(record: Record, path: Path) -> None:
-    """Write one panel per kind of work, with a line per system and the floor; the path's suffix selects the format."""
+    """Write one panel per kind of work, with a bar or a line per system and the floor; the path's suffix selects the format."""
     pyplot = load_pyplot()
     panels = panels_of(drawn_works(record) or works(record))
-    columns = min(COLUMNS, len(panels))
+    most = COLUMNS if len(record.header.systems) <= FEW_SYSTEMS else COLUMNS_OF_MANY
+    columns = min(most, len(panels))
     rows = -(-len(panels) // columns)
-    figure, grid = pyplot.subplots(rows, columns, figsize=(5 * columns, ROW_INCHES * rows), squeeze=False)
+    figure, grid = pyplot.subplots(rows, columns, figsize=(INCHES / most * columns, ROW_INCHES * rows), squeeze=False)
     places = list(grid.flat)
     known = {system: _estimates(record, system) for system in record.header.systems}
+    colors = dict(zip(known, colors_of(len(known)), strict=True))
     for place in places[len(panels) :]:
         place.set_visible(False)
     for place, (title, mine) in zip(places, panels.items(), strict=False):
-        if len(mine) == 1:
-            _bars(place, record, mine[0], known)
+        if has_bars(mine):
+            _bars(place, record, mine, known, colors)
         else:
-            _lines(place, record, mine, known)
-        place.set(ylabel=mine[0].unit, ylim=(0, min(place.get_ylim()[1], _top(record, mine, known))))
+            _lines(place, record, mine, known, colors)
         place.set_title(textwrap.fill(title, 44), fontsize=10)
-        place.legend()
     figure.suptitle(
         f"{record.header.campaign}, {record.header.environment.get('date')}\n"
         f"medians; lines: 95 % intervals, or of fewer than {FEWEST} runs the range of all samples",
@@ -59,6 +76,13 @@ def plot(record: Record, path: Path) -> None:
     figure.tight_layout()
     figure.savefig(path)
     pyplot.close(figure)
+
+
+def colors_of(count: int) -> list[str]:
+    """A color for each of so many systems: those of a small number are told apart more easily."""
+    if count <= len(COLORS):
+        return list(COLORS[:count])
+    return [MORE_COLORS[number % len(MORE_COLORS)] for number in range(count)]
 
 
 def drawn_works(record: Record) -> list[Work]:
@@ -169,9 +193,9 @@ def panels_of(found: list[Work]) -> dict[str, list[Work]]:
     """Works that share a pair of axes, by title: all alike but for the factor of the x axis."""
     kinds: dict[str, list[Work]] = {}
     for work in found:
-        files = f", {work.count} files" if work.size and work.count > 1 else ""
+        files = f"{work.count} files" if work.size and work.count > 1 else ""
         format = str(dict(work.factors).get("format", "")).upper()
-        title = f"{format} {work.scenario}, {work.client}{files}, {work.unit}".strip()
+        title = ", ".join(filter(None, [f"{format} {work.scenario}".strip(), work.client, files, work.unit]))
         kinds.setdefault(title, []).append(work)
     panels: dict[str, list[Work]] = {}
     for title, mine in kinds.items():
@@ -199,30 +223,59 @@ def axis_of(mine: list[Work]) -> tuple[str, str, float]:
     return next(axis for axis in AXES if values[axis] == most) if most > 1 else AXES[-1]
 
 
-def _lines(panel: Any, record: Record, mine: list[Work], known: Known) -> None:  # noqa: ANN401 - matplotlib's
+def has_bars(mine: list[Work]) -> bool:
+    """Whether a panel's works have no axis on which they differ."""
+    factor = axis_of(mine)[0]
+    return len({dict(work.factors).get(factor) for work in mine}) == 1
+
+
+def bars_of(mine: list[Work], known: Known) -> list[tuple[str, str, Estimate]]:
+    """The bars of a panel: the system, its name with what its works differ in, and what was measured."""
+    return [
+        (system, ", ".join(filter(None, [system, _WARMED.get(str(dict(work.factors).get("warm")))])), found[work])
+        for system, found in known.items()
+        for work in mine
+        if work in found
+    ]
+
+
+def _lines(panel: Any, record: Record, mine: list[Work], known: Known, colors: Mapping[str, str]) -> None:  # noqa: ANN401
     """One line per system over the factor that varies."""
     factor, label, unit = axis_of(mine)
     for system, found in known.items():
-        _line(panel, system, mine, (factor, unit), found)
+        _line(panel, system, mine, (factor, unit), found, colors[system])
     _floor_line(panel, record, mine, (factor, unit))
-    panel.set(xscale="log", xlabel=label)
+    panel.set(xscale="log", xlabel=label, ylabel=mine[0].unit)
+    panel.set_ylim(0, min(panel.get_ylim()[1], _top(record, mine, known)))
     places = sorted({_place(work, (factor, unit)) for work in mine})
     panel.set_xticks(places, [f"{place:g}" for place in places], fontsize=8)
     panel.minorticks_off()
+    if len(panel.get_legend_handles_labels()[1]) <= FEW_SYSTEMS:
+        panel.legend()
+    else:
+        panel.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
 
 
-def _bars(panel: Any, record: Record, work: Work, known: Known) -> None:  # noqa: ANN401 - matplotlib's
-    """One bar per system if nothing varies, and the floor as a line across."""
-    for number, (system, estimates) in enumerate(known.items()):
-        if work in estimates:
-            found = estimates[work]
-            ends = [[found.median - found.interval.low], [found.interval.high - found.median]]
-            panel.bar(number, found.median, yerr=ends, capsize=3, color=f"C{number}", label=system)
-    limit = floor_of(record, work)
+def _bars(panel: Any, record: Record, mine: list[Work], known: Known, colors: Mapping[str, str]) -> None:  # noqa: ANN401
+    """One bar per system, with its name, if nothing varies, and the floor as a line across."""
+    bars = bars_of(mine, known)
+    for number, (system, _, found) in enumerate(bars):
+        ends = [[found.median - found.interval.low], [found.interval.high - found.median]]
+        panel.barh(number, found.median, 0.7, xerr=ends, capsize=3, color=colors[system])
+    panel.set_yticks(range(len(bars)), [name for _, name, _ in bars], fontsize=8)
+    panel.set_ylim(max(len(bars), FEWEST_BARS) - 0.5, -0.5)
+    limit = floor_of(record, mine[0])
     if limit is not None:
-        panel.axhline(limit, linestyle="--", color="grey", label="floor")
-    panel.set(xticks=[])
-    panel.set_xlabel(textwrap.fill(str(work), 50), fontsize=8)
+        panel.axvline(limit, linestyle="--", color="grey", label="floor")
+        panel.legend(fontsize=8)
+    panel.set_xlim(0, min(panel.get_xlim()[1], _top(record, mine, known)))
+    panel.set_xlabel(f"{mine[0].unit}\n{textwrap.fill(_told(mine), 50)}", fontsize=8)
+
+
+def _told(mine: list[Work]) -> str:
+    """What a panel's works have in common, in words."""
+    factors = tuple(pair for pair in mine[0].factors if pair[0] != "warm")
+    return str(evolve(mine[0], factors=factors))
 
 
 def _line(
@@ -231,6 +284,7 @@ def _line(
     mine: list[Work],
     axis: tuple[str, float],
     known: Mapping[Work, Estimate],
+    color: str,
 ) -> None:
     works = [work for work in sorted(mine, key=lambda work: _place(work, axis)) if work in known]
     if works:
@@ -238,7 +292,7 @@ def _line(
         middles = [known[work].median for work in works]
         lows = [known[work].median - known[work].interval.low for work in works]
         highs = [known[work].interval.high - known[work].median for work in works]
-        panel.errorbar(places, middles, yerr=[lows, highs], marker="o", capsize=3, label=system)
+        panel.errorbar(places, middles, yerr=[lows, highs], marker="o", capsize=3, label=system, color=color)
 
 
 def _top(record: Record, mine: list[Work], known: Known) -> float:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from attrs import evolve
 
 from perf.records.record import Record, Sample, Timeline
 from perf.records.work import works_of
-from perf.reports.plot import axis_of, drawn_works, panels_of, spans_of
+from perf.reports.plot import axis_of, bars_of, colors_of, drawn_works, has_bars, panels_of, spans_of
+from perf.sampling.statistics import estimate_runs
 from tests.perf.samples import HEADER, many_sample, range_sample, sample
 
 
@@ -24,6 +26,39 @@ def test_panels_keep_units_and_scenarios_apart() -> None:
         "put, warm, 200 files, files/s": 1,
         "range, warm, ms": 2,
     }
+
+
+def test_title_when_work_has_no_client_has_no_gap() -> None:
+    alone = evolve(sample(), client="")
+    assert list(panels_of(works_of([alone]))) == ["put, MB/s"]
+
+
+def test_works_that_differ_in_their_warm_up_share_a_panel_of_bars() -> None:
+    warmed = [
+        evolve(many_sample(200, 1024, 16), factors={"size": 1024, "warm": warm}) for warm in ("never", "no", "yes")
+    ]
+    works = works_of(warmed)
+    (mine,) = panels_of(works).values()
+    assert has_bars(mine)
+    known = {
+        "grid": {works[0]: estimate_runs({0: [1.0]})},
+        "boto3": {work: estimate_runs({0: [2.0]}) for work in works[1:]},
+    }
+    assert [(system, name, found.median) for system, name, found in bars_of(mine, known)] == [
+        ("grid", "grid", 1.0),
+        ("boto3", "boto3, without a warm-up", 2.0),
+        ("boto3", "boto3, after a warm-up", 2.0),
+    ]
+
+
+def test_works_on_an_axis_are_lines() -> None:
+    assert not has_bars(works_of([range_sample(1), range_sample(65536)]))
+    assert has_bars(works_of([sample()]))
+
+
+@pytest.mark.parametrize("count", [1, 10, 11, 20])
+def test_no_two_systems_have_one_color(count: int) -> None:
+    assert len(set(colors_of(count))) == count
 
 
 def test_panels_differ_in_the_factor_of_their_axis_alone() -> None:
