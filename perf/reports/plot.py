@@ -43,7 +43,7 @@ FEW_SYSTEMS = 6
 Known = Mapping[str, Mapping[Work, Estimate]]
 """What is drawn, by system and work."""
 _SHARED = ("format", "count", "n", "happy", "warm")
-"""Factors that a panel's title contains anyway, that follow from another, or that are told beside a system."""
+"""Factors that a panel's title contains anyway, that follow from another, or that stand beside a system."""
 _WARMED = {"yes": "after a warm-up", "no": "without a warm-up"}
 """What a factor `warm` says beside a system."""
 
@@ -79,7 +79,7 @@ def plot(record: Record, path: Path) -> None:
 
 
 def colors_of(count: int) -> list[str]:
-    """A color for each of so many systems: those of a small number are told apart more easily."""
+    """A color for each system: fewer colors are easier to tell apart."""
     if count <= len(COLORS):
         return list(COLORS[:count])
     return [MORE_COLORS[number % len(MORE_COLORS)] for number in range(count)]
@@ -269,11 +269,11 @@ def _bars(panel: Any, record: Record, mine: list[Work], known: Known, colors: Ma
         panel.axvline(limit, linestyle="--", color="grey", label="floor")
         panel.legend(fontsize=8)
     panel.set_xlim(0, min(panel.get_xlim()[1], _top(record, mine, known)))
-    panel.set_xlabel(f"{mine[0].unit}\n{textwrap.fill(_told(mine), 50)}", fontsize=8)
+    panel.set_xlabel(f"{mine[0].unit}\n{textwrap.fill(_shared(mine), 50)}", fontsize=8)
 
 
-def _told(mine: list[Work]) -> str:
-    """What a panel's works have in common, in words."""
+def _shared(mine: list[Work]) -> str:
+    """What the works of a panel share, in words."""
     factors = tuple(pair for pair in mine[0].factors if pair[0] != "warm")
     return str(evolve(mine[0], factors=factors))
 
