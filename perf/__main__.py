@@ -92,7 +92,7 @@ def _pictures(record: Record, stem: Path) -> list[Path]:
     if next(iter(record.measured()), None) is not None:
         drawn.append(stem.with_suffix(".png"))
         plot(record, drawn[-1])
-    for kept in record.timelines[:TIMELINES_DRAWN]:
+    for kept in [one for one in record.timelines if one.events][:TIMELINES_DRAWN]:
         drawn.append(stem.with_name(f"{stem.name}-{kept.run}-{kept.order}.png"))
         plot_timeline(record, kept, drawn[-1])
     return drawn
@@ -141,7 +141,7 @@ def _timeline(options: argparse.Namespace) -> int:
 
     record = read_record(options.record)
     for kept in record.timelines:
-        if (kept.run, kept.order) == (options.run, options.order):
+        if (kept.run, kept.order) == (options.run, options.order) and kept.events:
             plot_timeline(record, kept, options.picture)
             return 0
     raise ValueError(f"{options.record} has no timeline of run {options.run}, order {options.order}")

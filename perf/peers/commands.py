@@ -120,8 +120,14 @@ def timed(operation: Callable[[], object]) -> Cost:
 
 
 def timed_each(operation: Callable[[T], object], items: Iterable[T]) -> Cost:
-    """The cost of the operation on each item, AT_ONCE at a time. Raises what the operation does."""
+    """The cost of the operation on each item, AT_ONCE at a time, and when each began and ended. Raises what the operation does."""
     started = time.perf_counter()
+
+    def one(item: T) -> tuple[float, float]:
+        began = time.perf_counter() - started
+        operation(item)
+        return began, time.perf_counter() - started
+
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(operation, items))
-    return Cost(seconds=time.perf_counter() - started)
+        each = list(pool.map(one, items))
+    return Cost(seconds=time.perf_counter() - started, each=each)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import secrets
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from attrs import frozen
+from attrs import field, frozen
 
 from perf.network.contract import LOOPBACK, Host, Placement
 from perf.peers.programs import Program, find_program
@@ -48,13 +48,15 @@ class Properties:
 class Cost:
     """The cost of one operation: wall seconds, and its own process's usage.
 
-    Zeros if a permanent process did the work.
+    Zeros if a permanent process did the work. each: when each of several transfers began and ended, in seconds from the start, where the
+    harness makes them itself.
     """
 
     seconds: float
     user_s: float = 0.0
     system_s: float = 0.0
     peak_rss: int = 0
+    each: Sequence[tuple[float, float]] = field(default=(), repr=False)
 
 
 class Peer(ABC):
@@ -94,6 +96,18 @@ class Peer(ABC):
     def other_pids(self) -> Sequence[int]:
         """Permanent processes that are neither, such as introducers."""
         return ()
+
+    @property
+    def status(self) -> Callable[[], str] | None:
+        """What fetches the status page of its client; None for a client without one."""
+        return None
+
+    def forget(self) -> None:  # noqa: B027 - most clients keep nothing
+        """Let the client drop the events of earlier transfers."""
+
+    def timeline(self) -> str | None:
+        """The events of the slowest transfer since `forget`, in the form of perf.sampling.timeline; None if the client reports none."""
+        return None
 
     def versions(self) -> Mapping[str, str]:
         """Versions by program; MissingPeerError, which names what is not installed."""

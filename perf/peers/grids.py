@@ -123,6 +123,21 @@ class GridPeer(Peer):
         assert isinstance(client, WebClient)
         return client.url
 
+    @property
+    def status(self) -> Callable[[], str] | None:
+        """The status page of the first client that is a node, whose gateway 1.20's commands use too."""
+        node = next((client for client in self._clients[:1] if isinstance(client, WebClient)), None)
+        return node.status if node is not None else None
+
+    def forget(self) -> None:
+        """The library alone keeps events."""
+        if self._library is not None:
+            self._library.forget()
+
+    def timeline(self) -> str | None:
+        """The library's events."""
+        return self._library.timeline() if self._library is not None else None
+
     def versions(self) -> dict[str, str]:
         """What 1.20's program says; Grid's version is the commit in a record's environment."""
         return {} if self.kind == "grid" else {"tahoe": tahoe_version(settle_tahoe())}

@@ -59,6 +59,14 @@ class LibraryClient:
         """Download to the file: all, or this many bytes from the beginning."""
         self._ask("get", [cap, str(target), 0, length])
 
+    def forget(self) -> None:
+        """Drop the events of earlier transfers."""
+        self._ask("forget", [])
+
+    def timeline(self) -> str:
+        """The events of the slowest transfer since `forget`, in the form of perf.sampling.timeline."""
+        return str(self._ask("trace", [])[1])
+
     def stop(self) -> None:
         """End the process."""
         assert self._process.stdin is not None

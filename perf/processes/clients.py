@@ -25,6 +25,9 @@ CHECK_STATUSES = (0, 1, 4)
 
 COPY_BYTES = 1 << 20
 
+STATUS = 64 << 10
+"""Characters kept of a status page."""
+
 
 @frozen
 class Done:
@@ -172,6 +175,12 @@ class WebClient:
             done = json.load(answer)
         if not done["post-repair-results"]["results"]["healthy"]:
             raise RuntimeError(f"the repair did not succeed: {done['post-repair-results']['results']}")
+
+    def status(self) -> str:
+        """The status of recent operations as JSON; the node itself abbreviates storage indexes in it."""
+        with self._request("GET", "status/?t=json") as answer:
+            text: str = answer.read().decode(errors="replace")
+        return text[:STATUS]
 
     def _request(
         self, method: str, path: str, body: BinaryIO | None = None, size: int = 0

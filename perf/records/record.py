@@ -13,6 +13,7 @@ from typing import Any, Self, TextIO, TypeVar
 
 from attrs import asdict, evolve, field, fields, frozen
 
+from perf.records.beside import Gap, Left, SiteFound, SlowTransfer, Timeline
 from perf.records.likeness import differences
 
 VERSION = 1
@@ -130,48 +131,6 @@ class Sample:
 
 
 @frozen(kw_only=True)
-class Timeline:
-    """The events of one slow operation. median: usual seconds of its kind.
-
-    left_out: number of dropped events in the middle. events: in the form of perf.sampling.timeline. status: the status
-    page of a system without events.
-    """
-
-    run: int
-    order: int
-    median: float
-    left_out: int = 0
-    events: Sequence[Sequence[Any]] = field(default=(), repr=False)
-    status: str = field(default="", repr=False)
-
-
-@frozen(kw_only=True)
-class Gap:
-    """Something that was not measured. work: in words; empty for everything. reason: why."""
-
-    system: str
-    work: str
-    reason: str
-
-
-@frozen(kw_only=True)
-class SiteFound:
-    """Measurements of a site in one run, before its use; those at the run's end, if they differ, below `afterwards`."""
-
-    run: int
-    site: str
-    found: Mapping[str, Any]
-
-
-@frozen(kw_only=True)
-class Left:
-    """Something that a run left on a user's grid. storage_index: in base32; it lets nobody read anything."""
-
-    storage_index: str
-    size: int
-
-
-@frozen(kw_only=True)
 class Resumed:
     """A record was continued from here on. environment: the one in which the later samples were taken. before: samples."""
 
@@ -179,12 +138,12 @@ class Resumed:
     before: int = 0
 
 
-Line = TypeVar("Line", Header, Sample, Timeline, Gap, SiteFound, Left, Resumed)
+Line = TypeVar("Line", Header, Sample, Timeline, SlowTransfer, Gap, SiteFound, Left, Resumed)
 
 
 @frozen
 class Record:
-    """A header, samples in the order they were taken, timelines of outliers, and gaps.
+    """A header, samples in the order they were taken, timelines of outliers, slow transfers within samples, and gaps.
 
     sites: also the differences of environments in which it was continued. ended: keys of completed work, as drivers of
     workloads report it; WHOLE and BUDGET.
@@ -198,6 +157,7 @@ class Record:
     left: tuple[Left, ...] = ()
     ended: frozenset[str] = frozenset()
     resumed: tuple[Resumed, ...] = ()
+    transfers: tuple[SlowTransfer, ...] = ()
 
     @property
     def has_ended(self) -> bool:
@@ -262,6 +222,10 @@ class RecordWriter:
         """Append the timeline of a sample written earlier."""
         self._append({"timeline": asdict(timeline)})
 
+    def write_transfer(self, transfer: SlowTransfer) -> None:
+        """Append a slow transfer within a sample written earlier."""
+        self._append({"transfer": asdict(transfer)})
+
     def write_site(self, site: SiteFound) -> None:
         """Append the measurements of a site."""
         self._append({"site": asdict(site)})
@@ -300,6 +264,7 @@ def read_record(path: Path) -> Record:
         raise RecordError(f"{path}: line 1 is not the header of a record of version {VERSION}")
     samples: list[Sample] = []
     timelines: list[Timeline] = []
+    transfers: list[SlowTransfer] = []
     gaps: list[Gap] = []
     sites: list[SiteFound] = []
     left: list[Left] = []
@@ -310,6 +275,8 @@ def read_record(path: Path) -> Record:
         values = _parse_line(line, path, number)
         if isinstance(values.get("timeline"), dict):
             timelines.append(_make(Timeline, values["timeline"], path, number))
+        elif isinstance(values.get("transfer"), dict):
+            transfers.append(_make(SlowTransfer, values["transfer"], path, number))
         elif isinstance(values.get("gap"), dict):
             gaps.append(_make(Gap, values["gap"], path, number))
         elif isinstance(values.get("site"), dict):
@@ -334,6 +301,7 @@ def read_record(path: Path) -> Record:
         tuple(left),
         frozenset(ended),
         tuple(resumed),
+        tuple(transfers),
     )
 
 

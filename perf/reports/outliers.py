@@ -1,4 +1,4 @@
-"""Samples that took unusually long, with what was kept of each: events, status page, processor and memory over time."""
+"""What took unusually long: samples, with the events, status page, and processor and memory over time kept of each, and single transfers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from perf.records.record import Record, Sample, Timeline
-from perf.records.work import work_of
+from perf.records.beside import SlowTransfer, Timeline
+from perf.records.record import Record, Sample
+from perf.records.work import time_of, work_of
 
 LISTED = 12
 """Outliers listed of a record, the slowest against their median first."""
@@ -50,20 +51,50 @@ class Outlier:
         ]
         known = "; ".join(one for one in kept if one) or "nothing"
         return (
-            f"run {sample.run + 1}, order {sample.order}: {sample.system}, {work_of(sample)}: {sample.seconds:.3g} s, usually "
+            f"run {sample.run + 1}, order {sample.order}: {sample.system}, {work_of(sample)}: {time_of(sample):.3g} s, usually "
             f"{self.kept.median:.3g} s ({self.factor:.1f} times). Kept: {known}."
         )
 
 
 def outliers(record: Record) -> list[Outlier]:
     """The outliers of a record that have samples, the greatest factor first."""
-    samples = {(sample.run, sample.order): sample for sample in record.samples if sample.seconds is not None}
+    samples = _by_place(record)
     found = [
-        Outlier(sample=sample, kept=kept, factor=(sample.seconds or 0.0) / kept.median)
+        Outlier(sample=sample, kept=kept, factor=(time_of(sample) or 0.0) / kept.median)
         for kept in record.timelines
         if kept.median > 0 and (sample := samples.get((kept.run, kept.order))) is not None
     ]
     return sorted(found, key=lambda one: -one.factor)
+
+
+def slow_transfers(record: Record) -> list[str]:
+    """A sentence for each transfer that took much longer than the others of its sample, the greatest factor first."""
+    samples = _by_place(record)
+    found = [
+        (one, sample)
+        for one in record.transfers
+        if one.usual_s > 0 and (sample := samples.get((one.run, one.order))) is not None
+    ]
+    return [_sentence(*one) for one in sorted(found, key=lambda one: -one[0].factor)]
+
+
+def listed(lines: Sequence[str]) -> list[str]:
+    """The first LISTED lines, and how many more there are."""
+    more = len(lines) - LISTED
+    return [*lines[:LISTED], *([f"... and {more} more in the record."] if more > 0 else [])]
+
+
+def _by_place(record: Record) -> dict[tuple[int, int], Sample]:
+    """The samples that count, by run and order."""
+    return {(sample.run, sample.order): sample for sample in record.measured() if time_of(sample)}
+
+
+def _sentence(slow: SlowTransfer, sample: Sample) -> str:
+    return (
+        f"run {slow.run + 1}, order {slow.order}: {sample.system}, {work_of(sample)}: transfer {slow.number + 1}, {slow.size} bytes, "
+        f"from {slow.started_s:.3g} to {slow.ended_s:.3g} s of the sample: {slow.seconds:.3g} s, usually {slow.usual_s:.3g} s "
+        f"({slow.factor:.1f} times)."
+    )
 
 
 def quoted(found: Sequence[Outlier]) -> list[tuple[Outlier, str]]:

@@ -14,7 +14,7 @@ from perf.records.record import Record, Sample
 from perf.records.work import work_of
 from perf.reports.findings import disagreements, findings, overviews, per_file, sentences
 from perf.reports.markdown import PEER_TITLES, peer_row
-from perf.reports.outliers import DRAWN, LISTED, outliers, quoted
+from perf.reports.outliers import DRAWN, listed, outliers, quoted, slow_transfers
 from perf.reports.panels import draw_modes, draw_sides, modes_of
 from perf.reports.plot import plot, plot_series, plot_timeline
 from perf.reports.sides import NOTE as SIDES_NOTE
@@ -153,20 +153,20 @@ def _section(record: Record, subject: str | None) -> Iterable[str]:
 
 def _outliers(record: Record) -> Iterable[str]:
     """What took unusually long, with what was kept of it."""
-    found = outliers(record)
-    if not found:
+    found, transfers = outliers(record), slow_transfers(record)
+    if not found and not transfers:
         return
-    listed = [str(one) for one in found[:LISTED]]
-    if len(found) > LISTED:
-        listed.append(f"... and {len(found) - LISTED} more in the record.")
-    parts = [_list(listed)]
+    parts = [_list(listed(list(map(str, found))))] if found else []
     for one in [one for one in found if one.is_drawn][:DRAWN]:
         what = f"Timeline: {one.sample.system}, {work_of(one.sample)}, run {one.sample.run + 1}"
         parts.append(f"<h4>{escape(what)}</h4>{_drawn(what, partial(plot_timeline, record, one.kept))}")
     for one, text in quoted(found):
         parts.append(f"<h4>Status page: {escape(one.sample.system)}, run {one.sample.run + 1}</h4>")
         parts.append(f'<pre tabindex="0">{escape(text)}</pre>')
-    yield f"<details><summary>Outliers: {len(found)}</summary>{''.join(parts)}</details>"
+    if transfers:
+        parts.append(f"<h4>Single transfers within a sample</h4>{_list(listed(transfers))}")
+    beside = f", and {len(transfers)} single transfers" if transfers else ""
+    yield f"<details><summary>Outliers: {len(found)}{beside}</summary>{''.join(parts)}</details>"
 
 
 def _both_sides(record: Record) -> Iterable[str]:

@@ -10,7 +10,8 @@ from typing import Any
 
 from attrs import evolve
 
-from perf.records.record import Record, Sample, Timeline
+from perf.records.beside import Timeline
+from perf.records.record import Record, Sample
 from perf.records.work import MB, Work, work_of
 from perf.reports.report import floor_of, times_of, works
 from perf.sampling.statistics import FEWEST, Estimate, estimate_runs

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from perf.campaigns.labels import is_label, parse_label, without_commit
 from perf.records.record import Record, Sample
 from perf.records.work import MB, Work, bound, time_of, work_of, works_of
+from perf.reports.outliers import listed, outliers, slow_transfers
 from perf.sampling.environment import describe
 from perf.sampling.statistics import FEWEST, Estimate, Interval, estimate_runs, median, paired_ratio, unpaired_ratio
 
@@ -37,9 +38,11 @@ def report(record: Record, subject: str | None = None) -> str:
     lines += ["", *_systems(systems)]
     if record.header.floor:
         lines += ["", "Primitives before the first run, one thread, MB/s: " + _primitives(record.header.floor) + "."]
-    if record.timelines:
-        lines += ["", "Timelines are kept of what took more than half as long again as usual:"]
-        lines += [f"- {line}" for line in _outliers(record)]
+    if found := outliers(record):
+        lines += ["", "What took more than half as long again as usual:", *(f"- {one}" for one in found)]
+    if transfers := slow_transfers(record):
+        lines += ["", "Transfers that took much longer than the others of their sample:"]
+        lines += [f"- {line}" for line in listed(transfers)]
     failures = record.failures()
     lines += ["", f"Failed operations: {len(failures)} of {len(record.samples)}."]
     lines += [f"- {sample.system}, {work_of(sample)}: {sample.error}" for sample in failures]
@@ -229,18 +232,6 @@ def _systems(systems: Sequence[str]) -> list[str]:
         label = parse_label(system)
         rows.append([system, label.base.partition("@")[2], label.codec or "", label.durability or ""])
     return _table(["system", "transport", "codec", "durability"], rows)
-
-
-def _outliers(record: Record) -> list[str]:
-    """The origin of each timeline, for `python -m perf timeline`."""
-    samples = {(sample.run, sample.order): sample for sample in record.samples}
-    lines = []
-    for kept in record.timelines:
-        sample = samples.get((kept.run, kept.order))
-        if sample is not None and sample.seconds is not None:
-            took = f"{sample.seconds:.3g} s, usually {kept.median:.3g} s"
-            lines.append(f"run {kept.run}, order {kept.order}: {sample.system}, {work_of(sample)}: {took}")
-    return lines
 
 
 def _cost_cells(samples: Sequence[Sample]) -> list[str]:

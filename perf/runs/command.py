@@ -161,6 +161,7 @@ def _resume(options: argparse.Namespace) -> int:
             raise RecordError(f"{options.record}: the environment is another now: {what}. --force goes on all the same")
         with RecordWriter(options.record, None) as writer:
             writer.write_resumed(Resumed(environment=now))
+        record = read_record(options.record)
         kept = f"what was measured is kept; go on with: python -m perf resume {options.record}"
         failures = _carry_out(record.header, options.record, Path(work), record, options.scheduler or "", kept)
     return _conclude(read_record(options.record), options.record, campaign, failures, "")
@@ -192,9 +193,8 @@ def _carry_out(header: Header, path: Path, work: Path, begun: Record | None, sch
         writer = stack.enter_context(RecordWriter(path, header if begun is None else None))
         try:
             if isinstance(campaign, Workload):
-                failures = run_workload(
-                    campaign, work, writer, tell, header.environment, Begun(done=done, orders=orders)
-                )
+                after = Begun.of(begun) if begun is not None else None
+                failures = run_workload(campaign, work, writer, tell, header.environment, after)
                 writer.write_end(WHOLE)
                 return failures
             freezer = make_freezer() if campaign.freeze else None

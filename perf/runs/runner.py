@@ -5,7 +5,6 @@ Only the measured system runs; the others are frozen meanwhile. Work recorded be
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
@@ -21,15 +20,16 @@ from perf.network.site import LOOPBACK, Site
 from perf.network.topologies import make_topology
 from perf.network.workers import connected
 from perf.processes.existing import ExistingGrid
+from perf.records.beside import Gap, Left, SiteFound
 from perf.records.likeness import key_of
-from perf.records.record import WHOLE, Gap, Left, RecordWriter, Sample, SiteFound, Timeline
+from perf.records.record import WHOLE, RecordWriter, Sample
 from perf.records.work import work_of
 from perf.runs.alone import Alone
 from perf.runs.machines import MachineStage, start_grids
 from perf.runs.progress import Progress
 from perf.runs.scenarios import Stage
 from perf.sampling.freezer import Freezer
-from perf.sampling.timeline import OUTLIER, Outliers
+from perf.sampling.watch import OutlierWatch
 from perf.systems.contract import System
 from perf.systems.existing import ExistingSystem
 from perf.systems.peers import make_system
@@ -74,7 +74,7 @@ class _Campaign:
         self._directory = directory
         self._writer = writer
         self._options = options
-        self._outliers = Outliers()
+        self._watch = OutlierWatch(writer, options.tell)
         self._orders = Counter(options.orders)
         self._began = options.clock()
         self._left = {
@@ -125,7 +125,6 @@ class _Campaign:
             found = find()
             goes_on = {"continues run": run + 1} if number != run else {}
             self._writer.write_site(SiteFound(run=number, site=str(site), found={**found, **goes_on}))
-            self._outliers = Outliers(self._outliers.times)
             failures = self._play((run, site), number, stage)
             self._find_again(number, site, found, find)
             return failures
@@ -248,44 +247,17 @@ class _Campaign:
                 kept = evolve(sample, run=run, order=self._orders[run], key=key)
                 self._writer.write(kept)
                 self._options.tell(f"[{self._progress.describe(self._kinds())}] run {run + 1} {describe_sample(kept)}")
-                self._watch(kept)
+                self._watch.look(kept)
                 self._orders[run] += 1
                 failures += sample.seconds is None
             del left[0]
             self._progress.add(_kind(cell), time.perf_counter() - started)
-        for one, median in self._outliers.chosen():
-            self._writer.write_timeline(Timeline(run=one.place[0], order=one.place[1], median=median, **one.timeline))
+        self._watch.end()
         return failures
-
-    def _watch(self, sample: Sample) -> None:
-        """Report an unusually slow sample at once, and keep its system's status."""
-        if sample.seconds is None or sample.warmup:
-            return
-        kind, place = (sample.system, work_of(sample)), (sample.run, sample.order)
-        usual = self._outliers.band(kind)
-        if usual is not None and sample.seconds > OUTLIER * usual:
-            pressed = ", ".join(f"{name} {part:.0%}" for name, part in sample.pressure.items())
-            self._options.tell(
-                f"  OUTLIER: {sample.seconds:.3f} s, where {usual:.3f} s are usual; pressure: {pressed or 'not known'}"
-            )
-            known = json.loads(sample.timeline) if sample.timeline else {"status": _status_of(sample)}
-            timeline = Timeline(run=sample.run, order=sample.order, median=usual, **known)
-            self._writer.write_timeline(timeline)
-            self._outliers.add(kind, place, sample.seconds, None)
-            return
-        self._outliers.add(kind, place, sample.seconds, sample.timeline)
 
     def _kinds(self) -> list[Hashable]:
         """The kinds of all remaining cells."""
         return [_kind(cell) for cells in self._left.values() for cell, _ in cells]
-
-
-def _status_of(sample: Sample) -> str:
-    """The system's status page, or the error if it does not answer."""
-    try:
-        return sample.status() if sample.status is not None else ""
-    except Exception as error:  # noqa: BLE001 - a page that fails says that
-        return f"{type(error).__name__}: {error}"
 
 
 def _left_of(cells: Sequence[tuple[Cell, str]], done: Collection[str]) -> list[tuple[Cell, str]]:

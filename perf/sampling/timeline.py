@@ -33,6 +33,9 @@ FEWEST = 3
 KEPT_PER_KIND = 3
 """Timelines kept per kind of work and run, the slowest first."""
 
+NORMAL = 1.4826
+"""Standard deviations of normal noise in the median distance from its median."""
+
 
 @define
 class EventLog:
@@ -89,25 +92,36 @@ class Kept:
 
 
 class Outliers:
-    """The timelines of one run, until it is known which are worth keeping."""
+    """Seconds by kind of work, and the timelines of operations, until it is known which are worth keeping."""
 
-    def __init__(self, earlier: Mapping[Hashable, Sequence[float]] | None = None) -> None:
-        """earlier: seconds of the same kinds of work in previous runs."""
+    def __init__(
+        self,
+        earlier: Mapping[Hashable, Sequence[float]] | None = None,
+        *,
+        deviations: float = 0.0,
+        most: int = KEPT_PER_KIND,
+    ) -> None:
+        """earlier: seconds of the same kinds of work in previous runs. most: chosen of each kind.
+
+        deviations: how many of the median deviations of its kind a slow operation must also be above the median, where times of a kind differ
+        widely.
+        """
         self._times: dict[Hashable, list[float]] = {kind: list(times) for kind, times in (earlier or {}).items()}
         self._kept: dict[Hashable, list[Kept]] = {}
+        self._deviations, self._most = deviations, most
 
     @property
     def times(self) -> Mapping[Hashable, Sequence[float]]:
         """Seconds of every kind of work so far."""
         return self._times
 
-    def band(self, kind: Hashable) -> float | None:
-        """The median of the kind so far; None with too few samples."""
-        times = self._times.get(kind, ())
-        return median(times) if len(times) >= FEWEST else None
+    def exceeded(self, kind: Hashable, seconds: float) -> float | None:
+        """The median of the kind so far, if an operation with this time leaves its band; None otherwise, or with too few samples."""
+        band = self._band(kind)
+        return band[0] if band is not None and seconds > band[1] else None
 
     def add(self, kind: Hashable, place: tuple[int, int], seconds: float, timeline: str | None) -> None:
-        """Add an operation; it is compared only with those of the same kind."""
+        """Add an operation; it is compared only with those of the same kind. timeline: None for one that is not to be chosen."""
         self._times.setdefault(kind, []).append(seconds)
         if timeline is not None:
             self._kept.setdefault(kind, []).append(Kept(place, seconds, zlib.compress(timeline.encode(), 1)))
@@ -116,9 +130,20 @@ class Outliers:
         """The slow operations, each with the median seconds of its kind."""
         found = []
         for kind, kept in self._kept.items():
-            times = self._times[kind]
-            if len(times) >= FEWEST:
-                middle = median(times)
-                slow = sorted((one for one in kept if one.seconds > OUTLIER * middle), key=lambda one: -one.seconds)
-                found += [(one, middle) for one in slow[:KEPT_PER_KIND]]
+            band = self._band(kind)
+            if band is not None:
+                middle, limit = band
+                slow = sorted((one for one in kept if one.seconds > limit), key=lambda one: -one.seconds)
+                found += [(one, middle) for one in slow[: self._most]]
         return found
+
+    def _band(self, kind: Hashable) -> tuple[float, float] | None:
+        """The median of the kind so far, and the seconds above which an operation is slow; None with too few samples."""
+        times = self._times.get(kind, ())
+        if len(times) < FEWEST:
+            return None
+        middle = median(times)
+        if not self._deviations:
+            return middle, OUTLIER * middle
+        deviation = NORMAL * median([abs(one - middle) for one in times])
+        return middle, max(OUTLIER * middle, middle + self._deviations * deviation)

@@ -23,8 +23,6 @@ R = TypeVar("R")
 
 ANSWER_S = 600.0
 PIECE = 1 << 20
-STATUS = 64 << 10
-"""Characters kept of a status page."""
 
 
 @frozen
@@ -77,9 +75,8 @@ class HttpGateway:
                 asking.send("PUT", f"{_uri(directory)}/{urllib.parse.quote(name, safe='')}?t=uri", cap.encode())
 
     def status(self) -> str:
-        """The status of recent operations as JSON; the node itself abbreviates storage indexes in it."""
-        with Asking(self.client.url) as asking:
-            return asking.send("GET", "/status/?t=json").decode(errors="replace")[:STATUS]
+        """The status of recent operations as JSON."""
+        return self.client.status()
 
     def list_children(self, directory: str) -> list[str]:
         """`GET /uri/DIRECTORY?t=json`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -44,22 +45,33 @@ ANSWERS: Mapping[str, Callable[..., Awaitable[Any]]] = {
 
 @define
 class Server:
-    """Answers requests, and keeps the events of the last one until they are requested."""
+    """Answers requests, and keeps the events of the last one until they are requested; of those that run beside each other, of the
+    slowest since the last `forget`.
+    """
 
     client: Client
     log: EventLog
+    _longest_s: float = 0.0
 
     async def answer(self, question: Mapping[str, Any]) -> list[Any]:
         """The results of a request, item by item."""
         if question["what"] == "trace":
             return [self.log.requests, self.log.to_json()]
-        do, log = ANSWERS[question["what"]], EventLog()
-        self.log = log
+        if question["what"] == "forget":
+            self.log, self._longest_s = EventLog(), 0.0
+            return []
+        do, log, started = ANSWERS[question["what"]], EventLog(), time.perf_counter()
+        if "number" not in question:
+            self.log = log
 
         async def one(item: Sequence[Any]) -> object:
             return await do(self.client, log, *item)
 
-        return await answer_all(one, question["items"], question["concurrency"])
+        results = await answer_all(one, question["items"], question["concurrency"])
+        seconds = time.perf_counter() - started
+        if "number" in question and seconds > self._longest_s:
+            self.log, self._longest_s = log, seconds
+        return results
 
 
 async def answer_all(

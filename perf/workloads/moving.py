@@ -23,7 +23,7 @@ from perf.peers.object_servers import Versity
 from perf.peers.s3_commands import BUCKET, REGION, Rclone
 from perf.records.record import Sample
 from perf.workloads.files import evict, make_files
-from perf.workloads.rows import Meter, Table, blank, describe
+from perf.workloads.rows import Meter, Table, blank, describe, transfers_of
 from perf.workloads.subjects import each_subject, empty_folder, take, take_checked
 from perf.workloads.verifying import WrongBytesError, expect_files
 
@@ -94,7 +94,7 @@ def _stored(table: Table, sample: Sample, peer: GridPeer, sources: Path, name: s
         table.add(evolve(sample, error=describe(failure)))
         return None
     left = evolve(sample, stored_files=len(peer.share_files()) - files, stored_bytes=peer.stored_bytes() - held)
-    table.add(left)
+    table.add(left, transfers_of(left, cost))
     return cost.seconds
 
 

@@ -13,11 +13,13 @@ from attrs import asdict, evolve, field, frozen
 
 from perf.peers.contract import Cost, Peer
 from perf.peers.servers import ServerUse, server_use
-from perf.records.likeness import key_of
-from perf.records.record import Factor, Gap, RecordWriter, Sample, SiteFound
+from perf.records.beside import Gap, SiteFound
+from perf.records.likeness import differences, key_of
+from perf.records.record import Factor, Record, RecordWriter, Sample
 from perf.records.work import time_of, work_of
 from perf.sampling.sampler import Sampler
 from perf.sampling.usage import peak_resident, reset_peaks
+from perf.sampling.watch import Line, OutlierWatch
 from perf.workloads.modes import Transfer
 
 UNMEASURED = "prepare"
@@ -26,10 +28,21 @@ UNMEASURED = "prepare"
 
 @frozen(kw_only=True)
 class Begun:
-    """What a record contains already. done: keys of work. orders: next order of each run."""
+    """What a record contains already. done: keys of work. orders: next order of each run.
+
+    earlier: the record itself, if it was measured in the same environment.
+    """
 
     done: Collection[str] = ()
     orders: Mapping[int, int] = field(factory=dict)
+    earlier: Record | None = None
+
+    @staticmethod
+    def of(record: Record) -> Begun:
+        """What an interrupted workload left in a record that is continued now."""
+        first = record.header.environment
+        same = not any(differences(first, one.environment, software=True) for one in record.resumed)
+        return Begun(done=record.done_keys(), orders=record.next_orders(), earlier=record if same else None)
 
 
 class Table:
@@ -51,6 +64,7 @@ class Table:
         self.stack = stack
         self.samples: list[Sample] = []
         self._writer, self._tell, self._environment = writer, tell, environment
+        self._watch = OutlierWatch(writer, tell, begun.earlier)
         self._done = set(begun.done)
         self._orders = Counter(begun.orders)
         self._key = ""
@@ -79,18 +93,27 @@ class Table:
             known = {name: value if isinstance(value, int | float) else str(value) for name, value in factors.items()}
             self.add(evolve(blank(run, system, what, known, []), error=describe(failure)))
 
-    def add(self, sample: Sample) -> None:
-        """Add a sample, with the factors of the current place."""
+    def add(self, sample: Sample, transfers: Sequence[Line] = ()) -> None:
+        """Add a sample, with the factors of the current place; tell at once if it, or a transfer within it, took unusually long.
+
+        transfers: those within it, if it has no `files`; they are compared, and not kept.
+        """
         sample = evolve(sample, factors={**self.place, **sample.factors})
         sample = evolve(sample, order=self._orders[sample.run], key=self._key)
         self._orders[sample.run] += 1
-        self.samples.append(sample)
+        self.samples.append(evolve(sample, timeline=None, status=None))
         self._writer.write(sample)
         work = work_of(sample)
         shown = f"FAILED: {sample.error}"
         if sample.seconds is not None:
             shown = f"{sample.seconds:.3f} s, {work.measure(time_of(sample) or sample.seconds):.4g} {work.unit}"
-        self._tell(f"run {sample.run + 1} {sample.system} {work}: {shown}")
+        warm = " (warm-up)" if sample.warmup else ""
+        self._tell(f"run {sample.run + 1} {sample.system} {work}: {shown}{warm}")
+        self._watch.look(sample, transfers)
+
+    def end(self) -> None:
+        """Keep what turned out to be slow only by later samples; call it when all work is done."""
+        self._watch.end()
 
     def found(self, run: int, site: str, found: Mapping[str, Any]) -> None:
         """Add the measurements of a site before its use."""
@@ -112,6 +135,7 @@ class Meter:
         self._sampler = Sampler({name: pids for name, pids in members.items() if pids or name == "client"})
 
     def __enter__(self) -> Meter:
+        self._peer.forget()
         reset_peaks(self._peer.client_pids)
         self._clients, self._servers = _use(self._peer.client_pids), _each(self._peer.server_pids)
         self._sampler.__enter__()
@@ -121,7 +145,10 @@ class Meter:
         self._sampler.__exit__(None, None, None)
 
     def fill(self, sample: Sample, costs: Sequence[Cost]) -> Sample:
-        """Add the usage to the sample: commands as they report it, permanent processes as the kernel does."""
+        """Add the usage to the sample: commands as they report it, permanent processes as the kernel does.
+
+        Also what the client itself can tell of it, should it have been slow.
+        """
         self._peer.settle()
         clients, servers = _use(self._peer.client_pids), _each(self._peer.server_pids)
         staying = sum(peak_resident(pid) for pid in self._peer.client_pids)
@@ -145,6 +172,8 @@ class Meter:
             pressure=watched.pressure,
             members={name: asdict(one) for name, one in watched.spent.items()},
             series=asdict(watched.series),
+            timeline=self._peer.timeline(),
+            status=self._peer.status,
         )
 
 
@@ -179,11 +208,19 @@ def describe(failure: Exception) -> str:
 
 def with_transfers(sample: Sample, sizes: Sequence[int], transfers: Sequence[Transfer]) -> Sample:
     """The sample with a line for each file."""
-    lines = [
-        [sizes[one.index], *(round(value, 6) for value in (one.due_s, one.started_s, one.ended_s)), one.error]
-        for one in transfers
-    ]
-    return evolve(sample, files=lines)
+    return evolve(
+        sample, files=[_line(sizes[one.index], one.due_s, one.started_s, one.ended_s, one.error) for one in transfers]
+    )
+
+
+def transfers_of(sample: Sample, cost: Cost) -> list[Line]:
+    """A line for each transfer that the cost tells apart, of files of one size."""
+    size = sample.size // sample.count
+    return [_line(size, started, started, ended, "") for started, ended in cost.each]
+
+
+def _line(size: int, due_s: float, started_s: float, ended_s: float, error: str) -> Line:
+    return [size, *(round(value, 6) for value in (due_s, started_s, ended_s)), error]
 
 
 def _each(pids: Sequence[int]) -> list[ServerUse]:

@@ -77,6 +77,7 @@ def run_workload(
     with ExitStack() as stack:
         table = Table(writer, tell, environment, stack, begun)
         DRIVERS[workload.driver](workload, directory, table)
+        table.end()
     return sum(sample.seconds is None and sample.scenario != REFUSABLE for sample in table.samples)
 
 

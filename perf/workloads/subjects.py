@@ -25,9 +25,10 @@ from perf.peers.contract import Cost, Peer
 from perf.peers.grids import GridClientName, GridPeer
 from perf.peers.programs import MissingPeerError
 from perf.records.record import Sample
+from perf.sampling.watch import Line
 from perf.workloads.files import make_files
 from perf.workloads.modes import Transfer, run_schedule, summarize
-from perf.workloads.rows import Meter, Table, blank, describe, with_transfers
+from perf.workloads.rows import Meter, Table, blank, describe, transfers_of, with_transfers
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -162,15 +163,16 @@ def take_checked(
 
     check: raises if the operation did not do what it said, which is then the failure of the sample.
     """
+    transfers: Sequence[Line] = ()
     os.sync()
     try:
         with Meter(peer) as meter:
             cost = operation(*arguments, **named)
-        done = meter.fill(evolve(sample, seconds=cost.seconds), [cost])
+        done, transfers = meter.fill(evolve(sample, seconds=cost.seconds), [cost]), transfers_of(sample, cost)
         check()
     except Exception as failure:  # noqa: BLE001 - whatever a system under test does wrong is a result
         done = evolve(sample, error=describe(failure))
-    table.add(done)
+    table.add(done, transfers)
     return done
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from grid.node.client import Client
+from grid.ports import Event
 from perf.campaigns.campaign import Encoding
 from perf.network.contract import Placement
+from perf.sampling.timeline import EventLog
+from perf.systems import library
 from perf.systems.contract import Fetch
 from perf.systems.grid import GridSystem
 from tests.perf.everything import EVERYTHING, everything, expect_all
@@ -36,3 +43,36 @@ def test_gateway_of_grid_when_asked_puts_and_gets_what_the_library_sees_too(tmp_
             target.unlink()
     finally:
         system.stop()
+
+
+def test_library_keeps_the_events_of_the_slowest_of_the_requests_that_run_beside_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [0.0]
+
+    async def put(client: object, log: EventLog, name: str, seconds: float) -> str:
+        clock[0] += seconds
+        log(Event(at=clock[0], what="send", detail=name))
+        return name
+
+    monkeypatch.setattr(library, "ANSWERS", {"put": put})
+    monkeypatch.setattr("perf.systems.library.time.perf_counter", lambda: clock[0])
+    server = library.Server(cast(Client, None), EventLog())
+
+    def ask(what: str, *items: object, **more: int) -> list[Any]:
+        return asyncio.run(server.answer({"what": what, "items": items, "concurrency": 1, **more}))
+
+    def kept() -> list[str]:
+        return [event[2] for event in json.loads(ask("trace", number=0)[1])["events"]]
+
+    assert kept() == []
+    for number, (name, seconds) in enumerate([("a", 1.0), ("b", 3.0), ("c", 2.0)]):
+        assert ask("put", [name, seconds], number=number) == [name]
+    assert kept() == kept() == ["b"]
+    ask("forget", number=9)
+    assert kept() == []
+    ask("put", ["d", 0.5], number=10)
+    assert kept() == ["d"]
+    # One at a time, it is always the last.
+    ask("put", ["e", 0.25])
+    assert kept() == ["e"]

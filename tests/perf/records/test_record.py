@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from perf.records.record import WHOLE, Gap, Header, RecordError, RecordWriter, Resumed, Sample, Timeline, read_record
+from perf.records.beside import Gap, SlowTransfer, Timeline
+from perf.records.record import WHOLE, Header, RecordError, RecordWriter, Resumed, Sample, read_record
 from perf.runs.command import resumed_section
 from tests.perf.samples import HEADER, sample
 
@@ -92,6 +93,17 @@ def test_timelines_are_read_back_beside_their_samples_which_have_none(tmp_path: 
     record = read_record(path)
     assert record.timelines == (kept,)
     assert record.samples == (sample(), sample())
+
+
+def test_slow_transfers_are_read_back_beside_their_samples(tmp_path: Path) -> None:
+    slow = SlowTransfer(run=0, order=0, number=3, size=1000, due_s=0.5, started_s=1.0, ended_s=3.0, usual_s=0.25)
+    with RecordWriter(tmp_path / "a.jsonl", HEADER) as writer:
+        writer.write(sample())
+        writer.write_transfer(slow)
+    record = read_record(tmp_path / "a.jsonl")
+    assert record.samples == (sample(),)
+    assert record.transfers == (slow,)
+    assert slow.seconds == 2.5
 
 
 def test_timeline_with_parts_missing_is_refused_by_number(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from attrs import evolve
 
-from perf.records.record import Gap, Record, SiteFound, Timeline
+from perf.records.beside import Gap, SiteFound, Timeline
+from perf.records.record import Record
 from perf.reports.page import page
 from perf.reports.samples_table import rows, write_csv, write_parquet
 from tests.perf.samples import record, sample

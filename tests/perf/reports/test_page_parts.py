@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from attrs import evolve
 
-from perf.records.record import Record, Sample, Timeline
+from perf.records.beside import SlowTransfer, Timeline
+from perf.records.record import Record, Sample
 from perf.reports.outliers import DRAWN, LISTED
 from perf.reports.page import page
 from perf.reports.panels import modes_of
@@ -33,6 +34,21 @@ def test_page_has_outliers_with_what_was_kept_of_them_within_bounds() -> None:
     assert "run 1</h4><pre" in text
     assert "&lt;recent&gt;x" in text
     assert "... and 3508 more characters in the record" in text
+
+
+def test_page_has_slow_transfers_of_samples_that_count_within_bounds() -> None:
+    made = [evolve(sample(), order=order, warmup=order == 1) for order in range(2)]
+    slow = [
+        SlowTransfer(run=0, order=0, number=number, size=9, due_s=1, started_s=2, ended_s=3 + number, usual_s=0.5)
+        for number in range(LISTED + 2)
+    ]
+    slow.append(evolve(slow[0], order=1, number=99))
+    text = page([Record(HEADER, tuple(made), transfers=tuple(slow))])
+    assert f"<summary>Outliers: 0, and {LISTED + 2} single transfers</summary>" in text
+    assert "transfer 2, 9 bytes, from 2 to 4 s of the sample: 3 s, usually 0.5 s (6.0 times)." not in text
+    assert f"transfer {LISTED + 2}, 9 bytes, from 2 to 16 s of the sample: 15 s, usually 0.5 s (30.0 times)." in text
+    assert "... and 2 more in the record." in text
+    assert "transfer 100" not in text
 
 
 def moved(mode: str, system: str, warm: str, cores: int) -> Sample:

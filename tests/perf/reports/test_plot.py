@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from perf.records.record import Record, Sample, Timeline
+from perf.records.beside import Timeline
+from perf.records.record import Record, Sample
 from perf.records.work import works_of
 from perf.reports.plot import axis_of, bars_of, colors_of, drawn_works, has_bars, panels_of, spans_of
 from perf.sampling.statistics import estimate_runs

@@ -18,7 +18,7 @@ from perf.campaigns.workload import DRIVERS, Workload, parse_set, parse_workload
 from perf.peers.contract import Cost
 from perf.peers.copy import Copy
 from perf.peers.s3_commands import BUCKET, TUNED_WORKERS, S5cmd
-from perf.records.record import Header, Record, RecordWriter, read_record
+from perf.records.record import Header, Record, RecordWriter, Resumed, read_record
 from perf.reports.findings import per_file, sentences
 from perf.reports.fitted import knees
 from perf.workloads import running
@@ -41,16 +41,20 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "peers.json").write_text(json.dumps({"found": found, "missing": {"restic": "there is no Go"}}))
 
 
-def run(text: str, folder: Path, begun: Record | None = None) -> Record:
-    """Carry it out, into a record in the folder."""
+def run(
+    text: str, folder: Path, begun: Record | None = None, tell: Callable[[str], None] = lambda line: None
+) -> Record:
+    """Carry it out, into a record in the folder; or what is left of it, if it was begun."""
     workload = running.prepared(parse_workload(text, "mine", "mine.toml"), 1)
     header = Header(campaign="mine", seed=1, environment={}, systems=workload.systems, plan=asdict(workload))
     work = folder / "work"
     work.mkdir()
-    after = Begun(done=begun.done_keys(), orders=begun.next_orders()) if begun is not None else None
+    after = Begun.of(begun) if begun is not None else None
     try:
         with RecordWriter(folder / "record.jsonl", header if begun is None else None) as writer:
-            running.run_workload(workload, work, writer, lambda _: None, {}, after)
+            if begun is not None:
+                writer.write_resumed(Resumed(environment={}))
+            running.run_workload(workload, work, writer, tell, {}, after)
     finally:
         shutil.rmtree(work)
     return read_record(folder / "record.jsonl")
