@@ -6,6 +6,7 @@ A failed operation is a sample too, without a time but with its error; nothing i
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -21,8 +22,8 @@ VERSION = 1
 _RENAMED = {"octets_out": "bytes_out", "octets_in": "bytes_in"}
 """Today's names for fields of early records."""
 
-_ELSEWHERE = ("timeline", "status")
-"""Stored only in the lines of outliers."""
+_ELSEWHERE = ("timeline", "status", "superseded")
+"""Stored only in the lines of outliers, or known only from later lines."""
 
 _ALWAYS = ("seconds", "error")
 """Fields written even if empty; others are omitted when unknown."""
@@ -83,7 +84,8 @@ class Sample:
     without timelines. pressure: resource -> fraction of the time in which some task of the machine waited for it.
     members: of each process, by name, from perf.sampling.sampler. series: the same over time. files: for each transfer
     its bytes, the scheduled, actual and final seconds, and its error. stored_*: what it left on the disks of all
-    servers: files and allocated bytes. None where not measured.
+    servers: files and allocated bytes. superseded: whether this work was cut short, and done anew later; such a sample does
+    not count. None where not measured.
     """
 
     run: int
@@ -128,6 +130,7 @@ class Sample:
     files: Sequence[Sequence[Any]] = field(default=(), repr=False)
     stored_files: int | None = None
     stored_bytes: int | None = None
+    superseded: bool = False
 
 
 @frozen(kw_only=True)
@@ -165,8 +168,8 @@ class Record:
         return bool(self.ended & {WHOLE, BUDGET})
 
     def measured(self) -> Iterable[Sample]:
-        """The samples that count: no warm-ups, no failures."""
-        return (sample for sample in self.samples if not sample.warmup and sample.seconds is not None)
+        """The samples that count: no warm-ups, no failures, and nothing that was done anew."""
+        return (one for one in self.samples if not one.warmup and not one.superseded and one.seconds is not None)
 
     def done_keys(self) -> set[str]:
         """The keys of cells whose samples are all here, and which need not be repeated."""
@@ -187,8 +190,8 @@ class Record:
         return {(sample.run, str(sample.factors.get("site", ""))) for sample in self.samples}
 
     def failures(self) -> list[Sample]:
-        """The operations that failed, including warm-ups."""
-        return [sample for sample in self.samples if sample.seconds is None]
+        """The operations that failed, including warm-ups, and were not done anew."""
+        return [sample for sample in self.samples if sample.seconds is None and not sample.superseded]
 
 
 class RecordWriter:
@@ -294,7 +297,7 @@ def read_record(path: Path) -> Record:
     header = _make(Header, head, path, 1)
     return Record(
         header,
-        tuple(samples),
+        tuple(_last_attempts(samples, resumed)),
         tuple(timelines),
         tuple(dict.fromkeys([*gaps, *([] if WHOLE in ended else cut)])),
         (*sites, *_elsewhere(header, samples, resumed)),
@@ -303,6 +306,15 @@ def read_record(path: Path) -> Record:
         tuple(resumed),
         tuple(transfers),
     )
+
+
+def _last_attempts(samples: Sequence[Sample], resumed: Sequence[Resumed]) -> Iterable[Sample]:
+    """The samples; those of work that was cut short count only from its last attempt on. Warm-ups never count."""
+    starts = [one.before for one in resumed]
+    attempts = [bisect_right(starts, index) for index in range(len(samples))]
+    last = {one.key: attempt for one, attempt in zip(samples, attempts, strict=True) if one.key and not one.warmup}
+    for one, attempt in zip(samples, attempts, strict=True):
+        yield evolve(one, superseded=True) if not one.warmup and attempt < last.get(one.key, 0) else one
 
 
 def _elsewhere(header: Header, samples: Sequence[Sample], resumed: Sequence[Resumed]) -> Iterable[SiteFound]:

@@ -75,7 +75,7 @@ def write_table(table: Table, path: Path) -> None:
 
 
 def write_files_csv(records: Sequence[Record], path: Path) -> bool:
-    """Write a line per transfer of samples that have them; return False, without a file, if none does."""
+    """Write a line per transfer of samples that count or failed, and have them; return False, without a file, if none does."""
     lines = transfer_lines(records)
     if lines:
         write_transfers(lines, path)
@@ -97,6 +97,7 @@ def transfer_lines(records: Sequence[Record]) -> list[Sequence[object]]:
         ]
         for record in records
         for sample in record.samples
+        if not sample.superseded
         for number, one in enumerate(sample.files)
     ]
 

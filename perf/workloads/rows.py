@@ -11,6 +11,7 @@ from typing import Any
 
 from attrs import asdict, evolve, field, frozen
 
+from perf.network.site import LOOPBACK
 from perf.peers.contract import Cost, Peer
 from perf.peers.servers import ServerUse, server_use
 from perf.records.beside import Gap, SiteFound
@@ -28,13 +29,14 @@ UNMEASURED = "prepare"
 
 @frozen(kw_only=True)
 class Begun:
-    """What a record contains already. done: keys of work. orders: next order of each run.
+    """What a record contains already. done: keys of work. orders: next order of each run. places: runs and sites that have samples.
 
     earlier: the record itself, if it was measured in the same environment.
     """
 
     done: Collection[str] = ()
     orders: Mapping[int, int] = field(factory=dict)
+    places: Collection[tuple[int, str]] = ()
     earlier: Record | None = None
 
     @staticmethod
@@ -42,11 +44,20 @@ class Begun:
         """What an interrupted workload left in a record that is continued now."""
         first = record.header.environment
         same = not any(differences(first, one.environment, software=True) for one in record.resumed)
-        return Begun(done=record.done_keys(), orders=record.next_orders(), earlier=record if same else None)
+        return Begun(
+            done=record.done_keys(),
+            orders=record.next_orders(),
+            places=record.begun_places(),
+            earlier=record if same else None,
+        )
 
 
 class Table:
-    """The samples of one run of a workload, each written to the record at once."""
+    """The samples of a workload, each written to the record at once.
+
+    What is left of a run that an interruption cut short is a run of its own in the record: systems are compared within runs
+    only, and never with those of another day.
+    """
 
     def __init__(
         self,
@@ -55,8 +66,9 @@ class Table:
         environment: Mapping[str, Any],
         stack: ExitStack,
         begun: Begun | None = None,
+        runs: int = 1,
     ) -> None:
-        """tell: receives a line per sample. environment: part of the keys. stack: ends what is running in any event.
+        """tell: receives a line per sample. environment: part of the keys. stack: ends what is running in any event. runs: planned.
 
         place: factors of all added samples, such as the site.
         """
@@ -67,6 +79,9 @@ class Table:
         self._watch = OutlierWatch(writer, tell, begun.earlier)
         self._done = set(begun.done)
         self._orders = Counter(begun.orders)
+        self._runs, self._begun = runs, begun.places
+        self._numbers: dict[tuple[int, str], int] = {}
+        self._found: list[SiteFound] = []
         self._key = ""
         self.place: Mapping[str, Factor] = {}
 
@@ -96,10 +111,12 @@ class Table:
     def add(self, sample: Sample, transfers: Sequence[Line] = ()) -> None:
         """Add a sample, with the factors of the current place; tell at once if it, or a transfer within it, took unusually long.
 
+        sample: of the planned run.
         transfers: those within it, if it has no `files`; they are compared, and not kept.
         """
         sample = evolve(sample, factors={**self.place, **sample.factors})
-        sample = evolve(sample, order=self._orders[sample.run], key=self._key)
+        run = self._number(sample.run)
+        sample = evolve(sample, run=run, order=self._orders[run], key=self._key)
         self._orders[sample.run] += 1
         self.samples.append(evolve(sample, timeline=None, status=None))
         self._writer.write(sample)
@@ -116,8 +133,24 @@ class Table:
         self._watch.end()
 
     def found(self, run: int, site: str, found: Mapping[str, Any]) -> None:
-        """Add the measurements of a site before its use."""
-        self._writer.write_site(SiteFound(run=run, site=site, found=found))
+        """Add the measurements of a site before its use, as soon as it has a sample."""
+        self._found = [SiteFound(run=run, site=site, found=found)]
+
+    def _number(self, run: int) -> int:
+        """The number in the record of a planned run at the current site."""
+        site = str(self.place.get("site", ""))
+        if (run, site) not in self._numbers:
+            number = run if (run, site) not in self._begun else max([self._runs - 1, *self._orders]) + 1
+            for one in self._found:
+                if one.site == site:
+                    self._writer.write_site(evolve(one, run=number))
+            self._found = []
+            if number != run:
+                name = site or str(LOOPBACK)
+                self._tell(f"the rest of run {run + 1} at {name} is run {number + 1} in the record")
+                self._writer.write_site(SiteFound(run=number, site=name, found={"continues run": run + 1}))
+            self._numbers[run, site] = number
+        return self._numbers[run, site]
 
     def leave_out(self, system: str, reason: str) -> None:
         """Record that a system cannot be measured here."""

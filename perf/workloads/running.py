@@ -75,7 +75,7 @@ def run_workload(
     directory: exists; everything is made below it.
     """
     with ExitStack() as stack:
-        table = Table(writer, tell, environment, stack, begun)
+        table = Table(writer, tell, environment, stack, begun, workload.runs)
         DRIVERS[workload.driver](workload, directory, table)
         table.end()
     return sum(sample.seconds is None and sample.scenario != REFUSABLE for sample in table.samples)

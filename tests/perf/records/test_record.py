@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,38 @@ def test_record_says_whether_its_campaign_came_to_an_end_and_what_was_cut_off(tm
     with RecordWriter(path, None) as writer:
         writer.write_end(WHOLE)
     assert (read_record(path).has_ended, read_record(path).gaps) == (True, ())
+
+
+def test_work_that_was_cut_short_counts_from_its_last_attempt_on(tmp_path: Path) -> None:
+    def put_get(writer: RecordWriter, key: str, run: int, scenarios: Sequence[str], *, warmup: bool = False) -> None:
+        for order, scenario in enumerate(scenarios):
+            writer.write(evolve(sample(scenario=scenario, run=run), order=order, key=key, warmup=warmup))
+
+    with RecordWriter(tmp_path / "a.jsonl", HEADER) as writer:
+        put_get(writer, "warm", 0, ["put", "get"], warmup=True)
+        put_get(writer, "whole", 0, ["put", "get"])
+        put_get(writer, "half", 0, ["put"])
+        writer.write(evolve(sample(), key="failed", seconds=None, error="broken"))
+    assert not any(one.superseded for one in read_record(tmp_path / "a.jsonl").samples)
+    with RecordWriter(tmp_path / "a.jsonl", None) as writer:
+        writer.write_resumed(Resumed(environment={}))
+        put_get(writer, "warm", 1, ["put", "get"], warmup=True)
+        put_get(writer, "half", 1, ["put", "get"])
+        writer.write(evolve(sample(), run=1, key="failed"))
+    record = read_record(tmp_path / "a.jsonl")
+    assert [(one.key, one.run, one.scenario) for one in record.samples if one.superseded] == [
+        ("half", 0, "put"),
+        ("failed", 0, "put"),
+    ]
+    assert [(one.key, one.run, one.scenario) for one in record.measured()] == [
+        ("whole", 0, "put"),
+        ("whole", 0, "get"),
+        ("half", 1, "put"),
+        ("half", 1, "get"),
+        ("failed", 1, "put"),
+    ]
+    assert record.failures() == []
+    assert "superseded" not in (tmp_path / "a.jsonl").read_text()
 
 
 def test_record_continued_in_another_environment_tells_from_where_on_and_what_differs(tmp_path: Path) -> None:

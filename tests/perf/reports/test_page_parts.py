@@ -37,7 +37,7 @@ def test_page_has_outliers_with_what_was_kept_of_them_within_bounds() -> None:
 
 
 def test_page_has_slow_transfers_of_samples_that_count_within_bounds() -> None:
-    made = [evolve(sample(), order=order, warmup=order == 1) for order in range(2)]
+    made = [evolve(sample(), order=order, superseded=order == 1) for order in range(2)]
     slow = [
         SlowTransfer(run=0, order=0, number=number, size=9, due_s=1, started_s=2, ended_s=3 + number, usual_s=0.5)
         for number in range(LISTED + 2)
