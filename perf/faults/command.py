@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,10 @@ from attrs import asdict
 
 from perf.faults.faults import ALL_OPERATIONS, Outcome, group_cases, judge, plan_cases, table
 from perf.faults.faulty_grid import FaultyGrid
+from perf.network.owners import own_directory
 from perf.processes.installation import OWN, install_baseline, resolve
 from perf.sampling.environment import capture, expect_own_tree
+from perf.sampling.freezer import clean_up
 
 RECORDS = Path(__file__).resolve().parent.parent / "records"
 
@@ -43,7 +45,9 @@ def _faults(options: argparse.Namespace) -> int:
     installation = install_baseline(options.baseline) if options.baseline else OWN
     path = options.output or RECORDS / f"faults-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
     outcomes: list[Outcome] = []
-    with tempfile.TemporaryDirectory(prefix="grid-faults-", dir=options.directory) as work, path.open("x") as record:
+    tell = partial(print, file=sys.stderr, flush=True)
+    clean_up(options.directory, tell)
+    with own_directory("faults", options.directory) as work, path.open("x") as record:
         environment = capture(Path(work)) | ({"commit": resolve(options.baseline)} if options.baseline else {})
         record.write(json.dumps({"faults": 1, "environment": environment, "durability": "full"}) + "\n")
         for transport in transports:
@@ -56,8 +60,8 @@ def _faults(options: argparse.Namespace) -> int:
                     record.flush()
                     shown = " ".join(f"{seconds:.2f}" for seconds in outcomes[-1].seconds)
                     what = f"{transport}: {case.operation}{', command' if case.cold else ''}, {case.fault}"
-                    print(f"{what}: {shown}", file=sys.stderr, flush=True)
+                    tell(f"{what}: {shown}")
     verdicts = judge(outcomes)
     print(table(verdicts))
-    print(f"record: {path}", file=sys.stderr)
+    tell(f"record: {path}")
     return int(not all(verdict.holds for verdict in verdicts))

@@ -12,15 +12,16 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
-Kind = Literal["run", "record", "node", "client"]
+Kind = Literal["run", "record", "node", "client", "soak", "faults"]
 
-_NAME = re.compile(r"grid-perf-(?:run|record|node|client)-(\d+)-(\d+)-([0-9a-f]{8})-\w+")
+_NAME = re.compile(r"grid-perf-(?:run|record|node|client|soak|faults)-(\d+)-(\d+)-([0-9a-f]{8})-\w+")
 
 
 def started(pid: int) -> str:
@@ -34,6 +35,11 @@ def started(pid: int) -> str:
 def owned_prefix(kind: Kind) -> str:
     """The prefix of the name of a directory that this process makes; tempfile adds the rest."""
     return f"grid-perf-{kind}-{os.getpid()}-{started(os.getpid())}-{_place()}-"
+
+
+def own_directory(kind: Kind, below: Path | None = None) -> tempfile.TemporaryDirectory[str]:
+    """A context with a directory of this process. below: in this one instead of that for temporary files."""
+    return tempfile.TemporaryDirectory(prefix=owned_prefix(kind), dir=below)
 
 
 def remove_left_behind(folders: Iterable[Path]) -> list[Path]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from perf.campaigns.smoke import smoke
 from perf.campaigns.toml_file import parse_changes
 from perf.campaigns.workload import Workload, workload_from
 from perf.campaigns.workload import check_chosen as check_workload
-from perf.network.owners import Kind, owned_prefix, remove_left_behind
+from perf.network.owners import own_directory
 from perf.network.site import Site
 from perf.processes.existing import ExistingGrid
 from perf.processes.installation import install_baseline, resolve
@@ -32,7 +31,7 @@ from perf.reports.report import AA_RUNS, report, same, slower
 from perf.reports.target_rows import target_tables
 from perf.runs.runner import Options, run_campaign
 from perf.sampling.environment import capture, expect_own_tree, measure_floor
-from perf.sampling.freezer import make_freezer, thaw_left_behind
+from perf.sampling.freezer import clean_up, make_freezer
 from perf.systems.peers import make_system
 from perf.workloads.rows import Begun
 from perf.workloads.running import capabilities, prepared, run_workload
@@ -106,10 +105,10 @@ def _run(options: argparse.Namespace) -> int:
         raise RecordError(f"{options.output} exists already: name another file, or continue it with `perf resume`")
     tell(f"{campaign.name}: {campaign.purpose}; about {campaign.duration} as it is usually run")
     seed = next(one for one in (options.seed, campaign.seed, time.time_ns() % 10**9) if one is not None)
-    clean_up(options.directory)
+    clean_up(options.directory, tell)
     with ExitStack() as stack:
-        work = Path(stack.enter_context(_own_directory("run", options.directory)))
-        folder = Path(stack.enter_context(_own_directory("record"))) if options.smoke else RECORDS
+        work = Path(stack.enter_context(own_directory("run", options.directory)))
+        folder = Path(stack.enter_context(own_directory("record"))) if options.smoke else RECORDS
         path = options.output or folder / f"{campaign.name}-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
         header = _header(campaign, seed, work, options)
         kept = f"what was measured is kept; go on with: python -m perf resume {path}"
@@ -150,8 +149,8 @@ def _resume(options: argparse.Namespace) -> int:
     if not record.header.plan:
         raise RecordError(f"{options.record}: this record does not say its plan, and cannot be continued: run it anew")
     campaign = _planned(record.header)
-    clean_up(options.directory)
-    with _own_directory("run", options.directory) as work:
+    clean_up(options.directory, tell)
+    with own_directory("run", options.directory) as work:
         now = capture(Path(work))
         if isinstance(campaign, Campaign):
             now["baselines"] = _set_up(campaign.systems)
@@ -165,18 +164,6 @@ def _resume(options: argparse.Namespace) -> int:
         kept = f"what was measured is kept; go on with: python -m perf resume {options.record}"
         failures = _carry_out(record.header, options.record, Path(work), record, options.scheduler or "", kept)
     return _conclude(read_record(options.record), options.record, campaign, failures, "")
-
-
-def clean_up(directory: Path | None) -> None:
-    """Thaw what killed runs left frozen, so that it ends, and remove their directories, also below this one."""
-    with suppress(OSError):  # Only those who may thaw others' processes can have frozen them like this.
-        thaw_left_behind()
-    for path in remove_left_behind([Path(tempfile.gettempdir()), *([directory] if directory is not None else [])]):
-        tell(f"a killed run left {path}, which is removed")
-
-
-def _own_directory(kind: Kind, below: Path | None = None) -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix=owned_prefix(kind), dir=below)
 
 
 def _planned(header: Header) -> Campaign | Workload:

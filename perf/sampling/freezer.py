@@ -2,13 +2,14 @@
 
 Uses the freezer control group if available, which includes child processes; otherwise sends SIGSTOP to every process
 and its descendants. A frozen process in a group cannot even be killed, so groups carry their maker's pid and start
-time, and the next one thaws and removes groups whose maker is gone.
+time, and the next command thaws and removes groups whose maker is gone, with all that killed ones left.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,7 +18,7 @@ from typing import Protocol
 
 import psutil
 
-from perf.network.owners import started
+from perf.network.owners import remove_left_behind, started
 
 FREEZER = Path("/sys/fs/cgroup/freezer")
 PREFIX = "grid-perf-"
@@ -165,6 +166,14 @@ def thaw_left_behind(hierarchy: Path = FREEZER) -> None:
                 _release(group)
             with suppress(OSError):
                 group.rmdir()
+
+
+def clean_up(directory: Path | None, tell: Callable[[str], None]) -> None:
+    """Thaw what killed commands left frozen, so that it ends, and remove their directories, also below this one."""
+    with suppress(OSError):  # Only those who may thaw others' processes can have frozen them like this.
+        thaw_left_behind()
+    for path in remove_left_behind([Path(tempfile.gettempdir()), *([directory] if directory is not None else [])]):
+        tell(f"a killed run left {path}, which is removed")
 
 
 def _maker_lives(name: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 import time
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,9 @@ from typing import Any
 
 from attrs import asdict
 
+from perf.network.owners import own_directory
 from perf.sampling.environment import capture, expect_own_tree
+from perf.sampling.freezer import clean_up
 from perf.soak.soak import SoakSettings, soak
 
 RECORDS = Path(__file__).resolve().parent.parent / "records"
@@ -47,10 +48,12 @@ def _soak(options: argparse.Namespace) -> int:
         hostile=options.hostile,
     )
     path = options.output or RECORDS / f"soak-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
-    with tempfile.TemporaryDirectory(prefix="grid-soak-", dir=options.directory) as work, path.open("x") as record:
+    tell = partial(print, file=sys.stderr, flush=True)
+    clean_up(options.directory, tell)
+    with own_directory("soak", options.directory) as work, path.open("x") as record:
         record.write(json.dumps({"soak": 1, "environment": capture(Path(work)), **asdict(settings)}) + "\n")
-        outcome = soak(settings, Path(work), record, partial(print, file=sys.stderr, flush=True))
+        outcome = soak(settings, Path(work), record, tell)
         record.write(json.dumps({"what": "outcome", **asdict(outcome)}) + "\n")
     print(outcome)
-    print(f"record: {path}", file=sys.stderr)
+    tell(f"record: {path}")
     return int(bool(outcome.defects))

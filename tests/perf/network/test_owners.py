@@ -12,7 +12,7 @@ import pytest
 
 from perf.network import owners
 from perf.network.owners import owned_prefix, remove_left_behind
-from perf.runs.command import clean_up
+from perf.sampling.freezer import clean_up
 
 MAKE = """
 import sys, tempfile
@@ -25,9 +25,8 @@ sys.stdin.read()
 """
 
 
-def test_directory_of_a_killed_run_is_removed_once_it_is_dead(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_directory_of_a_killed_run_is_removed_once_it_is_dead(tmp_path: Path) -> None:
+    told: list[str] = []
     words = [sys.executable, "-c", MAKE, str(tmp_path)]
     run = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert run.stdout is not None
@@ -36,9 +35,9 @@ def test_directory_of_a_killed_run_is_removed_once_it_is_dead(
     assert (made / "share").exists()
     run.kill()
     run.communicate()
-    clean_up(tmp_path)
+    clean_up(tmp_path, told.append)
     assert not made.exists()
-    assert str(made) in capsys.readouterr().err
+    assert f"a killed run left {made}, which is removed" in told
 
 
 def test_only_directories_that_certainly_belong_to_a_dead_run_are_removed(
