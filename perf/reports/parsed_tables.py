@@ -21,6 +21,9 @@ from perf.reports.samples_table import FIELDS, FILE_COLUMNS, ORIGIN, Table
 FACTOR, PRESSURE = "factor_", "pressure_"
 """How the columns of factors and of pressures begin. Other columns are of processes; only a campaign's own section needs them."""
 
+NEWER = ("superseded",)
+"""Columns of plain fields that older tables lack; what they say if empty is no."""
+
 TOO_LARGE = 2**63
 """No number of a sample is as large."""
 
@@ -49,7 +52,7 @@ def parse_samples(lines: Iterable[str], path: Path) -> dict[str, PublishedSample
     """The campaigns in the table of samples. lines: with their line ends. path: named in errors."""
     table = _lines(lines, path)
     _, columns = next(table, (1, []))
-    missing = [name for name in (*ORIGIN, *FIELDS) if name not in columns]
+    missing = [name for name in (*ORIGIN, *FIELDS) if name not in columns and name not in NEWER]
     if (columns != ["campaign"] or any(table)) and (missing or len(set(columns)) != len(columns)):
         what = f"has no column {missing[0]}" if missing else "has two columns of the same name"
         raise RecordError(f"{path}: line 1 is not the head of a table of samples: it {what}")
@@ -124,7 +127,7 @@ def _parse_row(columns: Sequence[str], cells: Sequence[str], path: Path, line: i
         raise RecordError(f"{path}: line {line} has {len(cells)} cells instead of {len(columns)}")
     named = dict(zip(columns, cells, strict=True))
     given = {name: text for name, text in named.items() if text or name in ORIGIN or name in FIELDS}
-    values: dict[str, Any] = {name: _value(name, named[name], path, line) for name in FIELDS}
+    values: dict[str, Any] = {name: _value(name, named[name], path, line) for name in FIELDS if name in named}
     if values["seconds"] is not None and values["seconds"] <= 0:
         raise RecordError(f"{path}: line {line}: seconds of {named['seconds']}")
     sample = Sample(
@@ -177,6 +180,8 @@ def _value(name: str, text: str, path: Path, line: int) -> Factor | None:
     kind, *others = _KINDS[name]
     if not text and others:
         return None
+    if not text and name in NEWER:
+        return False
     if kind is bool and text not in _TRUTHS:
         raise RecordError(f"{path}: line {line}: {name} is neither True nor False")
     if kind is bool:

@@ -88,6 +88,17 @@ def test_tables_when_joined_again_are_what_was_read(tmp_path: Path) -> None:
     assert "pressure_io" not in found["one"].table.columns
 
 
+def test_older_table_without_a_newer_column_is_read_and_joined(tmp_path: Path) -> None:
+    table = list(csv.reader(io.StringIO(written(named("one", sample())), newline="")))
+    column = table[0].index("superseded")
+    file = io.StringIO(newline="")
+    csv.writer(file).writerows([*row[:column], *row[column + 1 :]] for row in table)
+    older, newer = read(file.getvalue())["one"], read(written(named("two", evolve(sample(), superseded=True))))["two"]
+    write_table(joined([older.table, newer.table]), tmp_path / "joined.csv")
+    found = read((tmp_path / "joined.csv").read_bytes().decode())
+    assert [one.superseded for campaign in found.values() for one in campaign.samples] == [False, True]
+
+
 def test_table_without_samples_has_no_campaigns() -> None:
     assert read(written()) == {}
 
@@ -122,8 +133,8 @@ def damaged(column: str, value: str, row: int = 1) -> str:
         (damaged("factor_k", "three", 3), "line 4 has a word where line 2 has a number"),
         (damaged("commit", "1" * 40, 2), "line 3 is of another commit or date than line 2"),
         (damaged("date", "", 2), "line 3 is of another commit or date than line 2"),
-        (written(record({"grid": [[0.5]]})).rstrip("\r\n") + ",7\r\n", "line 2 has 40 cells instead of 39"),
-        (written(record({"grid": [[0.5]]})) + "\r\n", "line 3 has 0 cells instead of 39"),
+        (written(record({"grid": [[0.5]]})).rstrip("\r\n") + ",7\r\n", "line 2 has 41 cells instead of 40"),
+        (written(record({"grid": [[0.5]]})) + "\r\n", "line 3 has 0 cells instead of 40"),
         (damaged("system", "x" * 200_000), "line 2: field larger than field limit"),
         (written(record({"grid": [[0.5]]})) + '"put-get', "line 3: unexpected end of data"),
     ],

@@ -11,7 +11,8 @@ import pytest
 from attrs import evolve
 
 from perf.__main__ import main
-from perf.records.record import Gap, Record, RecordError
+from perf.records.beside import Gap
+from perf.records.record import Record, RecordError
 from perf.reports.published import publish
 from perf.reports.published_rows import BIG, PEER, ROWS, Row
 from perf.reports.renewed import renew
