@@ -37,16 +37,19 @@ class Outlier:
         return 0 < len(self.kept.events) <= EVENTS_DRAWN
 
     @property
-    def has_series(self) -> bool:
-        """Whether processor and memory over time were kept."""
-        return bool(self.sample.series) and len((self.sample.series or {}).get("at_ms", ())) > 1
+    def series(self) -> str:
+        """What was kept over time, in words; empty if nothing was."""
+        series = self.sample.series or {}
+        if len(series.get("at_ms", ())) < 2:
+            return ""
+        return "processor, memory and pressure" if series.get("waited_ms") else "processor and memory"
 
     def __str__(self) -> str:
         sample = self.sample
         kept = [
             f"{len(self.kept.events)} events of its timeline" if self.kept.events else "",
             f"{len(self.kept.status)} characters of the status page" if self.kept.status else "",
-            "processor and memory over time" if self.has_series else "",
+            f"{self.series} over time" if self.series else "",
             ", ".join(f"{name} waited for {part:.0%}" for name, part in sample.pressure.items()),
         ]
         known = "; ".join(one for one in kept if one) or "nothing"

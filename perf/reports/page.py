@@ -198,7 +198,8 @@ def picture(record: Record, sample: Sample | None = None) -> str:
     if sample is None:
         what = f"Plot of {record.header.campaign}; the table of samples has its numbers"
         return _drawn(what, partial(plot, record))
-    return _drawn(f"Processor and memory over time: {sample.system}, {work_of(sample)}", partial(plot_series, sample))
+    what = "Processor, memory and pressure" if (sample.series or {}).get("waited_ms") else "Processor and memory"
+    return _drawn(f"{what} over time: {sample.system}, {work_of(sample)}", partial(plot_series, sample))
 
 
 def _drawn(what: str, draw: Callable[[Path], None]) -> str:

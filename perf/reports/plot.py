@@ -118,15 +118,25 @@ def plot_timeline(record: Record, kept: Timeline, path: Path) -> None:
 
 
 def plot_series(sample: Sample, path: Path) -> None:
-    """Write one operation over time: cores in use and memory, of the client and of all servers together."""
+    """Write one operation over time: cores in use and memory, of the client and of all servers together, and the part of the
+    time in which some task of the machine waited for a resource, where the kernel reports it.
+    """
     pyplot = load_pyplot()
-    figure, (above, below) = pyplot.subplots(2, 1, figsize=(8, 5), sharex=True)
+    pressures = pressures_of(sample)
+    count = 3 if pressures else 2
+    figure, (above, below, *others) = pyplot.subplots(count, 1, figsize=(8, 2.5 * count), sharex=True)
     for name, (at, cores, memory) in series_of(sample).items():
         above.plot(at, cores, label=name)
         below.plot(at, memory, label=name)
     above.set(ylabel="cores", ylim=(0, None))
-    below.set(ylabel="MiB", xlabel="s", ylim=(0, None))
+    below.set(ylabel="MiB", ylim=(0, None))
     above.legend()
+    for panel in others:
+        for name, (at, parts) in pressures.items():
+            panel.plot(at, parts, label=name)
+        panel.set(ylabel="waiting, %", ylim=(0, 105))
+        panel.legend()
+    [below, *others][-1].set_xlabel("s")
     figure.tight_layout()
     figure.savefig(path)
     pyplot.close(figure)
@@ -151,6 +161,17 @@ def series_of(sample: Sample) -> dict[str, tuple[list[float], list[float], list[
             ),
         ]
         found[group] = (at, cores, held)
+    return found
+
+
+def pressures_of(sample: Sample) -> dict[str, tuple[list[float], list[float]]]:
+    """Seconds, and the percentage of the time since the previous point in which some task waited, by resource."""
+    series = sample.series or {}
+    at = [value / 1e3 for value in series.get("at_ms", ())]
+    found = {}
+    for name, waited in series.get("waited_ms", {}).items():
+        steps = zip(waited, waited[1:], at, at[1:], strict=False)
+        found[name] = (at, [0.0, *(min(100.0, (b - a) / 10 / (u - t)) if u > t else 0.0 for a, b, t, u in steps)])
     return found
 
 

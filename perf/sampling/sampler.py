@@ -1,6 +1,6 @@
 """What each of a system's processes does during one operation: totals, and ten times a second. Linux only.
 
-A thread reads /proc during the operation: one file per process, about 20 microseconds. Commands started by the
+A thread reads /proc during the operation: one file per process, about 20 microseconds, and three of the machine. Commands started by the
 operation are children of this process, and count as the client's.
 """
 
@@ -57,7 +57,8 @@ class Series:
 
     resident_kib: held, by name.
 
-    bytes_in, bytes_out: carried so far by the client's connections; empty without permanent ones.
+    bytes_in, bytes_out: carried so far by the client's connections; empty without permanent ones. waited_ms: in which some task
+    of this machine waited so far, by resource; empty if the kernel does not report it.
     """
 
     at_ms: Sequence[int] = field(factory=list)
@@ -65,6 +66,7 @@ class Series:
     resident_kib: Mapping[str, Sequence[int]] = field(factory=dict)
     bytes_in: Sequence[int] = field(factory=list)
     bytes_out: Sequence[int] = field(factory=list)
+    waited_ms: Mapping[str, Sequence[int]] = field(factory=dict)
 
 
 @frozen(kw_only=True)
@@ -104,6 +106,7 @@ class Sampler:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._points: list[tuple[int, dict[str, _Look]]] = []
+        self._waits: list[Mapping[str, float]] = []
         self._commands: dict[str, dict[int, _Look]] = {}
         self._started = 0.0
         self._pressure: Mapping[str, float] = {}
@@ -148,6 +151,7 @@ class Sampler:
                 found[name] = _sum([found[name], *commands.values()])
             found["client"] = evolve(found["client"], traffic=self._traffic())
         self._points.append((int((time.perf_counter() - self._started) * 1e3), found))
+        self._waits.append(stalls())
 
     def _started_meanwhile(self, *, everywhere: bool) -> Iterator[tuple[str, int]]:
         """Descendants of this process that are not watched: the nearest watched ancestor's name (else the client's) and pid.
@@ -187,12 +191,15 @@ class Sampler:
         carried = [point["client"].traffic for _, point in points if "client" in point]
         known = [one for one in carried if one is not None]
         whole = len(known) == len(points)
+        waits = thinned(self._waits, KEPT)
+        resources = [name for name in self._pressure if all(name in one for one in waits)]
         return Series(
             bytes_in=[one.bytes_in for one in known] if whole else [],
             bytes_out=[one.bytes_out for one in known] if whole else [],
             at_ms=[at for at, _ in points],
             cpu_ms={name: [_cpu_ms(point[name], points[0][1][name]) for _, point in points] for name in self._members},
             resident_kib={name: [point[name].pages * _PAGE // 1024 for _, point in points] for name in self._members},
+            waited_ms={name: [int((one[name] - self._pressure[name]) * 1e3) for one in waits] for name in resources},
         )
 
 
@@ -210,8 +217,8 @@ def stalls() -> dict[str, float]:
     found = {}
     for name in PRESSURES:
         with suppress(OSError, ValueError, IndexError):
-            some = Path(f"/proc/pressure/{name}").read_text().split("\n")[0]
-            found[name] = int(some.rpartition("total=")[2]) / 1e6
+            some = _read(f"/proc/pressure/{name}").partition(b"\n")[0]
+            found[name] = int(some.rpartition(b"total=")[2]) / 1e6
     return found
 
 

@@ -8,7 +8,7 @@ from attrs import evolve
 from perf.records.beside import Timeline
 from perf.records.record import Record, Sample
 from perf.records.work import works_of
-from perf.reports.plot import axis_of, bars_of, colors_of, drawn_works, has_bars, panels_of, spans_of
+from perf.reports.plot import axis_of, bars_of, colors_of, drawn_works, has_bars, panels_of, pressures_of, spans_of
 from perf.sampling.statistics import estimate_runs
 from tests.perf.samples import HEADER, many_sample, range_sample, sample
 
@@ -85,6 +85,15 @@ def test_axis_is_the_factor_that_varies() -> None:
     assert axis_of(works_of([range_sample(1), range_sample(65536)]))[0] == "length"
     assert axis_of(works_of([encoded(3, 10), encoded(60, 120)]))[0] == "k"
     assert axis_of(works_of([sample()]))[0] == "size"
+
+
+def test_pressure_over_time_is_a_part_of_each_interval() -> None:
+    series = {"at_ms": [0, 100, 200, 300], "waited_ms": {"io": [5, 55, 55, 300], "cpu": [0, 0, 10, 10]}}
+    found = pressures_of(evolve(sample(), series=series))
+    assert found["io"][0] == [0.0, 0.1, 0.2, 0.3]
+    assert found["io"][1] == pytest.approx([0.0, 50.0, 0.0, 100.0])
+    assert found["cpu"][1] == pytest.approx([0.0, 0.0, 10.0, 0.0])
+    assert pressures_of(sample()) == {}
 
 
 def test_spans_join_each_request_with_its_answer_and_leave_none_out() -> None:

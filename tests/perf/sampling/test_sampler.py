@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from itertools import pairwise
 
 import pytest
 
@@ -77,6 +78,18 @@ def test_pressure_where_the_kernel_says_it_is_a_part_of_the_time() -> None:
     with Sampler({"client": []}) as sampler:
         pass
     assert set(sampler.watched.pressure) == set(stalls())
+    series = sampler.watched.series
+    assert {name: len(waited) for name, waited in series.waited_ms.items()} == dict.fromkeys(
+        stalls(), len(series.at_ms)
+    )
+    assert all(0 <= a <= b for waited in series.waited_ms.values() for a, b in pairwise(waited))
+
+
+def test_series_where_the_kernel_says_nothing_of_pressure_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("perf.sampling.sampler.PRESSURES", ("nothing",))
+    with Sampler({"client": []}) as sampler:
+        pass
+    assert sampler.watched.series.waited_ms == {}
 
 
 @pytest.mark.parametrize(("count", "most"), [(0, 5), (1, 5), (5, 5), (6, 5), (100, 5), (1201, 1200), (7, 2)])

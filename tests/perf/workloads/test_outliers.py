@@ -15,6 +15,7 @@ from perf.peers.contract import Cost
 from perf.peers.grids import GridClientName
 from perf.reports.page import page
 from perf.reports.report import report
+from perf.sampling.sampler import stalls
 from tests.perf.workloads.folder_grid import DONE, FolderGrid, stand_in
 from tests.perf.workloads.test_failing_peers import head
 from tests.perf.workloads.test_workloads import run
@@ -53,7 +54,8 @@ def test_slow_sample_of_a_workload_is_told_at_once_and_is_on_the_page_with_its_s
     assert told[line - 1].startswith("run 4 grid@http/cli put 3 x ")
     (kept,) = record.timelines
     assert (kept.run, kept.median, kept.events, kept.status) == (3, 0.1, [], "")
-    assert "1 s, usually 0.1 s (10.0 times). Kept: processor and memory over time" in page([record])
+    series = "processor, memory and pressure" if stalls() else "processor and memory"
+    assert f"1 s, usually 0.1 s (10.0 times). Kept: {series} over time" in page([record])
     assert "1 s, usually 0.1 s (10.0 times)" in report(record)
 
 
