@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from perf.peers.contract import Cost, PeerError
+from perf.sampling.usage import peak_of_command, peak_resident, reset_peaks
 
 COMMAND_S = 1800.0
 """The timeout, longer than any command takes: some peers wait forever for a server that refuses them."""
@@ -73,10 +74,12 @@ def _measure(
     limit_s: float,
 ) -> Cost:
     stdin, stdout, errors = files
+    reset_peaks([os.getpid()])
     started = time.perf_counter()
     process = subprocess.Popen(
         command, stdin=stdin, stdout=stdout, stderr=errors, env=environment, cwd=directory, start_new_session=True
     )
+    starter = peak_resident(os.getpid())
     timer = threading.Timer(limit_s, _end_group, (process.pid,))
     timer.daemon = True
     timer.start()
@@ -94,7 +97,8 @@ def _measure(
         errors.seek(0)
         late = f"after {limit_s:.0f} s, " if seconds >= limit_s else ""
         raise PeerError(late + _describe(command, process.returncode, errors.read()))
-    return Cost(seconds=seconds, user_s=used.ru_utime, system_s=used.ru_stime, peak_rss=used.ru_maxrss * 1024)
+    peak = peak_of_command(used.ru_maxrss * 1024, starter)
+    return Cost(seconds=seconds, user_s=used.ru_utime, system_s=used.ru_stime, peak_rss=peak)
 
 
 def _end_group(pid: int) -> None:

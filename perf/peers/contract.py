@@ -48,7 +48,7 @@ class Properties:
 class Cost:
     """The cost of one operation: wall seconds, and its own process's usage.
 
-    Zeros if a permanent process did the work. each: when each of several transfers began and ended, in seconds from the start, where the
+    Zeros if a permanent process did the work. peak_rss: also 0 if it is not known, because the harness itself held more. each: when each of several transfers began and ended, in seconds from the start, where the
     harness makes them itself.
     """
 

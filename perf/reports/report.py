@@ -240,7 +240,9 @@ def _cost_cells(samples: Sequence[Sample]) -> list[str]:
         return f"{pick(values):.{digits}f}" if values else "-"
 
     peak = cell(lambda sample: sample.client_peak_rss, MIB, 0, max)
-    above = cell(lambda sample: (sample.client_peak_rss or 0) - (sample.client_idle_rss or 0), MIB, 0, max)
+    above = cell(
+        lambda sample: sample.client_peak_rss and sample.client_peak_rss - (sample.client_idle_rss or 0), MIB, 0, max
+    )
     return [
         cell(lambda sample: sample.first_byte_s, 1e-3, 1),
         cell(lambda sample: sample.client_cpu_s, 1, 2),

@@ -101,7 +101,7 @@ def filled(sample: Sample, usage: Usage, server_cpus_s: list[float], system: Sys
         first_byte_s=usage.first_byte_s,
         client_cpu_s=usage.client_cpu_s,
         client_idle_rss=usage.client_idle_rss,
-        client_peak_rss=usage.client_peak_rss,
+        client_peak_rss=usage.client_peak_rss or None,
         server_cpu_s=sum(server_cpus_s) if server_cpus_s else None,
         server_peak_rss=max(peaks, default=None),
         server_cpus_s=tuple(round(value, 2) for value in server_cpus_s),

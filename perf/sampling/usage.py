@@ -16,6 +16,9 @@ from perf.sampling.traffic import Traffic
 _TICKS_S = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
+_COUNTED_TO = 2**20
+"""The kernel counts a process's pages in batches, so two of its numbers may differ by this many bytes."""
+
 
 class CommandFailedError(Exception):
     """A measured command failed."""
@@ -36,7 +39,7 @@ class Usage:
 
     first_byte_s: from the request to the first byte of the answer, the median of several files. client_idle_rss: before
     its first request. traffic: of the client's connections. trace: its own view. watched: of every process. status: its
-    status page, fetched only if it was slow. client_user_s, client_system_s: the two parts of client_cpu_s for a command, as
+    status page, fetched only if it was slow. client_peak_rss: 0 if it is not known. client_user_s, client_system_s: the two parts of client_cpu_s for a command, as
     the kernel counts them at its end; those of a permanent process are in watched. None: unknown.
     """
 
@@ -86,14 +89,24 @@ def peak_resident(pid: int) -> int:
     raise ProcessLookupError(f"process {pid} has no memory any more")
 
 
+def peak_of_command(counted: int, starter: int) -> int:
+    """A command's peak memory: what the kernel counted, or 0 if that may be the memory of the process that started it.
+
+    starter: that process's own peak. The kernel counts it towards the command, which begins as a copy of that process.
+    """
+    return counted if counted > starter + _COUNTED_TO else 0
+
+
 def run_measured(command: Sequence[str], output: Path, environment: dict[str, str]) -> Usage:
     """Run a command to its end, with its stdout in a file; CommandFailedError with its stderr if it fails.
 
-    Its peak cannot read lower than this process's own memory, as the child starts as a copy: keep that small.
+    Its peak is 0, not known, if this process itself held as much: keep that small.
     """
+    reset_peaks([os.getpid()])
     started = time.perf_counter()
     with output.open("wb") as stdout, (output.parent / "stderr").open("w+b") as stderr:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=environment)
+        starter = peak_resident(os.getpid())
         _, status, used = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - started
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -105,7 +118,7 @@ def run_measured(command: Sequence[str], output: Path, environment: dict[str, st
         seconds=seconds,
         client_cpu_s=used.ru_utime + used.ru_stime,
         client_idle_rss=0,
-        client_peak_rss=used.ru_maxrss * 1024,
+        client_peak_rss=peak_of_command(used.ru_maxrss * 1024, starter),
         client_user_s=used.ru_utime,
         client_system_s=used.ru_stime,
     )

@@ -239,7 +239,7 @@ class ProcessSystem(ABC):
             client_system_s=(own.client_system_s or 0.0) + system,
             client_cpu_s=own.client_cpu_s + beside.client_cpu_s,
             client_idle_rss=beside.client_idle_rss,
-            client_peak_rss=own.client_peak_rss + beside.client_peak_rss,
+            client_peak_rss=own.client_peak_rss and own.client_peak_rss + beside.client_peak_rss,
         )
 
     def _warm(self, client: str, encoding: Encoding) -> _Warm:

@@ -195,7 +195,7 @@ class Meter:
             client_cpu_s=round(user + system, 4),
             client_user_s=round(user, 4),
             client_system_s=round(system, 4),
-            client_peak_rss=max((cost.peak_rss for cost in costs), default=0) + staying,
+            client_peak_rss=max((cost.peak_rss for cost in costs), default=0) + staying or None,
             server_cpu_s=round(sum(users) + sum(systems), 4),
             server_user_s=round(sum(users), 4),
             server_system_s=round(sum(systems), 4),

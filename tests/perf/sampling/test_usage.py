@@ -24,6 +24,13 @@ def test_command_that_holds_memory_reports_it_at_its_peak(tmp_path: Path) -> Non
     assert usage.client_cpu_s == usage.client_user_s + usage.client_system_s > 0
 
 
+def test_command_that_holds_less_than_its_starter_has_no_peak(tmp_path: Path) -> None:
+    held = bytearray(b"x" * (200 * MIB))
+    usage = run_measured([sys.executable, "-c", ""], tmp_path / "out", dict(os.environ))
+    assert usage.client_peak_rss == 0
+    assert held
+
+
 def test_command_that_fails_is_an_error_with_its_words(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "import sys; sys.exit('went wrong')"]
     with pytest.raises(CommandFailedError, match="status 1: went wrong"):
