@@ -58,6 +58,11 @@ class Work:
             return "ms"
         return "files/s" if self.count > 1 and self.size / self.count < SMALL else "MB/s"
 
+    @property
+    def is_rate(self) -> bool:
+        """Whether the unit counts what is done in a second, rather than time."""
+        return self.unit.endswith("/s")
+
     def measure(self, seconds: float) -> float:
         """Convert a time, as `time_of` gives it, to the unit."""
         unit = self.unit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from perf.campaigns.labels import is_label, parse_label, without_commit
-from perf.records.record import Record, Sample
+from perf.records.record import Record, RecordError, Sample
 from perf.records.work import MB, Work, bound, time_of, work_of, works_of
 from perf.reports.outliers import listed, outliers, slow_transfers
 from perf.sampling.environment import describe
@@ -52,7 +52,8 @@ def report(record: Record, subject: str | None = None) -> str:
 def compare(before: Record, after: Record) -> str:
     """How much faster the second record is, work by work and system by system.
 
-    The two were taken at different times: only what exceeds the change of an unchanged system is significant.
+    The two were taken at different times: only what exceeds the change of an unchanged system is significant. RecordError if
+    they have no work in common.
     """
     lines = [
         f"# {before.header.campaign}: before and after",
@@ -65,15 +66,17 @@ def compare(before: Record, after: Record) -> str:
         "|---|---|---|---|---|---|",
     ]
     rows = [
-        (work, system, olds[work], news[work])
+        (work, system, _measures(work, olds[work]), _measures(work, news[work]))
         for system in before.header.systems
         for olds, news in [[times_of(record, system) for record in (before, after)]]
         for work in olds.keys() & news.keys()
     ]
+    if not rows:
+        raise RecordError("no system did the same work in both records, so there is nothing to compare")
     judged = sum(min(len(old), len(new)) >= FEWEST for _, _, old, new in rows)
     level = 1 - 0.05 / max(1, judged)
     for work, system, old, new in sorted(rows, key=lambda row: row[0]):
-        ratio, interval = unpaired_ratio(old, new, level=level)
+        ratio, interval = unpaired_ratio(*((new, old) if work.is_rate else (old, new)), level=level)
         shown = f" {bounds(interval)}" if interval is not None else ""
         lines.append(
             f"| {work} | {system} | {_middle(work, old)} | {_middle(work, new)} | {ratio:.2f}{shown} | {verdict(interval)} |"
@@ -294,9 +297,14 @@ def spread(found: Estimate) -> str:
     return f"({short(found.least)}-{short(found.greatest)})" if found.is_range else bounds(found.interval)
 
 
-def _middle(work: Work, times: Mapping[int, Sequence[float]]) -> str:
+def _measures(work: Work, times: Mapping[int, Sequence[float]]) -> dict[int, list[float]]:
+    """Each run's times in the work's unit."""
+    return {run: list(map(work.measure, mine)) for run, mine in times.items()}
+
+
+def _middle(work: Work, measures: Mapping[int, Sequence[float]]) -> str:
     """The median of the runs' medians, and the number of runs."""
-    return f"{rate(work, median([median(run) for run in times.values()]))}, {len(times)}"
+    return f"{short(median([median(run) for run in measures.values()]))} {work.unit}, {len(measures)}"
 
 
 def bounds(interval: Interval) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from perf.records.record import Record
+from perf.records.record import Record, RecordError
 from perf.reports.report import compare, report, same, slower, speedups, verdict
 from perf.sampling.statistics import Interval
 from tests.perf.samples import HEADER, many_sample, range_sample, record, sample
@@ -70,6 +70,19 @@ def test_same_when_one_is_always_slower_is_false() -> None:
 def test_same_of_a_few_runs_does_not_tell() -> None:
     assert same(record({"grid": [[1.0], [1.1], [0.9]], "grid#2": [[1.3], [1.4], [1.2]]})) is None
     assert same(record({"grid": [], "grid#2": []})) is None
+
+
+def test_compare_of_records_without_common_work_is_refused() -> None:
+    with pytest.raises(RecordError, match="nothing to compare"):
+        compare(record({"grid": [[1.0]]}), record({"tahoe": [[1.0]]}))
+
+
+def test_compare_and_report_give_an_even_number_of_runs_the_same_median() -> None:
+    """The median of two speeds is not the speed of the median of two times."""
+    taken = record({"grid": [[1.0], [4.0]]})
+    start = "| put 100 MB, 3-of-10, warm | "
+    assert row(report(taken), f"{start}62.5")[1].startswith("62.5 MB/s")
+    assert row(compare(taken, taken), f"{start}grid")[2:5] == ["62.5 MB/s, 2", "62.5 MB/s, 2", "1.00"]
 
 
 def test_compare_of_a_halved_time_says_faster() -> None:
