@@ -7,6 +7,7 @@ systems.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -187,6 +188,12 @@ def with_baselines(systems: Sequence[str], commit: str) -> tuple[str, ...]:
     if not ours:
         raise ValueError("there is no Grid among these systems, so that no commit can be compared with it")
     return tuple(label for system in ours for label in (system, at_commit(system, commit)))
+
+
+def with_base(text: str, base: str) -> str:
+    """The label of the same system with another base, as grid@http+zfec for grid@foolscap+zfec."""
+    name = re.split(r"[#+:]", text, maxsplit=1)[0]
+    return base + text.removeprefix(name)
 
 
 def without_commit(text: str) -> str:

@@ -15,7 +15,7 @@ from attrs import asdict, evolve
 from perf.campaigns.campaign import MB, Campaign, Encoding, Load, campaign_from
 from perf.campaigns.campaign_file import check_chosen as check_campaign
 from perf.campaigns.files import load, load_campaign, names
-from perf.campaigns.labels import BASES, OPTIONS, PEERS, parse_label, with_baselines
+from perf.campaigns.labels import BASES, OPTIONS, PEERS, parse_label, with_base, with_baselines
 from perf.campaigns.smoke import smoke
 from perf.campaigns.toml_file import parse_changes
 from perf.campaigns.workload import Workload, workload_from
@@ -306,9 +306,10 @@ def _placed(campaign: Campaign, options: argparse.Namespace) -> Campaign:
     else:
         site = Site(topology="existing", node=str(options.node.absolute()))
         systems = [system for system in campaign.systems if parse_label(system).is_guest] or ["grid"]
-        # The node determines the transport, so Grids that differ only in it are the same system.
+        # The node determines the transport, so Grids that differ only in it are the same system, and have its name.
+        base = "grid@foolscap" if ExistingGrid(options.node).settings.transport == "foolscap" else "grid@http"
         alike = {parse_label(system).options + (parse_label(system).codec,): system for system in reversed(systems)}
-        campaign = evolve(campaign, systems=tuple(reversed(alike.values())))
+        campaign = evolve(campaign, systems=tuple(with_base(one, base) for one in reversed(alike.values())))
     loads = tuple(dict.fromkeys(evolve(load, topology="") for load in campaign.loads))
     return evolve(campaign, sites=(site,), loads=loads)
 

@@ -38,7 +38,7 @@ def test_campaign_on_a_grid_that_exists_starts_clients_only_and_names_what_it_le
         record = read_record(output)
         assert {name.name for name in client.directory.iterdir()} == before
         assert all(grid.shares(left.storage_index) for left in record.left)
-    assert record.header.systems == ("grid@http",)
+    assert record.header.systems == ("grid@foolscap",)  # As the node is configured.
     assert {(one.client, one.scenario, one.size) for one in record.measured()} == {
         ("warm", "put", 2000),
         ("warm", "get", 2000),
@@ -50,6 +50,21 @@ def test_campaign_on_a_grid_that_exists_starts_clients_only_and_names_what_it_le
     assert {one.factors["site"] for one in record.samples} == {"existing"}
     assert sorted(left.size for left in record.left) == [0, 0, 2000, 2000]
     assert any("at most 10000000 bytes at once" in gap.reason for gap in record.gaps)
+
+
+@pytest.mark.parametrize(
+    ("setting", "system"),
+    [("", "grid@http"), ("transport = http", "grid@http"), ("transport = foolscap", "grid@foolscap")],
+)
+def test_system_has_the_name_of_the_nodes_transport(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, system: str
+) -> None:
+    (tmp_path / "grid.cfg").write_text(f"[node]\n[client]\n{setting}\n")
+    monkeypatch.setattr("perf.processes.existing.GridClient.connected_count", lambda _: 0)
+    output = tmp_path / "record.jsonl"
+    words = ["put-get", "--smoke", "--systems", "grid@foolscap+zfec,grid@http", "--node", str(tmp_path)]
+    main(["run", *words, "--output", str(output)])
+    assert read_record(output).header.systems == (f"{system}+zfec", system)
 
 
 def test_directory_that_is_no_clients_is_refused_before_anything_starts(
