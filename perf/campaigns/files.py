@@ -36,6 +36,8 @@ def load(name: str, *, smoke: bool = False, changes: Mapping[str, Any] | None = 
         raise CampaignError(
             f"no campaign {name!r} ({error.strerror}); there are {there}, or give a .toml file"
         ) from None
+    except UnicodeDecodeError:
+        raise CampaignError(f"{path}: this is no text in UTF-8, so no campaign") from None
     if _DRIVEN.search(content):
         return parse_workload(content, path.stem, str(path), smoke=smoke, changes=changes)
     campaign = parse_campaign(content, path.stem, str(path), changes)

@@ -280,7 +280,7 @@ def _chosen(options: argparse.Namespace) -> Campaign | Workload:
     if options.clients:
         campaign = evolve(campaign, clients=tuple(options.clients.split(",")))
     if options.sizes is not None:
-        sizes = [int(float(size) * MB) for size in options.sizes.split(",")]
+        sizes = _sizes(options.sizes)
         campaign = _with_loads(campaign, lambda load: [_sized(load, size) for size in sizes])
     if options.seconds is not None:
         campaign = _with_loads(campaign, lambda load: [evolve(load, seconds=load.seconds and options.seconds)])
@@ -344,6 +344,14 @@ def _with_loads(campaign: Campaign, change: Callable[[Load], Sequence[Load]]) ->
 def _sized(load: Load, size: int) -> Load:
     """The load with files of this size, if it has files."""
     return evolve(load, size=size, length=min(load.length, size)) if load.size else load
+def _sizes(text: str) -> list[int]:
+    """The bytes of each of several sizes in MB; ValueError."""
+    try:
+        return [int(float(size) * MB) for size in text.split(",")]
+    except (ValueError, OverflowError):
+        raise ValueError(f"--sizes cannot be {text!r}: give numbers of MB, with commas, as in 0.1,10") from None
+
+
 
 
 def tell(line: str) -> None:

@@ -64,6 +64,19 @@ def test_lists_in_a_file_multiply() -> None:
 
 @pytest.mark.parametrize(
     ("old", "new", "line", "says"),
+def test_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(CampaignError, match=f"{path}: this is no text in UTF-8"):
+        load(str(path))
+
+
+def test_smoke_test_of_a_baseline_has_the_baseline() -> None:
+    campaign = load_campaign("put-get")
+    systems = with_baselines(campaign.systems, "054f5b7")
+    assert smoke(evolve(campaign, systems=systems)).systems == ("grid@foolscap", "grid@foolscap:054f5b7")
+
+
     [
         ('runs = 2', 'runz = 2', 10, "there is no key runz; there are "),
         ('runs = 2', 'runs = 0', 10, "runs cannot be 0; allowed: a whole number from 1 to 1000"),

@@ -26,6 +26,8 @@ def own_tree(monkeypatch: pytest.MonkeyPatch) -> None:
         (["put-get", "--sizes", "-1"], "size cannot be -1000000"),
         (["put-get", "--systems", "gird"], "no system 'gird'"),
         (["idle", "--seconds", "0"], "idle needs seconds"),
+        (["put-get", "--sizes", "1,big"], "--sizes cannot be '1,big': give numbers of MB"),
+        (["put-get", "--sizes", "inf"], "--sizes cannot be 'inf'"),
         (["idle", "--seconds", "-1"], "seconds cannot be -1"),
         (["put-get", "--smoke", "--clients", "foo"], "clients cannot be 'foo'"),
         (["reverify", "--systems", "scp"], "cannot measure scp"),
