@@ -155,8 +155,10 @@ def outcomes(records: Sequence[Record]) -> list[Outcome]:
 
 
 def target_tables(records: Sequence[Record], *, all_rows: bool) -> str:
-    """All tables with the records' results. all_rows: include those without measurements."""
+    """All tables with the records' results; empty if they have none. all_rows: include those without measurements."""
     found = outcomes(records)
+    if not all_rows and not any(one.findings for one in found):
+        return ""
     lines = ["# Targets", ""]
     for title in TABLES:
         mine = [one for one in found if one.target.table == title and (all_rows or one.findings)]

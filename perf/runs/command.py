@@ -203,7 +203,8 @@ def _carry_out(header: Header, path: Path, work: Path, begun: Record | None, sch
 
 
 def _conclude(record: Record, path: Path, campaign: Campaign | Workload, failures: int, baseline: str | None) -> int:
-    print(target_tables([record], all_rows=False))
+    if targets := target_tables([record], all_rows=False):
+        print(targets)
     print(report(record))
     print(found_section(record))
     print(resumed_section(record), end="")
