@@ -6,7 +6,7 @@ from attrs import evolve
 
 from perf.campaigns.arrivals import Spread
 from perf.campaigns.campaign import MB, Campaign, Encoding, Load
-from perf.campaigns.labels import Label, parse_label
+from perf.campaigns.labels import Label, parse_label, without_commit
 from perf.network.site import Site
 
 SERVERS = 4
@@ -47,7 +47,7 @@ def _sites(campaign: Campaign) -> tuple[Site, ...]:
 
 
 def _different(systems: tuple[str, ...]) -> tuple[str, ...]:
-    """The first system and the next of another kind, or both of two equals.
+    """The first system and the same at an older commit, or the next of another kind, or both of two equals.
 
     All engine options together count as one kind.
     """
@@ -58,6 +58,9 @@ def _different(systems: tuple[str, ...]) -> tuple[str, ...]:
     engine = [one for one in options if one != "zfec"]
     if engine:
         return (systems[0], "+".join([labels[systems[0]].base, *options]))
+    older = [one for one in systems if labels[one].commit and without_commit(one) == systems[0]]
+    if older:
+        return (systems[0], older[0])
     others = [system for system in systems[1:] if labels[system].base != labels[systems[0]].base]
     return (systems[0], *(others or systems[1:]))[:SYSTEMS]
 

@@ -120,7 +120,9 @@ def _run(options: argparse.Namespace) -> int:
         raise RecordError(f"{campaign.name} did nothing: none of its systems does any of its work")
     if options.smoke:
         tell(f"{campaign.name}: {len(record.samples)} operations, {failures} failed, {len(record.gaps)} gaps")
-        return int(failures > 0)
+        if not options.output:
+            tell("Nothing was kept; --output RECORD keeps a smoke test.")
+        return int(failures > 0 or not record.samples)
     return _conclude(record, path, campaign, failures, options.baseline)
 
 
@@ -342,9 +344,6 @@ def _with_loads(campaign: Campaign, change: Callable[[Load], Sequence[Load]]) ->
     return evolve(campaign, loads=tuple(dict.fromkeys(new for load in campaign.loads for new in change(load))))
 
 
-def _sized(load: Load, size: int) -> Load:
-    """The load with files of this size, if it has files."""
-    return evolve(load, size=size, length=min(load.length, size)) if load.size else load
 def _sizes(text: str) -> list[int]:
     """The bytes of each of several sizes in MB; ValueError."""
     try:
@@ -353,6 +352,9 @@ def _sizes(text: str) -> list[int]:
         raise ValueError(f"--sizes cannot be {text!r}: give numbers of MB, with commas, as in 0.1,10") from None
 
 
+def _sized(load: Load, size: int) -> Load:
+    """The load with files of this size, if it has files."""
+    return evolve(load, size=size, length=min(load.length, size)) if load.size else load
 
 
 def tell(line: str) -> None:

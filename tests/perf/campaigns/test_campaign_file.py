@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from perf.campaigns.campaign import MB, Encoding, Load, campaign_from, plan_cells
 from perf.campaigns.campaign_file import parse_campaign
 from perf.campaigns.files import load, load_campaign, names
+from perf.campaigns.labels import with_baselines
 from perf.campaigns.smoke import smoke
 from perf.campaigns.toml_file import CampaignError, parse_size
 from perf.campaigns.workload import Workload
@@ -62,8 +64,6 @@ def test_lists_in_a_file_multiply() -> None:
     assert (campaign.name, campaign.runs, campaign.primer) == ("name", 2, Load(scenario="mkdir"))
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line", "says"),
 def test_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_bytes(b"\xff\xfe")
@@ -77,6 +77,8 @@ def test_smoke_test_of_a_baseline_has_the_baseline() -> None:
     assert smoke(evolve(campaign, systems=systems)).systems == ("grid@foolscap", "grid@foolscap:054f5b7")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "line", "says"),
     [
         ('runs = 2', 'runz = 2', 10, "there is no key runz; there are "),
         ('runs = 2', 'runs = 0', 10, "runs cannot be 0; allowed: a whole number from 1 to 1000"),

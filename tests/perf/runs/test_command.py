@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from perf.__main__ import main
+from perf.records.beside import Gap
+from perf.records.record import RecordWriter
 
 
 @pytest.fixture(autouse=True)
@@ -24,10 +26,10 @@ def own_tree(monkeypatch: pytest.MonkeyPatch) -> None:
         (["put-get", "--repetitions", "-1"], "repetitions cannot be -1"),
         (["put-get", "--sizes", "0"], "put-get needs a size"),
         (["put-get", "--sizes", "-1"], "size cannot be -1000000"),
-        (["put-get", "--systems", "gird"], "no system 'gird'"),
-        (["idle", "--seconds", "0"], "idle needs seconds"),
         (["put-get", "--sizes", "1,big"], "--sizes cannot be '1,big': give numbers of MB"),
         (["put-get", "--sizes", "inf"], "--sizes cannot be 'inf'"),
+        (["put-get", "--systems", "gird"], "no system 'gird'"),
+        (["idle", "--seconds", "0"], "idle needs seconds"),
         (["idle", "--seconds", "-1"], "seconds cannot be -1"),
         (["put-get", "--smoke", "--clients", "foo"], "clients cannot be 'foo'"),
         (["reverify", "--systems", "scp"], "cannot measure scp"),
@@ -55,6 +57,18 @@ def test_smoke_test_that_is_interrupted_names_its_record_only_if_it_stays(
     words = ["--output", str(tmp_path / "record.jsonl")] if output else []
     assert main(["run", "ciphers-micro", "--smoke", "--directory", str(tmp_path), *words]) == 130
     assert says in capsys.readouterr().err
+
+
+def test_smoke_test_that_measures_nothing_is_no_success_and_says_that_it_kept_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def leave_out(_campaign: object, _work: object, writer: RecordWriter, *_: object) -> int:
+        writer.write_gap(Gap(system="scp", work="all", reason="it is missing"))
+        return 0
+
+    monkeypatch.setattr("perf.runs.command.run_workload", leave_out)
+    assert main(["run", "ciphers-micro", "--smoke", "--directory", str(tmp_path)]) == 1
+    assert "0 operations, 0 failed, 1 gaps\nNothing was kept" in capsys.readouterr().err
 
 
 def test_campaign_that_finds_nothing_to_do_is_no_success(
