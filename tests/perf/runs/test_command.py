@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,12 @@ def test_campaign_that_finds_nothing_to_do_is_no_success(
     monkeypatch.setattr("perf.runs.command.run_workload", lambda *_: 0)
     assert main(["run", "ciphers-micro", "--directory", str(tmp_path), "--output", str(tmp_path / "record.jsonl")]) == 1
     assert "did nothing" in capsys.readouterr().err
+
+
+def test_python_without_grid_is_told_how_to_install_it() -> None:
+    root = Path(__file__).parents[3]
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "perf", "doctor"], cwd=root, env={}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("perf: Grid is not installed for this Python: run `make install`")
