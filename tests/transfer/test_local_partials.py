@@ -15,7 +15,7 @@ import pytest
 from grid.ports import Buffer
 from grid.transfer.ends import EndError, Entry, PassingError
 from grid.transfer.local_end import LocalEnd
-from grid.transfer.local_files import write_whole
+from grid.transfer.local_groups import write_whole
 from grid.transfer.local_partials import KEPT_S, PARTIAL, Leftovers, begin, refuse_path
 from tests.transfer.end_contract import BytesBody
 from tests.transfer.test_engine import contents

@@ -36,9 +36,8 @@ from grid.transfer.local_files import (
     open_file,
     read_all,
     read_cached,
-    write_all,
-    write_whole,
 )
+from grid.transfer.local_groups import LocalGroups, write_whole
 from grid.transfer.local_partials import MODES, PARTIAL, Leftovers, begin, refuse_path
 from grid.transfer.partial_files import can_resume, fill, held_parts
 from grid.transfer.spool import Stack
@@ -77,6 +76,7 @@ class LocalEnd:
         self._is_target = is_target
         self._removes: Callable[[str], bool] | None = None
         self._uncached = 0
+        self._groups = LocalGroups(self._path)
         self.label = path
 
     @property
@@ -143,7 +143,8 @@ class LocalEnd:
         return read_cached(self._path, entries) if self._tries_cache else []
 
     async def close(self) -> None:
-        """Do nothing: nothing is held open."""
+        """Let go of the file system that groups of small files are synced with."""
+        self._groups.close()
 
     def spare(self, tokens: Set[str], mark: str) -> None:
         """Keep these in the next listing, and what another transfer may resume."""
@@ -198,8 +199,8 @@ class LocalEnd:
     async def store_together(
         self, files: Sequence[tuple[Entry, Buffer]], scratch: Callable[[str], str]
     ) -> Sequence[str | None]:
-        """Write small files in one call on a thread: each is synced and renamed."""
-        return await asyncio.to_thread(write_all, self._path, files, scratch)
+        """Write small files in one call on a thread: all are synced, and renamed."""
+        return await asyncio.to_thread(self._groups.write, files, scratch)
 
     def is_stored(self, name: str) -> bool:
         """Always true: every stored file is in place."""

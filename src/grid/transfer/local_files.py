@@ -1,4 +1,4 @@
-"""Local files of a transfer: opens and reads them, and writes small ones. Every call but `read_cached` and `fetch_ahead`
+"""Local files of a transfer: opens and reads them. Every call but `read_cached` and `fetch_ahead`
 blocks, and belongs on a thread.
 """
 
@@ -7,12 +7,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
-from grid.ports import Buffer
-from grid.transfer.ends import EndError, Entry
-from grid.transfer.local_partials import MODES, begin, write_at
+from grid.transfer.ends import Entry
+from grid.transfer.local_partials import MODES
 
 SMALL_SIZE = 256 * 2**10
 """Up to this size, one call on a thread opens and reads a file, and one writes it."""
@@ -107,29 +106,3 @@ def _is_as_listed(status: os.stat_result, entry: Entry) -> bool:
         and mode & MODES == entry.mode
         and stat.S_ISREG(mode)
     )
-
-
-def write_all(root: str, files: Sequence[tuple[Entry, Buffer]], scratch: Callable[[str], str]) -> list[str | None]:
-    """Write small files below a directory: "" for each that is in place, None for one that failed."""
-    tokens: list[str | None] = []
-    for entry, data in files:
-        try:
-            write_whole(root, scratch(entry.name), entry, data)
-        except (OSError, EndError):
-            tokens.append(None)
-        else:
-            tokens.append("")
-    return tokens
-
-
-def write_whole(root: str, scratch: str, entry: Entry, data: Buffer) -> None:
-    """Write a small file below a directory, sync it and move it into place."""
-    partial = begin(root, entry.name, scratch, resumes=False)
-    try:
-        write_at(partial.descriptor, 0, data, may_skip=True)
-        partial.place_now(entry, len(data))
-    except BaseException:
-        partial.drop()
-        raise
-    finally:
-        os.close(partial.descriptor)

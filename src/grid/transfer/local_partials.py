@@ -75,14 +75,22 @@ class Partial:
         await _to_its_end(bind(self.place_now, entry, size))
 
     def place_now(self, entry: Entry, size: int) -> None:
-        """Set its length, mode and time, make it durable, and move it into place."""
+        """Finish it, make it durable, and move it into place."""
+        self.finish(entry, size)
+        os.fsync(self.descriptor)
+        self.settle()
+
+    def finish(self, entry: Entry, size: int) -> None:
+        """Set its length, mode and time."""
         os.ftruncate(self.descriptor, size)
         mode = _new_mode(os.path.dirname(self._path)) if entry.mode is None else entry.mode & MODES
         os.fchmod(self.descriptor, mode)
         if entry.mtime_ns is not None:
             mtime_ns = min(max(entry.mtime_ns, -LATEST_NS), LATEST_NS)
             os.utime(self.descriptor, ns=(mtime_ns, mtime_ns))
-        os.fsync(self.descriptor)
+
+    def settle(self) -> None:
+        """Move it into place. It is durable."""
         os.replace(self._path, self._place)
 
     def drop(self) -> None:
