@@ -269,6 +269,23 @@ def test_directory_that_cannot_be_listed_is_a_failure_unless_it_is_excluded(
     assert contents(tmp_path / "target") == contents(source)
 
 
+def test_removal_when_a_directory_that_is_left_out_cannot_be_listed_spares_only_what_lies_there(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "target"
+    (source / "closed").mkdir()
+    (target / "closed").mkdir(parents=True)
+    (target / "closed" / "kept").write_bytes(b"kept")
+    (target / "old").write_bytes(b"old")
+    opened = local_end._opened
+    monkeypatch.setattr(
+        local_end, "_opened", lambda path: "closed to you" if path.endswith("source/closed") else opened(path)
+    )
+    outcome = send(source, target, tmp_path, evolve(FAST, delete=True, selection=parse_selection([], ["/closed"])))
+    assert (outcome.removed, list(outcome.failures)) == (1, [])
+    assert contents(target) == {**contents(source), "closed/kept": b"kept"}
+
+
 @pytest.mark.parametrize("size", [100, SIZE])
 def test_transfer_that_is_canceled_during_a_rename_ends(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int

@@ -146,8 +146,7 @@ class Transfer:
                 if isinstance(found, LeftOut):
                     if found.is_later:
                         continue
-                    complete = complete and not found.is_gap
-                    self._leave_out(found)
+                    complete = self._leave_out(found) and complete
                     continue
                 since = since if page else time.monotonic()
                 page.append(found)
@@ -157,12 +156,14 @@ class Transfer:
             await self._offer(source, together, page, put)
         return complete
 
-    def _leave_out(self, found: LeftOut) -> None:
+    def _leave_out(self, found: LeftOut) -> bool:
+        """Tell of it. Return whether no file is missing because of it that would be sent, or kept from removal."""
         if found.is_gap and not self._plan.selection.excludes(found.name, is_directory=True):
             self.outcome.fail(found.name, GapError(f"{found.name}: it could not be listed: {found.why}"))
-            return
+            return False
         self.outcome.left_out.append(found)
         self._observer.warn(f"{found.name}: left out: {found.why}")
+        return True
 
     async def _offer(self, source: SourceEnd, together: Together, page: Sequence[Entry], put: Put[_Wanted]) -> None:
         """Compare a page of a listing, and pass on what is new."""
