@@ -79,7 +79,7 @@ async def run(journal: Path, count: int, target: CountingTarget, plan: Plan) -> 
         done = await Transfer([NumberedSource(count)], target, opened, plan).run()
         return {
             "copied": done.copied, "unchanged": done.unchanged, "failed": len(done.failures), "removed": done.removed,
-            "waiting": opened.count(STORED),
+            "linked": done.linked, "waiting": opened.count(STORED),
         }  # fmt: skip
     finally:
         opened.close()

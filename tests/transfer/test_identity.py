@@ -137,6 +137,7 @@ def test_file_that_an_earlier_run_stored_is_linked_only_if_this_grid_has_it(
 
     assert not outcome.failures
     assert len(asked) == (not is_there)
+    assert (outcome.linked, outcome.copied) == ((1, 0) if is_there else (0, 1))
     assert here.names(directory.cap) == ["f"]
 
 

@@ -72,6 +72,13 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
 PLAN = evolve(FAST, delete=True, retries=2)
 
 
+def test_file_that_never_gets_its_place_counts_as_failed_alone(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    end = _FlakyEnd(folders[1], failing=100)
+    end.asked["entries"] = 100
+    outcome = send(folders[0], end, tmp_path, evolve(PLAN, delete=False))
+    assert (outcome.copied, outcome.linked, len(outcome.failures)) == (1, 0, 1)
+
+
 def test_listing_placing_and_removing_when_they_fail_for_a_while_are_done_again(
     folders: tuple[Path, Path], tmp_path: Path
 ) -> None:

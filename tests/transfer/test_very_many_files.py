@@ -175,8 +175,8 @@ def test_journal_of_very_many_files_is_filled_compared_and_mirrored_in_bounded_m
     assert done.returncode == 0, done.stderr
     stored, linked, again, mirrored = map(json.loads, done.stdout.splitlines())
     kept = FEW // 2
-    assert (stored["copied"], stored["failed"], stored["waiting"]) == (count, count, count)
-    assert (linked["copied"], linked["failed"], linked["waiting"]) == (0, 0, 0)
+    assert (stored["copied"], stored["failed"], stored["waiting"]) == (0, count, count)
+    assert (linked["copied"], linked["linked"], linked["failed"], linked["waiting"]) == (0, count, 0, 0)
     assert (again["copied"], again["unchanged"]) == (0, count)
     assert (mirrored["unchanged"], mirrored["removed"]) == (kept, count - kept)
     print(f"{mirrored['grown'] / 2**20:.1f} MiB more for {count} files than for {FEW}")

@@ -36,7 +36,7 @@ from grid.transfer.ends import (
 from grid.transfer.jobs import Put, Workers, choose_jobs
 from grid.transfer.journal import DONE, FAILED, STORED, UNSENT, UNVERIFIED, Journal, Row
 from grid.transfer.memory import ByteBudget, Holding, Needs, steady
-from grid.transfer.outcome import GapError, Observer, Outcome, Plan
+from grid.transfer.outcome import Counted, GapError, Observer, Outcome, Plan
 from grid.transfer.rates import Slow, unlimited
 from grid.transfer.records import JournalError
 from grid.transfer.repeating import Settling, patiently
@@ -55,13 +55,14 @@ FILE_MEMORY = 256 * 2**10
 
 @frozen
 class _Stored:
-    """A file whose contents the target has."""
+    """A file whose contents the target has. counts_as: once it is in place."""
 
     source: SourceEnd
     listed: Entry
     entry: Entry
     token: str = field(repr=False)
     digest: str
+    counts_as: Counted = "copied"
 
 
 _Wanted = tuple[SourceEnd, Together, Sequence[Entry]]
@@ -173,7 +174,10 @@ class Transfer:
         self.outcome.unchanged += findings.unchanged
         for name, error in findings.failures:
             self.outcome.fail(name, error)
-        self._stored += [_Stored(source, entry, entry, row.token, row.digest) for entry, row in findings.stored]
+        self._stored += [
+            _Stored(source, entry, entry, row.token, row.digest, "linked" if row.token else "unchanged")
+            for entry, row in findings.stored
+        ]
         if len(self._stored) >= SETTLE_COUNT:
             await self._settle()
         if self._plan.dry_run:
@@ -222,7 +226,6 @@ class Transfer:
             for entry in group:
                 self._observer.left(entry)
         for each in sent:
-            self.outcome.copied += 1
             self.outcome.sent_bytes += each.entry.size or 0
             self._note_ended(each.entry)
         return others
@@ -282,14 +285,12 @@ class Transfer:
             return
         token = await self._target.adopt(opened)
         if token is not None:
-            self.outcome.linked += 1
-            stored = _Stored(source, listed, entry, token, "")
+            stored = _Stored(source, listed, entry, token, "", "linked")
         else:
             parts = self._journal.parts_of(identity_of(source), entry) if entry.size >= RESUMED_SIZE else None
             scratch = self._journal.scratch_name(identity_of(source), entry.name)
             body = FileBody(opened, entry.size, self._flow, parts, scratch, memory)
             token = await self._target.store(entry, body)
-            self.outcome.copied += 1
             self.outcome.sent_bytes += entry.size - body.resumed
             stored = _Stored(source, listed, entry, token, body.digest.hexdigest())
         await self._keep([stored])
@@ -337,6 +338,7 @@ class Transfer:
             ])  # fmt: skip
             self._journal.listings.note_there(there)
         for each in settled:
+            self.outcome.count(each.counts_as)
             if not self._plan.verify or await self._verify(each):
                 self._observer.stored(each.entry)
 

@@ -7,7 +7,7 @@ an outcome takes little memory.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 from attrs import define, field, frozen
 
@@ -19,6 +19,9 @@ from grid.transfer.spool import Spool
 
 Failure = tuple[str, GridError | OSError]
 """A name, and the reason."""
+
+Counted = Literal["copied", "linked", "unchanged"]
+"""What became of a file that is in place. linked: without sending it."""
 
 
 class GapError(GridError):
@@ -82,6 +85,18 @@ class Outcome:
         """Add a failure. The error lets go of the frames that it passed through, and of the contents in their variables."""
         _let_go(error)
         self.failures.append((name, error))
+
+    def count(self, what: Counted) -> None:
+        """Count a file that is in place."""
+        match what:
+            case "copied":
+                self.copied += 1
+            case "linked":
+                self.linked += 1
+            case "unchanged":
+                self.unchanged += 1
+            case _:
+                assert_never(what)
 
     def plan_to_send(self, name: str) -> None:
         """Add a file that would be sent."""
