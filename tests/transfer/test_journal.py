@@ -119,6 +119,25 @@ def test_journal_when_it_is_not_a_database_says_which_file_to_remove(path: Path)
             Journal(path)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "CREATE TABLE files (source TEXT, name BLOB, state TEXT)",
+        "CREATE TABLE secret (value BLOB, made_at REAL)",
+        "CREATE TABLE seen (source TEXT, place BLOB, mtime_ns INTEGER, tag TEXT, PRIMARY KEY (source, place))",
+    ],
+)
+def test_journal_of_another_version_says_which_file_to_remove(path: Path, change: str) -> None:
+    path.parent.mkdir()
+    other = sqlite3.connect(path)
+    other.execute(change)
+    other.close()
+    with pytest.raises(
+        ConfigError, match=r"journal\.sqlite: another version of Grid made it; remove it to start over$"
+    ):
+        Journal(path)
+
+
 def test_journal_when_its_disk_is_full_says_so_and_keeps_what_it_had(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -322,3 +322,6 @@ def test_status_when_asked_for_says_what_is_under_way_and_what_failed(tmp_path: 
     os.unlink(path)
     with pytest.raises(GridError, match="nothing has been stored"):
         read_status(path)
+    path.touch()
+    with pytest.raises(GridError, match="nothing has been stored"):
+        read_status(path)

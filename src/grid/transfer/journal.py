@@ -12,7 +12,7 @@ import hashlib
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,7 @@ _BEGINNING = """
 DELETE FROM under_way;
 INSERT INTO secret SELECT randomblob(16) WHERE NOT EXISTS (SELECT * FROM secret);
 """
+_COLUMNS_OF = "SELECT name, pk FROM pragma_table_info(?)"
 _NOTE_SEEN = "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?)"
 _COLUMNS = (
     "size, files.mtime_ns, files.tag, mode, state, token, digest, error, seen.mtime_ns, seen.tag"
@@ -112,6 +113,7 @@ class Journal:
             self._rows.execute("PRAGMA journal_mode = WAL")
             # A kill leaves it intact; after a power failure, the last files may be sent again.
             self._rows.execute("PRAGMA synchronous = NORMAL")
+            _require_layout(path, self._rows)
             self._rows.executescript(_LAYOUT + _BEGINNING)
             self._secret = bytes(self._rows.execute("SELECT value FROM secret").fetchone()[0])
             self.listings = Listings()
@@ -272,6 +274,16 @@ class Journal:
         except (sqlite3.Error, OverflowError) as error:
             kind = JournalFullError if is_full(error) else JournalError
             raise kind(f"{self._path}: the journal of the transfer cannot be used: {_what_helps(error)}") from None
+
+
+def _require_layout(path: Path, rows: sqlite3.Connection) -> None:
+    """Raise ConfigError if a table has other columns than this version gives it."""
+    with closing(sqlite3.connect(":memory:")) as wanted:
+        wanted.executescript(_LAYOUT)
+        for (table,) in wanted.execute("SELECT name FROM sqlite_master WHERE type = 'table'"):
+            found = rows.execute(_COLUMNS_OF, (table,)).fetchall()
+            if found and found != wanted.execute(_COLUMNS_OF, (table,)).fetchall():
+                raise ConfigError(f"{path}: another version of Grid made it; remove it to start over")
 
 
 def _not_opened(path: Path, error: Exception) -> GridError:

@@ -19,6 +19,8 @@ from grid.transfer.records import name_of
 SHOWN_COUNT = 100
 """Files listed of each kind."""
 
+_NOTHING = "there is no journal of these two: nothing has been stored yet"
+
 
 @frozen(kw_only=True)
 class FileUnderWay:
@@ -47,11 +49,13 @@ class JournalStatus:
 def read_status(path: Path) -> JournalStatus:
     """Read a journal's current status; ConfigError if it does not exist or cannot be read."""
     if not path.exists():
-        raise ConfigError("there is no journal of these two: nothing has been stored yet")
+        raise ConfigError(_NOTHING)
     is_running = _is_locked(path.with_suffix(".lock"))
     try:
         rows = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
         try:
+            if rows.execute("SELECT 1 FROM sqlite_master WHERE name = 'files'").fetchone() is None:
+                raise ConfigError(_NOTHING)  # It was killed, or its disk was full, as it began.
             counts = dict(rows.execute("SELECT state, COUNT(*) FROM files GROUP BY state"))
             failures = rows.execute(
                 "SELECT name, error FROM files WHERE state IN (?, ?) ORDER BY name LIMIT ?",
