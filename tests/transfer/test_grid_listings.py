@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
+from attrs import evolve
 
-from grid.caps import LitCap
+from grid.caps import LitCap, UnknownChild
 from grid.directory.edits import SetChild
 from grid.directory.node import Directory
 from grid.directory.pack import Child
@@ -14,6 +16,7 @@ from grid.transfer.ends import EndError, Entry, LeftOut, SourceChangedError
 from grid.transfer.grid_end import GridEnd
 from tests.support.tree_grid import TreeGrid
 from tests.transfer.test_changes_in_doubt import Session
+from tests.transfer.test_engine import FAST, send
 
 FILE = Child(target=LitCap(data=b"x"), metadata={})
 
@@ -49,6 +52,18 @@ def test_directory_that_contains_itself_is_left_out_and_lacks_nothing(grid: Tree
     names = {each.name: each for each in found(grid, top)}
     assert set(names) == {"a/f", "a/again"}
     assert names["a/again"] == LeftOut("a/again", "this directory contains itself")
+
+
+def test_file_of_an_unknown_kind_is_left_out_and_its_copy_stays(grid: TreeGrid, tmp_path: Path) -> None:
+    top = grid.make(children={"f": FILE, "new": Child(target=UnknownChild(read=b"ro.URI:NEW:x"), metadata={})})
+    target = tmp_path / "target"
+    target.mkdir()
+    for name in ("new", "gone"):
+        (target / name).write_bytes(b"x")
+    end = GridEnd(Session(grid), top.cap, (), "work:")  # type: ignore[arg-type]
+    outcome = send(end, target, tmp_path, evolve(FAST, delete=True, dry_run=True))
+    assert [each.name for each in outcome.left_out] == ["new"]
+    assert list(outcome.planned) == [("send", "f"), ("remove", "gone")]
 
 
 def test_directories_that_unfold_without_end_are_refused(grid: TreeGrid, monkeypatch: pytest.MonkeyPatch) -> None:

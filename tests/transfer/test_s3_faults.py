@@ -159,12 +159,15 @@ def test_keys_that_are_no_paths_are_left_out_and_the_others_are_copied(
     monkeypatch.setattr("grid.transfer.s3_uploads.LISTED_AT_ONCE", page)
     s3.objects |= dict.fromkeys(ODD_KEYS, b"odd") | {"in/": b"", "in/deep/": b"", "in/z \u00fc&+%": b"z"}
     (tmp_path / "target").mkdir()
-    (tmp_path / "target" / "gone").write_bytes(b"gone")
+    for name in ("gone", "x\ny"):
+        (tmp_path / "target" / name).write_bytes(name.encode())
     for copied in (3, 0):
         outcome = fetch(tmp_path, evolve(FAST, delete=True))
         assert (outcome.copied, list(outcome.failures)) == (copied, [])
         assert {each.name for each in outcome.left_out if "no path" in each.why} == {key[3:] for key in ODD_KEYS}
-    wanted = {"small": b"small", "deep/large": s3.objects["in/deep/large"], "z \u00fc&+%": b"z"}
+    wanted = {
+        "small": b"small", "deep/large": s3.objects["in/deep/large"], "z \u00fc&+%": b"z", "x\ny": b"x\ny",
+    }  # fmt: skip
     assert contents(tmp_path / "target") == wanted
 
 

@@ -105,13 +105,14 @@ class Entry:
 class LeftOut:
     """Something below an end that is not copied, and why. is_gap: the listing may lack files because of it.
 
-    is_later: a later listing has it, so there is nothing to tell.
+    is_later: a later listing has it, so there is nothing to tell. is_file: the end has a file there, so a copy of it stays.
     """
 
     name: str
     why: str
     is_gap: bool = False
     is_later: bool = False
+    is_file: bool = False
 
 
 class OpenedSource(Protocol):

@@ -147,6 +147,8 @@ class Transfer:
                 if isinstance(found, LeftOut):
                     if found.is_later:
                         continue
+                    if found.is_file:
+                        self._journal.listings.want([found.name], identity_of(source))
                     complete = self._leave_out(found) and complete
                     continue
                 since = since if page else time.monotonic()

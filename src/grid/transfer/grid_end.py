@@ -342,9 +342,9 @@ class GridEnd:
     def _found(self, name: str, child: Child) -> Entry | LeftOut:
         cap = child.target
         if isinstance(cap, UnknownChild):
-            return LeftOut(name, "of an unknown kind")
+            return LeftOut(name, "of an unknown kind", is_file=True)
         if refuse_name(name) is not None:
-            return LeftOut(name, str(refuse_name(name)))
+            return LeftOut(name, str(refuse_name(name)), is_file=True)
         self._remember(name, cap)
         return entry_of(name, child, cap.size if isinstance(cap, ImmutableFileCap) else None, _tag_of(cap))
 

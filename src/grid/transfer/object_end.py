@@ -260,7 +260,7 @@ class ObjectEnd:
     def _listed_ourselves(self, found: Listed) -> Entry | LeftOut:
         key = found.key.removesuffix("/")
         if not is_path(key):
-            return LeftOut(found.key.removeprefix(f"{self._prefix}/"), "its key is no path")
+            return LeftOut(found.key.removeprefix(f"{self._prefix}/"), "its key is no path", is_file=True)
         if key != found.key and not found.size:
             return LeftOut(key.removeprefix(f"{self._prefix}/"), "a marker of a directory")
         return self._listed({"path": key, "last_modified": found.modified, "size": found.size, "e_tag": found.tag})
