@@ -48,6 +48,12 @@ def test_url_that_is_none_is_refused(url: str) -> None:
         HttpEnd(url)
 
 
+@pytest.mark.parametrize("url", ["https://user:secret@host/f", "http://user@host/f"])
+def test_url_with_a_name_or_a_password_is_refused_before_anybody_is_asked(url: str) -> None:
+    with pytest.raises(EndError, match=r"^host: names and passwords in URLs are not supported$"):
+        HttpEnd(url)
+
+
 @pytest.mark.parametrize("url", ["sftp://[::1/f", "sftp://host:99999/f", "sftp://host:x/f"])
 def test_sftp_url_that_is_none_is_refused(url: str) -> None:
     require("asyncssh")

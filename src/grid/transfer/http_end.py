@@ -46,6 +46,8 @@ class HttpEnd:
             raise EndError("this is no URL of a file, such as https://HOST/PATH") from None
         if not parts.hostname:
             raise EndError("name a host, as in https://HOST/PATH")
+        if "@" in parts.netloc:  # urllib would take it for a part of the host's name, and ask the name servers.
+            raise EndError(f"{parts.hostname}: names and passwords in URLs are not supported")
         self._url = quote(parts._replace(netloc=host).geturl(), safe=punctuation, errors="surrogateescape")
         self.label = f"{parts.scheme}://{parts.hostname}{parts.path}"
         self.identity = f"{parts.scheme}:{hidden(url)}"
