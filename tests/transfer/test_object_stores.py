@@ -37,6 +37,14 @@ def set_all(monkeypatch: pytest.MonkeyPatch, environment: Mapping[str, str]) -> 
         monkeypatch.setenv(name, value)
 
 
+def test_listing_when_no_server_answers_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": SECRET}
+    set_all(monkeypatch, {**keys, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"})
+    monkeypatch.setattr("grid.transfer.object_accounts.RETRIES", 0)
+    with pytest.raises(PassingError, match=r"^s3://box/in: the server cannot be reached, or the connection was lost$"):
+        send(open_object_end("s3://box/in"), tmp_path / "target", tmp_path)
+
+
 @pytest.mark.parametrize("scheme", ["az", "gs"])
 def test_large_upload_when_no_server_answers_may_be_tried_again(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     address = f"http://127.0.0.1:{free_port()}"

@@ -80,6 +80,8 @@ def of_generic(shown: str, text: str) -> EndError:
         return EndError(f"{shown}: the server redirects; set the region or the endpoint of the bucket")
     if 400 <= status < 500 and status not in _PASSING:
         return EndError(f"{shown}: the server refused: {_short(text)}")
+    if "error sending request" in text:
+        return PassingError(f"{shown}: the server cannot be reached, or the connection was lost")
     return PassingError(f"{shown}: {_short(text)}")
 
 
