@@ -209,6 +209,9 @@ def test_command_whose_change_cannot_be_recorded_warns_and_continues(command: Me
     assert removed.err.startswith("grid: warning: not kept for `grid undo`: ") and "secret" not in removed.err
     assert command.fail(1, "undo").endswith("remove it to start over")
     assert command.names() == []
+    command.succeed("put", "one", "work:b")
+    told = json.loads(command.run("rm", "--json", "work:b").err)
+    assert told["event"] == "warning" and told["message"].startswith("not kept for `grid undo`: ")
 
 
 def test_options_that_contradict_each_other_are_refused(command: MemoryCommand) -> None:

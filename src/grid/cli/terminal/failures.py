@@ -168,6 +168,12 @@ def dated(message: str) -> str:
     return f"{time.strftime('%Y-%m-%d %H:%M:%SZ', time.gmtime())}: {message}"
 
 
+def tell_warning(message: str, *, as_json: bool) -> None:
+    """Report something that the command goes on in spite of."""
+    line = one_line(message)
+    click.echo(json.dumps({"event": "warning", "message": line}) if as_json else f"grid: warning: {line}", err=True)
+
+
 def tell_unread(lost: Sequence[tuple[str, GridError]], *, as_json: bool) -> None:
     """Report directories of a tree that could not be read: paths and reasons."""
     for path, error in lost:

@@ -8,6 +8,8 @@ import click
 from attrs import define, field
 
 from grid.caps import DirectoryCap
+from grid.cli.terminal.failures import tell_warning
+from grid.cli.terminal.invocation import invocation
 from grid.cli.undo.changes import ChangedLink
 from grid.cli.undo.journal import Recorder, open_recorder
 from grid.directory.edits import OnReplaced, Replaced
@@ -35,7 +37,7 @@ class Keeper:
         except ConfigError as error:
             if not self._has_warned:
                 self._has_warned = True
-                click.echo(f"grid: warning: not kept for `grid undo`: {error}", err=True)
+                tell_warning(f"not kept for `grid undo`: {error}", as_json=invocation(self._context).as_json)
             return False
         return True
 
