@@ -97,6 +97,17 @@ def test_upload_when_its_source_changed_is_aborted_and_starts_over(
     assert (s3.objects, s3.uploads) == ({"out/large": (source / "large").read_bytes()}, {})
 
 
+@pytest.mark.parametrize("size", [0, 5, MIB + 5])
+def test_upload_of_a_file_that_became_small_is_aborted(s3: ScriptedS3, source: Path, tmp_path: Path, size: int) -> None:
+    upload(InterruptedEnd(source, 4 * MIB), tmp_path)
+    assert len(s3.uploads) == 1
+    (source / "large").write_bytes(os.urandom(size))
+    outcome = upload(InterruptedEnd(source), tmp_path)
+    assert (outcome.copied, list(outcome.failures)) == (1, [])
+    assert s3.objects["out/large"] == (source / "large").read_bytes()
+    assert not s3.uploads
+
+
 def test_upload_that_cannot_continue_leaves_no_parts(s3: ScriptedS3, source: Path, tmp_path: Path) -> None:
     upload(InterruptedEnd(source, 4 * MIB, EndError("refused")), tmp_path)
     assert not s3.uploads

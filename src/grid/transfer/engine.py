@@ -289,14 +289,17 @@ class Transfer:
         if token is not None:
             stored = _Stored(source, listed, entry, token, "", "linked")
         else:
-            parts = self._journal.parts_of(identity_of(source), entry) if entry.size >= RESUMED_SIZE else None
-            scratch = self._journal.scratch_name(identity_of(source), entry.name)
+            identity = identity_of(source)
+            # What was larger when it was interrupted has left something at the target.
+            resumes = entry.size >= RESUMED_SIZE or self._journal.has_parts(identity, entry.name)
+            parts = self._journal.parts_of(identity, entry) if resumes else None
+            scratch = self._journal.scratch_name(identity, entry.name)
             body = FileBody(opened, entry.size, self._flow, parts, scratch, memory)
             token = await self._target.store(entry, body)
             self.outcome.sent_bytes += entry.size - body.resumed
             stored = _Stored(source, listed, entry, token, body.digest.hexdigest())
         await self._keep([stored])
-        if entry.size >= RESUMED_SIZE:
+        if self._journal.has_parts(identity_of(source), entry.name):
             self._journal.forget_parts(identity_of(source), entry)
 
     async def _keep(self, sent: Sequence[_Stored]) -> None:

@@ -116,6 +116,7 @@ class Journal:
             _require_layout(path, self._rows)
             self._rows.executescript(_LAYOUT + _BEGINNING)
             self._secret = bytes(self._rows.execute("SELECT value FROM secret").fetchone()[0])
+            self._begun = set(self._rows.execute("SELECT DISTINCT source, name FROM parts"))
             self.listings = Listings()
         except (OSError, sqlite3.Error, ConfigError, JournalError) as error:
             os.close(self._lock)
@@ -158,6 +159,10 @@ class Journal:
         """The parts of the file in its current version; records nothing for a file whose changes could go unnoticed."""
         return NoParts() if entry.mtime_ns is None and not entry.tag else _Parts(self, source, entry)
 
+    def has_parts(self, source: str, name: str) -> bool:
+        """Whether there are parts of the file, in any version. Asks no disk."""
+        return bool(self._begun) and (text_of(source), key_of(name)) in self._begun
+
     def load_parts(self, source: str, entry: Entry) -> list[KeptPart]:
         """Load the file's parts and drop those of other versions. JournalError."""
         key = (text_of(source), key_of(entry.name), repr(entry.facts))
@@ -182,11 +187,14 @@ class Journal:
         value = (text_of(source), key_of(entry.name), facts, part.offset, part.length, part.token, part.digest)
         self._step()
         self._many("INSERT OR REPLACE INTO parts VALUES (?, ?, ?, ?, ?, ?, ?)", [value])
+        self._begun.add(value[:2])
         self._step()
 
     def forget_parts(self, source: str, entry: Entry) -> None:
         """Drop the parts of a file. JournalError."""
-        self._many("DELETE FROM parts WHERE source = ? AND name = ?", [(text_of(source), key_of(entry.name))])
+        key = text_of(source), key_of(entry.name)
+        self._many("DELETE FROM parts WHERE source = ? AND name = ?", [key])
+        self._begun.discard(key)
 
     def forget_unwanted_parts(self) -> None:
         """Drop the parts of files that no source has any more. JournalError."""

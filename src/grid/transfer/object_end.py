@@ -31,7 +31,15 @@ from grid.transfer.ends import (
 from grid.transfer.object_accounts import account_place, store_arguments
 from grid.transfer.object_errors import OddKeyError, as_end_errors, as_settings_errors, of_generic
 from grid.transfer.s3_listing import Listed, is_path, list_after
-from grid.transfer.s3_uploads import PART_SIZE, PARTS_AT_ONCE, S3Uploads, open_uploads, part_size_of, upload_in_parts
+from grid.transfer.s3_uploads import (
+    PART_SIZE,
+    PARTS_AT_ONCE,
+    S3Uploads,
+    abort_outdated,
+    open_uploads,
+    part_size_of,
+    upload_in_parts,
+)
 from grid.transfer.traits import hidden
 
 if TYPE_CHECKING:
@@ -192,8 +200,10 @@ class ObjectEnd:
         if part_size_of(body.size) > MOST_PART:
             raise EndError(f"{shown}: no store takes an object of {body.size} bytes")
         if self._uploads is not None and not isinstance(body.parts, NoParts):
-            await upload_in_parts(self._uploads, key, _headers(attributes), body)
-            return ""
+            if body.size > part_size_of(body.size):
+                await upload_in_parts(self._uploads, key, _headers(attributes), body)
+                return ""
+            await abort_outdated(self._uploads, key, body)
         with as_end_errors(shown):
             if body.size > PART_SIZE:
                 await self._write(key, attributes, body, shown)

@@ -228,9 +228,7 @@ class _Upload:
 
 async def upload_in_parts(uploads: S3Uploads, key: str, headers: Mapping[str, str], body: Body) -> None:
     """Upload the object; what an earlier attempt sent of it is not sent again. Raises the errors of reading and sending."""
-    for token in {_id_of(token) for token in body.parts.outdated()}:
-        with suppress(GridError):
-            await uploads.abort(key, token)
+    await abort_outdated(uploads, key, body)
     upload = _recorded(body)
     if upload is None:
         upload = _Upload(id=await uploads.begin(key, headers), part_size=part_size_of(body.size))
@@ -244,6 +242,13 @@ async def upload_in_parts(uploads: S3Uploads, key: str, headers: Mapping[str, st
                 await uploads.abort(key, upload.id)
             body.parts.forget()
         raise
+
+
+async def abort_outdated(uploads: S3Uploads, key: str, body: Body) -> None:
+    """Drop what earlier attempts sent of other versions of the file, if the server is there."""
+    for token in {_id_of(token) for token in body.parts.outdated()}:
+        with suppress(GridError):
+            await uploads.abort(key, token)
 
 
 async def _finish(uploads: S3Uploads, key: str, upload: _Upload, body: Body) -> None:
