@@ -66,6 +66,19 @@ def test_file_of_an_unknown_kind_is_left_out_and_its_copy_stays(grid: TreeGrid, 
     assert list(outcome.planned) == [("send", "f"), ("remove", "gone")]
 
 
+def test_name_that_is_too_long_for_the_target_is_a_failure_and_one_that_leads_elsewhere_is_left_out(
+    grid: TreeGrid, tmp_path: Path
+) -> None:
+    long = "\u00fc" * 128
+    top = grid.make(children={"f": FILE, long: FILE, "..": FILE})
+    end = GridEnd(Session(grid), top.cap, (), "work:")  # type: ignore[arg-type]
+    outcome = send(end, tmp_path / "target", tmp_path, evolve(FAST, dry_run=True))
+    ((name, error),) = outcome.failures
+    assert name == long and "cannot hold it: it has a name longer than 255 bytes" in str(error)
+    assert [each.name for each in outcome.left_out] == [".."]
+    assert list(outcome.planned) == [("send", "f")]
+
+
 def test_directories_that_unfold_without_end_are_refused(grid: TreeGrid, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("grid.transfer.grid_listing.MOST_REPEATED", 20)
     cap = grid.make(children={"f": FILE}).cap

@@ -51,7 +51,7 @@ from grid.transfer.grid_contents import (
     open_mutable_file,
     read_slices,
 )
-from grid.transfer.grid_listing import Linking, entry_of, metadata_of, walk
+from grid.transfer.grid_listing import Linking, entry_of, leads_elsewhere, metadata_of, walk
 from grid.transfer.grid_packing import Packing, new_packing
 from grid.transfer.grid_resuming import Resumption
 from grid.transfer.grid_session import Doubt, GridSession, check_files
@@ -343,8 +343,8 @@ class GridEnd:
         cap = child.target
         if isinstance(cap, UnknownChild):
             return LeftOut(name, "of an unknown kind", is_file=True)
-        if refuse_name(name) is not None:
-            return LeftOut(name, str(refuse_name(name)), is_file=True)
+        if (why := refuse_name(name)) is not None and leads_elsewhere(name):
+            return LeftOut(name, why, is_file=True)
         self._remember(name, cap)
         return entry_of(name, child, cap.size if isinstance(cap, ImmutableFileCap) else None, _tag_of(cap))
 

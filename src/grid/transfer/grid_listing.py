@@ -119,6 +119,11 @@ class Linking:
         return [edit for name, edit in self._edits.items() if name not in self.refused]
 
 
+def leads_elsewhere(name: str) -> bool:
+    """Whether a path, as the target of another kind would read it, is not the one that the grid has."""
+    return "\0" in name or any(part in ("", ".", "..") for part in name.split("/"))
+
+
 def entry_of(name: str, child: Child, size: int | None, tag: str) -> Entry:
     """The entry of a link: time and mode as backups record them."""
     metadata = child.metadata
