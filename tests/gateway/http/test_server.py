@@ -379,8 +379,15 @@ async def test_token_when_wrong_or_missing_is_refused(tmp_path: Path) -> None:
 
 
 def test_channel_when_twisted_changes_has_the_parts_we_use() -> None:
-    for name in ("allHeadersReceived", "requestDone", "_respondToBadRequestAndDisconnect"):
+    for name in (
+        "allHeadersReceived",
+        "requestDone",
+        "timeoutConnection",
+        "forceAbortClient",
+        "_respondToBadRequestAndDisconnect",
+    ):
         assert callable(getattr(HTTPChannel, name))
     channel = HTTPChannel()
     assert channel._dataBuffer == []
+    assert (channel._abortingCall, channel.abortTimeout) == (None, 15)
     assert (channel._receivedHeaderSize, channel._receivedHeaderCount) == (0, 0)

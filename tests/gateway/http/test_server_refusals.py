@@ -1,11 +1,13 @@
-"""Requests that the server refuses before a handler sees them: foreign hosts and origins, slow or oversized heads and bodies."""
+"""What the server refuses before a handler sees it: foreign hosts and origins, slow or oversized heads and bodies, idle connections."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 from twisted.internet.task import deferLater
+from twisted.logger import ILogObserver, globalLogPublisher
 
 from grid.gateway.http.answers import Answer, AnyAnswer
 from grid.gateway.http.exchange import Exchange
@@ -109,3 +111,29 @@ async def test_body_when_it_dribbles_in_is_refused(tmp_path: Path, monkeypatch: 
         wire = await rig.connect()
         wire.send(f"PUT /echo HTTP/1.1\r\nHost: {rig.host}\r\nContent-Length: 100\r\n\r\nx".encode())
         assert (await wire.reply()).status == 408
+
+
+@pytest.mark.parametrize("ending", ["timeoutConnection", "forceAbortClient"])
+async def test_connection_when_it_is_idle_too_long_is_closed_and_the_log_has_no_address(
+    tmp_path: Path, ending: str
+) -> None:
+    seen: list[str] = []
+
+    def note(event: dict[str, object]) -> None:
+        seen.append(repr(event))
+
+    observer = cast(ILogObserver, note)  # Any function of one event is one, which only zope.interface sees.
+    globalLogPublisher.addObserver(observer)
+    try:
+        async with running_gateway(tmp_path) as rig:
+            wire = await rig.connect()
+            wire.send(f"GET /healthz HTTP/1.1\r\nHost: {rig.host}\r\n\r\n".encode())
+            assert (await wire.reply()).status == 200
+            [channel] = rig.factory.connections
+            getattr(channel, ending)()
+            while not wire.is_closed:
+                await wire.more()
+    finally:
+        globalLogPublisher.removeObserver(observer)
+    assert seen  # Of the request.
+    assert not [line for line in seen if "iming out" in line or "IPv4Address" in line]

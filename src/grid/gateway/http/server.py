@@ -134,6 +134,16 @@ class FramedChannel(http.HTTPChannel):
         self.transport.write("\r\n".join((*lines, "", "")).encode("ascii") + body)
         self.setTimeout(_LINGER_S)
 
+    def timeoutConnection(self) -> None:
+        """Close an idle connection as Twisted does, but do not log the client's address."""
+        self._abortingCall = self.callLater(self.abortTimeout, self.forceAbortClient)
+        self.loseConnection()
+
+    def forceAbortClient(self) -> None:
+        """Abort an idle connection that the client keeps open; the log does not have its address."""
+        self._abortingCall = None
+        self.transport.abortConnection()
+
     def _respondToBadRequestAndDisconnect(self) -> None:
         """Refuse a head or chunk that Twisted cannot parse."""
         if self._receivedHeaderSize > self.totalHeadersSize or self._receivedHeaderCount > self.maxHeaders:
