@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grid.sftp.faults import BAD_MESSAGE, SftpFault
-from grid.sftp.paths import MAX_DEPTH, MAX_PATH, can_be_named, parse_path, show_path
+from grid.sftp.paths import MAX_DEPTH, MAX_NAME, MAX_PATH, can_be_named, parse_path, show_path
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,17 @@ def test_path_when_it_has_dots_and_slashes_is_its_names(raw: bytes, path: tuple[
     assert parse_path(raw) == path
 
 
-@pytest.mark.parametrize("raw", [b"a\0b", b"\xff", b"a" * (MAX_PATH + 1), b"a/" * (MAX_DEPTH + 1)])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"a\0b",
+        b"\xff",
+        b"a" * (MAX_NAME + 1),
+        "\u00fc".encode() * (MAX_NAME // 2) + b"a",
+        b"a/" * (MAX_PATH // 2 + 1),
+        b"a/" * (MAX_DEPTH + 1),
+    ],
+)
 def test_path_when_invalid_is_refused(raw: bytes) -> None:
     with pytest.raises(SftpFault) as refused:
         parse_path(raw)
@@ -43,12 +53,12 @@ def test_path_when_it_is_shown_is_read_as_the_same(parts: list[str]) -> None:
     assert parse_path(show_path(path)) == path
 
 
-@pytest.mark.parametrize("name", ["a/b", "..", ".", "", "/", "../x", "x\0"])
+@pytest.mark.parametrize("name", ["a/b", "..", ".", "", "/", "../x", "x\0", "a" * (MAX_NAME + 1), "\u00fc" * MAX_NAME])
 def test_name_when_no_path_leads_to_it_is_not_shown(name: str) -> None:
     assert not can_be_named(name)
 
 
-@pytest.mark.parametrize("name", ["a", "...", ".a", "\\", " "])
+@pytest.mark.parametrize("name", ["a", "...", ".a", "\\", " ", "a" * MAX_NAME, "\u00fc" * (MAX_NAME // 2)])
 def test_name_when_a_path_leads_to_it_is_shown(name: str) -> None:
     assert can_be_named(name)
     assert parse_path(show_path((name,))) == (name,)

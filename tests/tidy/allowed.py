@@ -35,7 +35,6 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("broad except", "src/grid/node/invitations.py::_opened"): "a hostile server can make the library raise anything",
     ("broad except", "src/grid/node/sftp_door.py::read_accounts"): "whatever it is, the key is none",
     ("module too short", "src/grid/sftp/faults.py"): "a table of errors and statuses",
-    ("module too short", "src/grid/sftp/paths.py"): "the format of a path, which strangers send",
     ("module too short", "src/grid/cli/__main__.py"): "what `python -m grid.cli` runs",
     ("module too short", "src/grid/codec/isal_declarations.py"): "a table for cffi",
     ("module too short", "src/grid/crypto/multi_buffer_declarations.py"): "a table for cffi",

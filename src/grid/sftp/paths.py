@@ -10,6 +10,9 @@ from grid.errors import FormatError
 from grid.sftp.faults import BAD_MESSAGE, SftpFault
 
 MAX_PATH = 16384
+MAX_NAME = 1024
+"""Bytes of a name. Linux cannot list a mounted directory with a longer name than its FUSE allows: 1,024 bytes in older kernels."""
+
 MAX_DEPTH = 256
 
 Path = tuple[str, ...]
@@ -31,10 +34,7 @@ def parse_path(raw: bytes) -> Path:
         if part == "..":
             del names[-1:]
         elif part not in ("", "."):
-            try:
-                names.append(normalize_name(part))
-            except FormatError as error:
-                raise SftpFault(BAD_MESSAGE, str(error)) from None
+            names.append(_parse_name(part))
     if len(names) > MAX_DEPTH:
         raise SftpFault(BAD_MESSAGE, f"a path has at most {MAX_DEPTH} names")
     return tuple(names)
@@ -45,9 +45,23 @@ def can_be_named(name: str) -> bool:
 
     Clients would misread other names as paths, or reject the whole directory.
     """
-    return name not in ("", ".", "..") and "/" not in name and "\0" not in name
+    return name not in ("", ".", "..") and "/" not in name and "\0" not in name and not _is_too_long(name)
 
 
 def show_path(path: Path) -> bytes:
     """The path as clients see it."""
     return ("/" + "/".join(path)).encode("utf-8", "replace")
+
+
+def _parse_name(part: str) -> str:
+    try:
+        name = normalize_name(part)
+    except FormatError as error:
+        raise SftpFault(BAD_MESSAGE, str(error)) from None
+    if _is_too_long(name):
+        raise SftpFault(BAD_MESSAGE, f"a name has at most {MAX_NAME} bytes")
+    return name
+
+
+def _is_too_long(name: str) -> bool:
+    return len(name.encode("utf-8", "surrogatepass")) > MAX_NAME
