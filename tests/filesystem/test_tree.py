@@ -11,7 +11,7 @@ from grid.caps import DirectoryCap, KnownCap, LitCap
 from grid.directory import node
 from grid.directory.edits import Edited, apply_edits
 from grid.directory.pack import Child
-from grid.errors import ChildOfWrongTypeError, ExistingChildError, GridError, NoSuchChildError
+from grid.errors import ChildOfWrongTypeError, ExistingChildError, FormatError, GridError, NoSuchChildError
 from grid.filesystem.descriptions import IsDirectoryError
 from grid.filesystem.linker import Linker
 from grid.filesystem.paths import GridPath
@@ -120,6 +120,32 @@ def test_names_when_no_path_can_hold_them_are_not_listed(grid: TreeGrid, tree: T
     names = ["..", ".", "a/b", "nul\0", "fine"]
     root = grid.make(children={name: Child(target=SMALL) for name in names}).cap
     assert [each.name for each in grid.run(tree.listing(at(root, "")))] == ["fine"]
+
+
+@pytest.mark.parametrize("name", ["..", ".", "nul\0", "n" * 256, "\u00fc" * 128])
+def test_name_when_no_listing_would_show_it_is_refused_and_nothing_is_created(
+    grid: TreeGrid, tree: Tree, root: DirectoryCap, name: str
+) -> None:
+    put(grid, tree, root, {"old": b"1"})
+    for path in (name, f"new/{name}", f"{name}/new"):
+        for operation in (
+            tree.link([(at(root, path), SMALL)]),
+            tree.link(new=[(at(root, "fine"), SMALL), (at(root, path), SMALL)]),
+            tree.make_directories(at(root, path)),
+            tree.move(at(root, "old"), at(root, path)),
+        ):
+            with pytest.raises(FormatError):
+                grid.run(operation)
+    assert set(grid.run(grid.store.directory(root).list())) == {"old"}
+
+
+def test_names_when_they_are_there_already_can_still_be_read_and_removed(grid: TreeGrid, tree: Tree) -> None:
+    inner = grid.make(children={"file": Child(target=SMALL)}).cap
+    root = grid.make(children={"..": Child(target=inner)}).cap
+    assert read(grid, tree, [Wanted(path=at(root, "../file"), start=None, end=None)]) == [b"small"]
+    grid.run(tree.link([(at(root, "../other"), SMALL)]))
+    grid.run(tree.remove([at(root, "..")], recursive=True))
+    assert grid.run(grid.store.directory(root).list()) == {}
 
 
 def test_mutable_file_when_listed_with_sizes_has_its_own(grid: TreeGrid, tree: Tree, root: DirectoryCap) -> None:

@@ -23,7 +23,7 @@ from grid.directory.names import normalize_name
 from grid.directory.pack import Child
 from grid.directory.removals import Removals, put_back
 from grid.directory.store import Store
-from grid.errors import ChildOfWrongTypeError, ExistingChildError, GridError, NoSuchChildError
+from grid.errors import ChildOfWrongTypeError, ExistingChildError, FormatError, GridError, NoSuchChildError
 from grid.extents.files import OpenChkFiles
 from grid.filesystem.descriptions import IsDirectoryError, file_cap
 from grid.filesystem.linker import Linker
@@ -100,7 +100,7 @@ class Tree:
         trail = await follow_trail(self.store, path.directory, path.names)
         above = {each.storage_index for each in trail.directories}
         found = await self.store.directory(trail.end).list()
-        children = {name: child for name, child in found.items() if "/" not in name and refuse_name(name) is None}
+        children = {name: child for name, child in found.items() if _is_shown(name)}
         asked = {name: (child.target,) for name, child in children.items() if sizes and _is_mutable_file(child)}
         answers = dict(zip(asked, await _side_by_side(self.size, list(asked.values())), strict=True))
         return [
@@ -162,7 +162,10 @@ class Tree:
 
         ExistingChildError if a directory is in the way, or if anything is in that of a new link. If several directories
         are changed, that is also checked in all of them before the first; what changes after that undoes nothing.
+        FormatError if listings would not show a link.
         """
+        for path, _ in (*new, *links):
+            _require_shown(path.names[-1:])
         # A gateway makes links of each kind together. Those that may be refused come first.
         edits = [(path, SetChild(path.names[-1], cap, self._nonce(), overwrite=False)) for path, cap in new]
         edits += [(path, SetChild(path.names[-1], cap, overwrite="only-files")) for path, cap in links]
@@ -180,11 +183,12 @@ class Tree:
         return {NONCE: self.store.runtime.entropy.random_bytes(8).hex()}
 
     async def _require_free(self, folder: GridPath, edits: Sequence[SetChild]) -> None:
-        """ExistingChildError if something is in the way of a link now; ChildOfWrongTypeError."""
+        """ExistingChildError if something is in the way of a link now; ChildOfWrongTypeError; FormatError as in `link`."""
         try:
             end = (await follow_trail(self.store, folder.directory, folder.names)).end
             children = await self.store.directory(end).list()
         except NoSuchChildError:
+            _require_shown(folder.names)
             return
         for edit in edits:
             child = children.get(normalize_name(edit.name))
@@ -234,24 +238,36 @@ class Tree:
         return kept is None
 
     async def move(self, source: GridPath, target: GridPath) -> None:
-        """Move or rename a link, creating missing directories and replacing an existing file."""
+        """Move or rename a link, creating missing directories and replacing an existing file. FormatError as in `link`."""
+        _require_shown(target.names[-1:])
         here = await follow_trail(self.store, source.directory, source.parent.names)
         await self.make_directories(target.parent)
         there = await follow_trail(self.store, target.directory, target.parent.names)
         await self.store.move(here, source.names[-1], there, target.names[-1], overwrite="only-files")
 
     async def make_directories(self, path: GridPath) -> DirectoryCap:
-        """The directory at the path, created with its missing parents. ChildOfWrongTypeError."""
+        """The directory at the path, created with its missing parents. ChildOfWrongTypeError; FormatError as in `link`."""
         try:
             return (await follow_trail(self.store, path.directory, path.names)).end
         except NoSuchChildError:
-            pass
+            _require_shown(path.names)
         # Two tasks that create the same path would both generate keys for all of it, one of them in vain.
         await self._making.acquire()
         try:
             return (await self.store.directory(path.directory).make_directories(path.names)).cap
         finally:
             self._making.release()
+
+
+def _is_shown(name: str) -> bool:
+    return "/" not in name and refuse_name(name) is None
+
+
+def _require_shown(names: Sequence[str]) -> None:
+    for name in names:
+        refusal = refuse_name(normalize_name(name))
+        if refusal is not None:
+            raise FormatError(f"nothing can be stored under the name {name[:40]!r}: {refusal}")
 
 
 async def _side_by_side(
