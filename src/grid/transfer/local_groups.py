@@ -9,6 +9,7 @@ and belongs on a thread.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import platform
 import re
@@ -104,20 +105,23 @@ class LocalGroups:
         self, files: Sequence[tuple[Entry, Buffer]], scratch: Callable[[str], str], syncs: SharedSync
     ) -> list[str | None]:
         written: list[Partial | None] = []
+        tokens: list[str | None] = []
         try:
             with self._turn:  # Threads that make files in one directory at a time only hinder each other.
                 for entry, data in files:
                     written.append(self._written(entry, data, scratch(entry.name), syncs))
             syncs.wait()
             with self._turn:
-                return [_settled(partial) for partial in written]
+                tokens.extend(_settled(partial) for partial in written)
         except OSError:
             return [None] * len(files)
         finally:
-            for partial in written:
+            for partial, token in itertools.zip_longest(written, tokens):
                 if partial is not None:
-                    partial.drop()
+                    if token is None:
+                        partial.drop()
                     os.close(partial.descriptor)
+        return tokens
 
     def _written(self, entry: Entry, data: Buffer, scratch: str, syncs: SharedSync) -> Partial | None:
         """A complete file that waits for a sync and its name; None if it could not be written."""
