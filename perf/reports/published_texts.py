@@ -7,6 +7,7 @@ from typing import Any
 
 from perf.records.record import Record
 from perf.reports.markdown import table
+from perf.reports.other_programs import beside_others
 from perf.reports.published_rows import BIG, GRIDS, PEER, Measured, times_of
 from perf.reports.report import rate, spread, works
 from perf.reports.target_rows import bar, counts, found_of, outcomes
@@ -37,7 +38,8 @@ def section(records: Sequence[Record], found: Sequence[Measured], transfers: str
     """The text between the comments of the performance page. transfers: about the table of transfers, may be empty."""
     lines = [f"{_machines(records)} {HOW}", "", *table(TITLES, [_row(one) for one in found]), ""]
     lines += ["![Speed of Grid as a multiple of Tahoe-LAFS 1.20](speed.png)", ""]
-    lines += [*table(ORIGIN_TITLES, list(map(origin, records))), ""]
+    lines += beside_others(records)
+    lines += ["### Campaigns and targets", "", *table(ORIGIN_TITLES, list(map(origin, records))), ""]
     links = ["[One page with every plot, every finding and all that was not measured](measured.html)"]
     links += ["[all samples](samples.csv)", *([transfers] if transfers else [])]
     return "\n".join([*lines, f"{'; '.join(links)}.", "", *_targets(outcomes(records))])
