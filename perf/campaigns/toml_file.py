@@ -49,7 +49,12 @@ def number(least: float, most: float, *, whole: bool = True, many: bool = True) 
             raise ValueError
         return value
 
-    return Key(parse, f"a {'whole ' if whole else ''}number from {least:g} to {most:g}", many)
+    return Key(parse, f"a {'whole ' if whole else ''}number from {_digits(least)} to {_digits(most)}", many)
+
+
+def _digits(bound: float) -> str:
+    """A bound as it is typed: `:g` alone makes 1e+09 of large ones."""
+    return str(int(bound)) if float(bound).is_integer() else f"{bound:g}"
 
 
 def parse_size(value: Any) -> int:  # noqa: ANN401 - TOML's

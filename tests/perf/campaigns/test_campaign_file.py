@@ -82,6 +82,7 @@ def test_smoke_test_of_a_baseline_has_the_baseline() -> None:
     [
         ('runs = 2', 'runz = 2', 10, "there is no key runz; there are "),
         ('runs = 2', 'runs = 0', 10, "runs cannot be 0; allowed: a whole number from 1 to 1000"),
+        ('runs = 2', 'seed = -1', 10, "seed cannot be -1; allowed: a whole number from 0 to 1000000000"),
         ('runs = 2', 'runs = [1, 2]', 10, "allowed: one value"),
         ('"grid@http"', '"gird"', 3, "no system 'gird'"),
         ('"3-of-10"', '"11-of-10"', 4, "1 <= K <= N <= 256"),
