@@ -260,8 +260,8 @@ class RecordWriter:
 
 
 def read_record(path: Path) -> Record:
-    """Read a record; RecordError if it is invalid. A last line truncated by a crash is ignored."""
-    lines = path.read_text(encoding="utf-8").split("\n")
+    """Read a record; RecordError if it is missing or invalid. A last line truncated by a crash is ignored."""
+    lines = _text(path).split("\n")
     head = _parse_line(lines[0], path, 1)
     if head.pop("record", None) != VERSION:
         raise RecordError(f"{path}: line 1 is not the header of a record of version {VERSION}")
@@ -306,6 +306,15 @@ def read_record(path: Path) -> Record:
         tuple(resumed),
         tuple(transfers),
     )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise RecordError(f"{path}: {error.strerror}, so this record cannot be read") from None
+    except UnicodeDecodeError:
+        raise RecordError(f"{path}: this is no text in UTF-8, so no record") from None
 
 
 def _last_attempts(samples: Sequence[Sample], resumed: Sequence[Resumed]) -> Iterable[Sample]:

@@ -29,6 +29,19 @@ def test_record_when_read_back_is_what_was_written(tmp_path: Path) -> None:
     assert record.samples == samples
 
 
+def test_record_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    for name, reason in (
+        ("none.jsonl", "No such file or directory"),
+        (".", "Is a directory"),
+        ("b.jsonl", "this is no text in UTF-8"),
+    ):
+        path = tmp_path / name
+        (tmp_path / "b.jsonl").write_bytes(b"\xff")
+        with pytest.raises(RecordError) as caught:
+            read_record(path)
+        assert str(caught.value).startswith(f"{path}: {reason}")
+
+
 def test_record_that_exists_is_never_overwritten(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", sample())
     with pytest.raises(FileExistsError):
