@@ -189,7 +189,10 @@ def _parser() -> argparse.ArgumentParser:
     add_tour(commands)
     shown = commands.add_parser("report", help="the targets, and what records say, in Markdown")
     shown.set_defaults(action=_report, refuse=shown.error)
-    shown.add_argument("--subject", help="the system that the others are compared with; the first if not given")
+    shown.add_argument(
+        "--subject",
+        help="the system that the others are compared with; the first Grid if not given, or the first of all",
+    )
     shown.add_argument(
         "--output",
         type=Path,

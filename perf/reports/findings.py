@@ -12,7 +12,7 @@ from perf.records.work import OPEN_LOOP, Work, file_times, work_of
 from perf.reports.fitted import sentences_of_fits
 from perf.reports.levels import sentences_of_levels
 from perf.reports.needed import sentences_of_k
-from perf.reports.report import speedups, works
+from perf.reports.report import speedups, subject_of, works
 from perf.sampling.statistics import Estimate, Interval, median
 
 BETTER, WORSE, NONE = "better", "worse", "no difference shown"
@@ -51,10 +51,18 @@ class Finding:
 
 
 def findings(record: Record, subject: str | None = None) -> list[Finding]:
-    """The subject (the first system by default) compared with all others, work by work."""
+    """The subject (that of `subject_of` by default) compared with all others, work by work."""
+    mine, *others = _in_order(record, subject)
+    return [finding for other in others for finding in _compared(record, mine, other)]
+
+
+def _in_order(record: Record, subject: str | None = None) -> list[str]:
+    """The subject and then the others: an order that can be read back from the overviews."""
     systems = record.header.systems
-    mine = subject or systems[0]
-    return [finding for other in systems if other != mine for finding in _compared(record, mine, other)]
+    if not systems:
+        return []
+    mine = subject or subject_of(systems)
+    return [mine, *(other for other in systems if other != mine)]
 
 
 def _compared(record: Record, subject: str, other: str) -> list[Finding]:
@@ -135,7 +143,7 @@ def _are_apart(one: Interval, other: Interval) -> bool:
 
 
 def _all_findings(record: Record) -> list[Finding]:
-    return [one for pair in combinations(record.header.systems, 2) for one in _compared(record, *pair)]
+    return [one for pair in combinations(_in_order(record), 2) for one in _compared(record, *pair)]
 
 
 def _modes(record: Record) -> Iterable[str]:

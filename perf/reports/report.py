@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from perf.campaigns.labels import is_label, parse_label, without_commit
@@ -18,6 +19,9 @@ COSTS_NOTE = (
     "which only Grid's tells; segments: of TCP with payload, sent and received."
 )
 
+_GRID = re.compile(r"grid(?![\w-])")
+"""Of labels, the beginning of a Grid's own; not of its interfaces, which others use: `rclone@grid`."""
+
 AA_RUNS = 8
 """Eight ratios of equals all fall on one side of 1 once in 128 times; five would once in 16."""
 
@@ -25,13 +29,14 @@ AA_RUNS = 8
 def report(record: Record, subject: str | None = None) -> str:
     """Throughput, ratios and cost of one record.
 
-    subject: the system that all others are compared with, by default the first; ValueError if it is not in the record.
+    subject: the system that all others are compared with, by default that of `subject_of`; ValueError if it is not in the
+    record.
     """
     systems = record.header.systems
     if subject is not None and subject not in systems:
         raise ValueError(f"no system {subject!r} in this record; there are {', '.join(systems)}")
     lines = [f"# {record.header.campaign}", "", describe(dict(record.header.environment)) + _loads(record), ""]
-    lines += _throughput(record, subject or systems[0])
+    lines += _throughput(record, subject or subject_of(systems))
     if pairs := baselines(record):
         lines += ["", *_changes(record, pairs)]
     lines += ["", *_costs(record), "", COSTS_NOTE]
@@ -47,6 +52,11 @@ def report(record: Record, subject: str | None = None) -> str:
     lines += ["", f"Failed operations: {len(failures)} of {len(record.samples)}."]
     lines += [f"- {sample.system}, {work_of(sample)}: {sample.error}" for sample in failures]
     return "\n".join(lines) + "\n"
+
+
+def subject_of(systems: Sequence[str]) -> str:
+    """The system that others are compared with by default: the first Grid if there is one, else the first of all."""
+    return next((name for name in systems if _GRID.match(name)), systems[0])
 
 
 def compare(before: Record, after: Record) -> str:

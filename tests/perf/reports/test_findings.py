@@ -77,6 +77,25 @@ def test_overview_counts_the_rows_of_each_pair() -> None:
     ]
 
 
+def test_first_grid_is_compared_with_the_others_unless_another_is_named() -> None:
+    made = record({"rclone@grid": [[1.0]], "tahoe": [[2.0]], "grid@http/cli": [[0.5]], "grid@http": [[0.25]]})
+    assert [(one.subject, one.other) for one in findings(made)] == [
+        ("grid@http/cli", "rclone@grid"),
+        ("grid@http/cli", "tahoe"),
+        ("grid@http/cli", "grid@http"),
+    ]
+    assert "| grid@http/cli / tahoe [95 %]" in report(made)
+    assert {one.subject for one in findings(made, "tahoe")} == {"tahoe"}
+    assert {one.subject for one in findings(record({"cp": [[1.0]], "scp": [[2.0]]}))} == {"cp"}
+
+
+def test_campaigns_with_grid_in_another_place_are_compared() -> None:
+    times = {"grid": [[0.5]] * 3, "tahoe": [[1.0]] * 3}
+    slow = {"tahoe": [[1.0]] * 3, "grid": [[0.9]] * 3}
+    (found,) = disagreements([named("one", times), named("other", slow)])
+    assert "grid against tahoe: one says 2 [2, 2], other says 1.11 [1.11, 1.11]" in str(found)
+
+
 def test_campaigns_disagree_if_their_intervals_do_not_meet() -> None:
     tahoe = [[1.0], [1.0], [1.0]]
     one = named("one", {"grid": [[0.5], [0.5], [0.5]], "tahoe": tahoe})
