@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from html import escape
+from itertools import chain, count
 from pathlib import Path
 
 from perf.records.record import Record, Sample
@@ -42,6 +43,16 @@ MODES_NOTE = (
     "command runs for each file, what ended commands held last may still count, so that it only climbs."
 )
 
+INTRODUCTION = (
+    "A campaign measures a set of operations in one or more runs; its section begins with its date, its commit and its "
+    "machine. A ratio of speeds above 1 means that the system named first is faster. Square brackets, or '95 %', enclose "
+    "the true ratio in 19 of 20 cases, so that a ratio whose interval has 1 in it shows no difference; one or two runs only "
+    "have a range, in parentheses, and may differ by chance."
+)
+
+_HEAD = re.compile(r'^<h2 id="[^"]*">')
+"""How a section begins."""
+
 QUARRELS = '<h2 class="worse">Campaigns that disagree</h2>'
 END = "\n</main></body></html>\n"
 """Everything after the last section."""
@@ -51,14 +62,17 @@ SHOWN_SERIES = 3
 
 
 def page(records: Sequence[Record], subject: str | None = None) -> str:
-    """The whole page. subject: the system that others are compared with; by default the first of each record."""
+    """The whole page. subject: the system that others are compared with; by default that of `subject_of`."""
     return assemble(records, [section(record, subject) for record in records])
 
 
 def assemble(records: Sequence[Record], sections: Iterable[str]) -> str:
     """The whole page of these sections, with the contents, the targets and the disagreements of the records first."""
     title = "Measurements"
-    parts = [f"<h1>{title}</h1>", _contents(records), *_targets(records), *quarrels(records), *sections]
+    known = _anchors(records)
+    named = [_HEAD.sub(f'<h2 id="{name}">', one, count=1) for name, one in zip(known, sections, strict=True)]
+    contents = f'<p class="soft">{escape(INTRODUCTION)}</p>\n{_contents(records, known)}'
+    parts = [f"<h1>{title}</h1>", contents, *_targets(records), *quarrels(records), *named]
     body = "\n".join(parts)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -84,15 +98,30 @@ def stated(sentence: str) -> str:
 
 
 def anchor(campaign: str) -> str:
-    """The id of a campaign's heading."""
+    """The id of the heading of the first record of a campaign."""
     return "campaign-" + re.sub(r"[^A-Za-z0-9]+", "-", campaign)
 
 
-def _contents(records: Sequence[Record]) -> str:
-    """The campaigns, with what each measures."""
+def is_anchor(text: str, campaign: str) -> bool:
+    """Whether this is the id of a heading of this campaign, the first or another of its name."""
+    return re.fullmatch(rf"{anchor(campaign)}(-[0-9]+)?", text) is not None
+
+
+def _anchors(records: Sequence[Record]) -> list[str]:
+    """The ids of the records' headings, each once on the page: the second of a name ends in -2."""
+    found: list[str] = []
+    for record in records:
+        first = anchor(record.header.campaign)
+        others = (f"{first}-{number}" for number in count(2))
+        found.append(next(name for name in chain([first], others) if name not in found))
+    return found
+
+
+def _contents(records: Sequence[Record], anchors: Sequence[str]) -> str:
+    """The campaigns, with the day of each and what it measures."""
     items = [
-        f'<li><a href="#{anchor(record.header.campaign)}">{escape(record.header.campaign)}</a>: {escape(_purpose(record))}</li>'
-        for record in records
+        f'<li><a href="#{name}">{escape(record.header.campaign)}</a>{escape(_day(record))}: {escape(_purpose(record))}</li>'
+        for name, record in zip(anchors, records, strict=True)
     ]
     return f"<nav><ul>{''.join(items)}</ul></nav>"
 
@@ -104,6 +133,12 @@ def _targets(records: Sequence[Record]) -> Iterable[str]:
     if measured:
         yield f"{stated(counts(found))}{escape(NOTE)}</p>"
         yield f"<details><summary>Row by row</summary>{_table(TITLES, map(cells, measured))}</details>"
+
+
+def _day(record: Record) -> str:
+    """When it was measured, as the list has it; empty if its record does not say."""
+    date = record.header.environment.get("date")
+    return f" ({str(date)[:10]})" if date else ""
 
 
 def _purpose(record: Record) -> str:
@@ -129,8 +164,8 @@ def _section(record: Record, subject: str | None) -> Iterable[str]:
         yield "<h3>What each system does with bytes</h3>"
         yield _table(PEER_TITLES, [peer_row(name, values) for name, values in peers.items()])
     if files := per_file(record):
-        yield "<h3>Seconds of each file</h3>"
-        yield _table(
+        yield _folded(
+            "Seconds of each file",
             ["system", "work", "least", "mean", "greatest"],
             [[system, str(work), *(f"{value:.4g}" for value in times)] for system, work, *times in files],
         )
@@ -237,8 +272,8 @@ def _costs(record: Record) -> Iterable[str]:
             for name in ("client_user_s", "client_system_s", "server_user_s", "server_system_s")
         ]
         rows.append([system, str(work), *(f"{value:.3f}" for value in sums)])
-    yield "<h3>Processor seconds, mean</h3>"
-    yield _table(["system", "work", "client user", "client system", "servers user", "servers system"], rows)
+    titles = ["system", "work", "client user", "client system", "servers user", "servers system"]
+    yield _folded("Processor seconds, mean", titles, rows)
 
 
 def shown_series(record: Record) -> list[Sample]:
@@ -256,6 +291,11 @@ def _list(lines: Iterable[str], classes: dict[str, str] | None = None) -> str:
         for line in lines
     ]
     return f"<ul>{''.join(items)}</ul>" if items else "<p>Nothing.</p>"
+
+
+def _folded(summary: str, titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table that opens on demand."""
+    return f"<details><summary>{escape(summary)}</summary>{_table(titles, rows)}</details>"
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

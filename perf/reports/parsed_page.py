@@ -15,19 +15,19 @@ from attrs import frozen
 
 from perf.records.record import RecordError
 from perf.reports.markdown import table
-from perf.reports.page import END, anchor
+from perf.reports.page import END, is_anchor
 from perf.reports.published_texts import ORIGIN_TITLES
 from perf.sampling.environment import parse_described
 
 _HEADING = re.compile(r'^<h2 id="campaign-[^"<>]*">([^<>]*)</h2>\n', re.MULTILINE)
 _BEGIN = re.compile(r'<h2 id="([^"]*)">[^<>]*</h2>\n<p>([^<>]*)</p>\n<p class="soft">([^<>]*)</p>\n')
 _OVERVIEW = re.compile(r"<li>([^<>]+?) has [^\s<>]+ to [^\s<>]+ times the speed of ([^<>]+?) \(median ")
-"""The sentences of perf.reports.findings.overviews, which name the systems in the order of their record."""
+"""The sentences of perf.reports.findings.overviews, which name the subject, and the others in the order of their record."""
 
 
 @frozen(kw_only=True)
 class Section:
-    """A campaign's part of the page. html: from its heading on. systems: those that it compares, in order."""
+    """A campaign's part of the page. html: from its heading on. systems: those that it compares, the subject first."""
 
     campaign: str
     purpose: str
@@ -79,7 +79,7 @@ def parse_origins(text: str, path: Path) -> dict[str, list[str]]:
 
 def _parse_section(campaign: str, html: str, path: Path) -> Section:
     begin = _BEGIN.match(html)
-    if begin is None or begin[1] != anchor(campaign):
+    if begin is None or not is_anchor(begin[1], campaign):
         raise RecordError(f"{path}: the section of {campaign} does not begin with its purpose and environment")
     try:
         environment = parse_described(unescape(begin[3]))

@@ -101,6 +101,33 @@ def test_page_stands_alone_and_says_everything() -> None:
         assert said in text, said
 
 
+def test_list_of_campaigns_says_how_to_read_them_and_when_each_was_measured() -> None:
+    made = everything()
+    undated = evolve(made, header=evolve(made.header, campaign="old", environment={}))
+    head = page([made, undated]).partition("</nav>")[0]
+    assert head.index("A ratio of speeds above 1 means") < head.index("<nav>")
+    assert '<li><a href="#campaign-put-get">put-get</a> (2026-01-01): its record' in head
+    assert '<li><a href="#campaign-old">old</a>: its record' in head
+
+
+def test_records_of_one_campaign_have_places_of_their_own() -> None:
+    made = [
+        evolve(one, header=evolve(one.header, campaign=name))
+        for one in [record({"grid": [[0.5]]})]
+        for name in ("a-2", "a", "a.", "a", "a")
+    ]
+    text = page(made)
+    places = ["campaign-a-2", "campaign-a", "campaign-a-", "campaign-a-3", "campaign-a-4"]
+    assert re.findall('<h2 id="([^"]+)">', text) == places
+    assert re.findall('<a href="#([^"]+)">', text) == places
+
+
+def test_long_tables_open_on_demand() -> None:
+    text = page([everything()])
+    for title in ("Seconds of each file", "Processor seconds, mean"):
+        assert f'<details><summary>{title}</summary><div class="scroll"' in text
+
+
 def test_table_of_samples_has_every_sample_and_every_column(tmp_path: Path) -> None:
     made = everything()
     write_csv([made], tmp_path / "samples.csv")

@@ -13,10 +13,12 @@ from attrs import evolve
 from perf.__main__ import main
 from perf.records.beside import Gap
 from perf.records.record import Record, RecordError
+from perf.reports.page import section
 from perf.reports.published import publish
-from perf.reports.published_rows import BIG, PEER, ROWS, Row
+from perf.reports.published_rows import BIG, GRIDS, PEER, ROWS, Row
 from perf.reports.renewed import renew
 from tests.perf.published import FIVE, PLACES, samples_of, small_record, write
+from tests.perf.samples import HEADER, sample
 
 NAMES = ("measured.html", "samples.csv", "files.csv", "speed.png", "README.md", "quoted.md")
 TRANSFERS = ((1000, 0.0, 0.25, 0.5, ""), (2000, 0.125, 0.5, 1.0, "OSError: <no, room>"))
@@ -172,6 +174,65 @@ def test_campaigns_that_disagree_are_named_when_renewed_and_only_then(tmp_path: 
     )
     with pytest.raises(RecordError, match=r"measured\.html names other campaigns that disagree"):
         renew([], tmp_path / "made", None)
+
+
+def with_the_peer_first(made: Record) -> Record:
+    return evolve(made, header=evolve(made.header, systems=(PEER, *GRIDS)))
+
+
+def test_campaigns_with_grid_after_others_are_read_as_they_were_written(tmp_path: Path) -> None:
+    first = [small_record(*FIVE), with_the_peer_first(of_three_runs("repair", 2)), of_three_runs("modify", 5)]
+    before = publish_in(tmp_path / "made", first)
+    page = before["measured.html"]
+    assert page.count(b"grid@http against tahoe@foolscap: repair says 2 [2, 2], modify says 5 [5, 5]") == 1
+    renew([], tmp_path / "made", tmp_path / "made" / "quoted.md")
+    assert contents(tmp_path / "made") == before
+    wanted = publish_in(tmp_path / "wanted", [first[0], first[1], with_the_peer_first(of_three_runs("modify", 3))])
+    renew([with_the_peer_first(of_three_runs("modify", 3))], tmp_path / "made", tmp_path / "made" / "quoted.md")
+    assert contents(tmp_path / "made") == wanted
+
+
+def test_section_in_the_form_of_before_is_kept(tmp_path: Path) -> None:
+    """It compares with the first system, and has no folded tables; the list of campaigns is made anew."""
+    publish_in(tmp_path / "made", [small_record(*FIVE), with_the_peer_first(of_three_runs("repair", 2))])
+    page = tmp_path / "made" / "measured.html"
+    parts = sections(page.read_bytes())
+    older = section(with_the_peer_first(of_three_runs("repair", 2)), PEER).replace(
+        "<details><summary>Seconds of each file</summary>", "<h3>Seconds of each file</h3>\n"
+    )
+    assert "<li>tahoe@foolscap has " in older
+    assert "<h3>Seconds of each file</h3>" in older
+    old_head = re.sub(r'<p class="soft">A campaign .*?</p>\n', "", parts[0]).replace(" (2026-01-01):", ":")
+    page.write_text(
+        "\n".join([old_head, parts[1], older.replace("</table></div></details>", "</table></div>"), parts[3]])
+    )
+    renew([], tmp_path / "made", tmp_path / "made" / "quoted.md")
+    again = sections(page.read_bytes())
+    assert (again[0], again[1], again[3]) == (parts[0], parts[1], parts[3])
+    assert "<li>tahoe@foolscap has " in again[2]
+
+
+def test_times_beside_other_programs_are_kept_without_their_record(tmp_path: Path) -> None:
+    names = ("rclone@versitygw", "grid@http/gateway")
+    samples = [
+        evolve(
+            sample(name, seconds=1.5 + place), client="", order=place, factors={"size": 10**6, "count": 100}, count=100
+        )
+        for place, name in enumerate(names)
+    ]
+    sets = Record(evolve(HEADER, campaign="size-count", systems=names), tuple(samples))
+    before = publish_in(tmp_path / "made", [*three(), sets])
+    assert b"| put 100 files of 1 MB, s | 2.5 | 1.5 |" in before["README.md"]
+    renew([three()[0]], tmp_path / "made", tmp_path / "made" / "quoted.md")
+    assert contents(tmp_path / "made") == before
+
+
+def test_campaigns_whose_names_look_alike_keep_their_places(tmp_path: Path) -> None:
+    alike = [*three(), small_record(ROWS[4], campaign="a.b"), small_record(ROWS[4], campaign="a-b")]
+    before = publish_in(tmp_path / "made", alike)
+    assert b'<h2 id="campaign-a-b-2">a-b</h2>' in before["measured.html"]
+    renew([alike[4]], tmp_path / "made", tmp_path / "made" / "quoted.md")
+    assert contents(tmp_path / "made") == before
 
 
 def test_campaign_without_samples_stays_on_the_page(tmp_path: Path) -> None:
