@@ -46,8 +46,9 @@ MEANINGS = {
     "for the server": (False,),
     "by bucket": (True,),
     "with a setting": (True,),
+    "over TLS": (False,),
 }
-"""What other words than yes and no say of a row's features. A setting of the server's is on in this test."""
+"""What other words than yes and no say of a row's features. Here, a setting of the server is on, and there is no TLS."""
 
 
 def column(server: str) -> dict[str, str]:
