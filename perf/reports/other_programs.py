@@ -8,6 +8,7 @@ from attrs import frozen
 
 from perf.records.record import Record
 from perf.reports.markdown import table
+from perf.sampling.environment import commit_of, day_of
 from perf.sampling.statistics import median
 
 CAMPAIGN = "size-count"
@@ -85,8 +86,8 @@ def _origin(record: Record) -> str:
     known = "one run, so differences may be chance" if runs == 1 else f"medians of {runs} runs"
     return (
         "How long each program takes to put a set of files, and to get it back, in seconds: everything on one machine, "
-        f"over loopback (campaign `{CAMPAIGN}`, {str(environment.get('date'))[:10]}, commit "
-        f"{str(environment.get('commit') or 'unknown')[:10]}, {known}). Fewer are better."
+        f"over loopback (campaign `{CAMPAIGN}`, {day_of(environment)}, commit {commit_of(environment)}, {known}). "
+        "Fewer are better."
     )
 
 

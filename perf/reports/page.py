@@ -21,7 +21,7 @@ from perf.reports.plot import plot, plot_series, plot_timeline
 from perf.reports.sides import NOTE as SIDES_NOTE
 from perf.reports.sides import has_sides, overview_of_sides, sides_of
 from perf.reports.target_rows import NOTE, TITLES, cells, counts, outcomes
-from perf.sampling.environment import describe
+from perf.sampling.environment import day_of, describe
 
 STYLE = """
 :root { color-scheme: light dark; --back: #fff; --text: #1b1f24; --soft: #57606a; --line: #d0d7de; --good: #116329; --bad: #a40e26; }
@@ -137,8 +137,8 @@ def _targets(records: Sequence[Record]) -> Iterable[str]:
 
 def _day(record: Record) -> str:
     """When it was measured, as the list has it; empty if its record does not say."""
-    date = record.header.environment.get("date")
-    return f" ({str(date)[:10]})" if date else ""
+    environment = record.header.environment
+    return f" ({day_of(environment)})" if environment.get("date") else ""
 
 
 def _purpose(record: Record) -> str:

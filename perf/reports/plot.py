@@ -30,13 +30,11 @@ COLUMNS, COLUMNS_OF_MANY = 3, 2
 INCHES = 15
 """All columns together."""
 ROW_INCHES = 4
-COLORS = tuple(f"C{number}" for number in range(10))
-"""matplotlib's own, of medium brightness, for light and dark pages."""
-MORE_COLORS = (
+COLORS = (
     "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf",
     "#6baed6", "#fdae6b", "#74c476", "#fb9a99", "#b39ddb", "#c49c94", "#f7b6d2", "#a6a6a6", "#dbdb8d", "#9edae5",
 )  # fmt: skip
-"""The same and lighter ones."""
+"""matplotlib's own, of medium brightness, for light and dark pages, and lighter ones."""
 FEWEST_BARS = 4
 """Fewer bars leave room empty: a single one would fill a panel."""
 FEW_SYSTEMS = 6
@@ -80,10 +78,8 @@ def plot(record: Record, path: Path) -> None:
 
 
 def colors_of(count: int) -> list[str]:
-    """A color for each system: fewer colors are easier to tell apart."""
-    if count <= len(COLORS):
-        return list(COLORS[:count])
-    return [MORE_COLORS[number % len(MORE_COLORS)] for number in range(count)]
+    """A color for each system."""
+    return [COLORS[number % len(COLORS)] for number in range(count)]
 
 
 def drawn_works(record: Record) -> list[Work]:

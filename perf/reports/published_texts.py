@@ -12,6 +12,7 @@ from perf.reports.published_rows import BIG, GRIDS, PEER, Measured, times_of
 from perf.reports.report import rate, spread, works
 from perf.reports.target_rows import bar, counts, found_of, outcomes
 from perf.reports.targets import Outcome
+from perf.sampling.environment import commit_of, day_of
 from perf.sampling.statistics import median
 
 TITLES = (
@@ -53,7 +54,7 @@ def origin(record: Record) -> list[str]:
     return [
         record.header.campaign,
         str(environment.get("date")),
-        _commit(environment) + changed,
+        commit_of(environment) + changed,
         "" if load is None else f"{load:.1f}",
         str(_runs(record)),
     ]
@@ -63,7 +64,7 @@ def five(found: Sequence[Measured], link: str) -> str:
     """The README's five numbers, with the dates and commits of their own records."""
     quoted = [one for one in found if one.row.is_quoted]
     environments = [one.record.header.environment for one in quoted]
-    dates, commits = _each(_day(one) for one in environments), _each(_commit(one) for one in environments)
+    dates, commits = _each(day_of(one) for one in environments), _each(commit_of(one) for one in environments)
     cores = _each(str(one.get("cpu_count")) for one in environments)
     how = (
         "A file has 10 shares, any 3 of which restore it; children are the entries of a directory. "
@@ -88,7 +89,7 @@ def needed_shares(records: Sequence[Record]) -> str:
                 "Grid stays fast if a file needs many shares. Over a network of 1 Gbit/s, it reads 100 MB at "
                 f"{few[0]} if the file needs all {FEW} of {FEW} shares, and at {many[0]} if it needs all {MANY} of "
                 f"{MANY}. Tahoe-LAFS reads them at {few[1]} and {many[1]} (campaign `atlas-k`, "
-                f"{_day(record.header.environment)}, commit {_commit(record.header.environment)}, "
+                f"{day_of(record.header.environment)}, commit {commit_of(record.header.environment)}, "
                 f"{'one run' if runs == 1 else f'{runs} runs'})."
             )
     return ""
@@ -151,14 +152,6 @@ def _machine(environment: Mapping[str, Any]) -> str:
 
 def _runs(record: Record) -> int:
     return len({sample.run for sample in record.measured()})
-
-
-def _commit(environment: Mapping[str, Any]) -> str:
-    return str(environment.get("commit") or "unknown")[:10]
-
-
-def _day(environment: Mapping[str, Any]) -> str:
-    return str(environment.get("date"))[:10]
 
 
 def _each(values: Iterable[str]) -> str:

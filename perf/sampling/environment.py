@@ -104,6 +104,16 @@ _NUMBERS: dict[str, Callable[[str], object]] = {
 }
 
 
+def commit_of(environment: Mapping[str, Any]) -> str:
+    """The measured commit, as texts show it."""
+    return str(environment.get("commit") or "unknown")[:10]
+
+
+def day_of(environment: Mapping[str, Any]) -> str:
+    """The day of the measurement, as texts show it."""
+    return str(environment.get("date"))[:10]
+
+
 def describe(environment: dict[str, Any]) -> str:
     """One paragraph for a report."""
     commit = (environment.get("commit") or "unknown")[:10] + (" (modified)" if environment.get("modified") else "")

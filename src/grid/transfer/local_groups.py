@@ -16,10 +16,9 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from functools import cache
-
-from attrs import frozen
 
 from grid.ports import Buffer
 from grid.transfer.ends import EndError, Entry
@@ -152,14 +151,6 @@ def _settled(partial: Partial | None) -> str | None:
     return ""
 
 
-@frozen
-class _Round:
-    """One sync. errors: has the one that it ended with, if any."""
-
-    ended: threading.Event
-    errors: list[OSError]
-
-
 class SharedSync:
     """Syncs of a file system, each for all that wait when it begins. Its descriptor learns of every error since it was opened."""
 
@@ -175,8 +166,8 @@ class SharedSync:
         self._sync = sync or (sync_of_libc() if is_disk(self.device) else None)
         self._clock = clock
         self._lock = threading.Lock()
-        self._running: _Round | None = None
-        self._next: _Round | None = None
+        self._running: Future[None] | None = None
+        self._next: Future[None] | None = None
         self.is_long = False
 
     @property
@@ -187,34 +178,31 @@ class SharedSync:
     def wait(self) -> None:
         """Return when all that was written before is durable; OSError if something could not be written."""
         with self._lock:
-            mine = self._next
+            mine, before = self._next, self._running
             is_first = mine is None
             if mine is None:
-                mine = self._next = _Round(threading.Event(), [])
-            before = self._running
+                mine = self._next = Future()
         if is_first:
             self._run(mine, before)
-        mine.ended.wait()
-        if mine.errors:
-            raise OSError(mine.errors[0].errno, "the disk could not keep what was written")
+        mine.result()
 
-    def _run(self, mine: _Round, before: _Round | None) -> None:
-        """Sync for a round, once the one before has ended."""
+    def _run(self, mine: Future[None], before: Future[None] | None) -> None:
+        """Sync for all that wait, once the sync before has ended."""
         if before is not None:
-            before.ended.wait()
+            wait([before])
         with self._lock:
             self._running, self._next = mine, None
-        began = self._clock()
+        began, failure = self._clock(), None
         try:
             assert self._sync is not None
             self._sync(self._descriptor)
         except OSError as error:
-            mine.errors.append(error)
-        finally:
-            self.is_long = self.is_long or self._clock() - began > LONG_S
-            with self._lock:
-                self._running = None
-            mine.ended.set()
+            failure = error
+        self.is_long = self.is_long or self._clock() - began > LONG_S
+        if failure is not None:
+            mine.set_exception(failure)
+        else:
+            mine.set_result(None)
 
     def close(self) -> None:
         """Close the descriptor. Nobody waits."""
