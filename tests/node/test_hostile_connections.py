@@ -25,13 +25,13 @@ from grid.limits import MAX_STORAGE_CONNECTIONS
 from grid.node.process_limits import raise_descriptor_limit
 from grid.wire.foolscap.tub import start_tub, stop_tub
 from grid.wire.http.format.authority import authorization
-from grid.wire.http.format.tls import client_context
 from grid.wire.locators import Furl, parse_furl
 from perf.processes.node_directory import NodeSettings, make_node
 from perf.processes.node_process import NodeProcess, free_ports, stop_all
 from tests.support.hostile_clients import (
     Flood,
     Hostile,
+    any_certificate,
     half_a_handshake,
     hostile,
     over_tls,
@@ -158,7 +158,7 @@ def ask(
     """One request on a connection of its own; status 0 if the connection came to nothing."""
     made: http.client.HTTPConnection
     if tls:
-        made = http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=client_context())
+        made = http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=any_certificate())
     else:
         made = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
@@ -365,7 +365,7 @@ def test_share_files_are_open_to_known_clients_when_descriptors_are_few(poor: Ru
     """Every read of an already connected client is answered, and new clients get in."""
     headers = {"Authorization": authorization(poor.furl.swissnum).decode(), "Range": "bytes=0-99"}
     path = f"/storage/v1/immutable/{poor.storage_index}/0"
-    known = http.client.HTTPSConnection("127.0.0.1", poor.port, timeout=10, context=client_context())
+    known = http.client.HTTPSConnection("127.0.0.1", poor.port, timeout=10, context=any_certificate())
     attackers = Hostile()
     try:
         statuses = []

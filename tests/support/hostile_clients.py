@@ -15,8 +15,6 @@ from functools import cache
 
 from attrs import define, field
 
-from grid.wire.http.format.tls import client_context
-
 _CLIENT_HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 _PATIENCE_S = 60.0
 
@@ -72,11 +70,20 @@ def plainly(port: int, start: bytes = b"", *, unread: bool = False) -> Open:
     return opened
 
 
+@cache
+def any_certificate() -> ssl.SSLContext:
+    """TLS that believes any server."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
 def over_tls(port: int, start: bytes = b"", *, unread: bool = False) -> Open:
     """The same over TLS."""
 
     def opened() -> socket.socket:
-        return _wrapped(plainly(port, unread=unread)(), start, client_context())
+        return _wrapped(plainly(port, unread=unread)(), start, any_certificate())
 
     return opened
 
@@ -102,17 +109,9 @@ def switched(port: int, tub_id: str, *, tls: bool = False, hello: bytes = b"") -
         except OSError:
             one.close()
             raise
-        return _wrapped(one, hello, _foolscap_context()) if tls else one
+        return _wrapped(one, hello, any_certificate()) if tls else one
 
     return opened
-
-
-@cache
-def _foolscap_context() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 def _wrapped(plain: socket.socket, start: bytes, context: ssl.SSLContext) -> ssl.SSLSocket:

@@ -1,1 +1,1 @@
-"""Connections to a server: how many it accepts, how fast clients must be, and what the kernel reports about them."""
+"""Connections to a server: limits, how fast clients must be, what the kernel reports, records of TLS without vain copies."""

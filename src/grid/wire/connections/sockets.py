@@ -12,6 +12,8 @@ from typing import Any
 from twisted.internet.abstract import FileDescriptor
 from twisted.internet.tcp import Connection
 
+from grid.ports import Buffer
+
 _BYTES_ACKED = struct.Struct("=Q")
 _BYTES_ACKED_AT = 120
 """Offset of tcpi_bytes_acked in Linux's struct tcp_info."""
@@ -109,7 +111,7 @@ MOST_PIECES = 512
 """Pieces passed to a socket in one call: systems accept at least 1,024."""
 
 
-def send_now(transport: Any, pieces: Sequence[bytes]) -> list[bytes]:
+def send_now(transport: Any, pieces: Sequence[Buffer]) -> list[Buffer]:
     """Pass bytes to the transport's socket without a copy, unless earlier ones wait. Returns those that it did not take.
 
     Write these to the transport, which also notices a lost connection.

@@ -4,10 +4,9 @@ Twisted's TLS layer encrypts 16 KiB at a time, and fetches each record and deliv
 separately; for megabyte messages, that costs more than the cipher. Here a chunk of a quarter megabyte is sent with one
 call, and incoming records are decrypted one by one into one buffer and delivered together. Long data is
 encrypted only when the socket has sent the previous chunk, so that ciphertext is neither stored nor joined, and is still in
-the processor's caches when it is sent. This depends on private methods of that layer and on pyOpenSSL's binding; the
-tests of this module verify them.
+the processor's caches when it is sent. This depends on private methods of that layer; the tests of this module verify them.
 
-Cost per MiB sent: 4 calls into OpenSSL, 4 turns of the event loop, one copy. Received: one call per record, which takes
+Cost per MiB sent: 4 calls to encrypt, 4 turns of the event loop, one copy. Received: one call per record, which takes
 half a microsecond besides the cipher, and one copy. Memory: one chunk of ciphertext per connection.
 """
 
@@ -21,16 +20,13 @@ from weakref import WeakKeyDictionary
 from foolscap.crypto import FoolscapContextFactory
 from foolscap.negotiate import Negotiation
 from OpenSSL import SSL
-from OpenSSL._util import ffi, lib
 from twisted.internet.protocol import connectionDone
 from twisted.protocols.policies import ProtocolWrapper
 from twisted.protocols.tls import BufferingTLSTransport, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 
-from grid.wire.connections.sockets import LARGEST_CHUNK, largest_chunk
-
-CHUNK_SIZE = LARGEST_CHUNK
-"""Most bytes to encrypt or read at once."""
+from grid.wire.connections.sockets import largest_chunk
+from grid.wire.connections.tls_records import CHUNK_SIZE, ENABLE_PARTIAL_WRITE, Room, TlsRecords
 
 _READ_CHUNKS = 4
 """Chunks to request from the socket at once."""
@@ -38,25 +34,14 @@ _READ_CHUNKS = 4
 _SEND_SIZE = 2**19
 """Bytes to pass to the socket at once: a chunk and whatever joins it."""
 
-_RECORD_ROOM = CHUNK_SIZE // 16384 * 64 + 4096
-"""What TLS records add to a chunk: some 22 bytes each, and handshake messages."""
-
 _RECORD_SIZE = 2**14
 """Bytes in a full TLS record."""
 
 _LARGE_WRITE = 2**16
 """A write of at least this many bytes is not joined with others."""
 
-_ROOM = bytearray(CHUNK_SIZE + _RECORD_SIZE)
-_ROOM_VIEW = memoryview(_ROOM)
-_ROOM_START = ffi.from_buffer("char[]", _ROOM) + 0
+_ROOM = Room(CHUNK_SIZE + _RECORD_SIZE)
 """Where the records of all connections are decrypted. The content is copied before it is delivered."""
-
-_WANT_READ = 2
-"""OpenSSL's code for an incomplete record."""
-
-_ENABLE_PARTIAL_WRITE = 0x1
-"""OpenSSL's SSL_MODE_ENABLE_PARTIAL_WRITE, which pyOpenSSL sets but does not name."""
 
 
 _factories: WeakKeyDictionary[Any, _BulkContextFactory] = WeakKeyDictionary()
@@ -75,7 +60,9 @@ class BulkTransport(BufferingTLSTransport):
         return not self._appSendBuffer
 
     def hold_what_waits(self) -> None:
-        """Start to send long data chunk by chunk."""
+        """Start to send long data chunk by chunk, and let OpenSSL read received data where it is."""
+        self._records = TlsRecords(self._tlsConnection)
+        vars(self._tlsConnection)["bio_write"] = self._records.offer
         self._appSendBuffer = deque()
         self._unsent_size = 0
         self._has_paused = False
@@ -91,15 +78,9 @@ class BulkTransport(BufferingTLSTransport):
         connection.bufferSize = _READ_CHUNKS * size()
 
     def dataReceived(self, data: bytes) -> None:
-        """Decrypt received data chunk by chunk, so that OpenSSL's buffer stays small."""
-        size = self._chunk_size()
-        self._connection.bufferSize = _READ_CHUNKS * size
-        if len(data) <= size:
-            super().dataReceived(data)  # type: ignore[no-untyped-call]
-            return
-        view = memoryview(data)
-        for start in range(0, len(data), size):
-            super().dataReceived(view[start : start + size])  # type: ignore[no-untyped-call]
+        """Decrypt received data."""
+        self._connection.bufferSize = _READ_CHUNKS * self._chunk_size()
+        super().dataReceived(data)  # type: ignore[no-untyped-call]
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Drop what waits: this object is part of a reference cycle, and would keep it until a garbage collection."""
@@ -121,17 +102,18 @@ class BulkTransport(BufferingTLSTransport):
         waiting = self._appSendBuffer
         while waiting and self._unsent_size < _LARGE_WRITE and not self._lostTLSConnection:
             view = waiting.popleft()
+            chunk = view[: self._chunk_size()]
             try:
-                sent = self._tlsConnection.send(view[: self._chunk_size()])
+                self._records.seal(chunk)
             except SSL.WantReadError:
                 waiting.appendleft(view)
                 break
             except SSL.Error:
                 self._tlsShutdownFinished(Failure())
                 return
-            self.fed_size += sent
-            if sent < len(view):
-                waiting.appendleft(view[sent:])
+            self.fed_size += len(chunk)
+            if len(chunk) < len(view):
+                waiting.appendleft(view[len(chunk) :])
             self._flushSendBIO()
         if waiting and not self._has_paused and self._producer is not None:
             self._has_paused = True
@@ -189,40 +171,40 @@ class BulkTransport(BufferingTLSTransport):
         super()._tlsShutdownFinished(reason)  # type: ignore[no-untyped-call]
 
     def _flushSendBIO(self) -> None:
-        while True:
-            try:
-                byte_string = self._tlsConnection.bio_read(CHUNK_SIZE + _RECORD_ROOM)
-            except SSL.WantReadError:
-                return
-            self._unsent_size += len(byte_string)
-            self.transport.write(byte_string)
-            if len(byte_string) < CHUNK_SIZE + _RECORD_ROOM:
-                return
+        for sealed in self._records.sealed():
+            self._unsent_size += len(sealed)
+            self.transport.write(bytes(sealed))
 
     def _flushReceiveBIO(self) -> None:
-        """Deliver all records that have come together, and leave everything but plain records to Twisted."""
+        """Deliver all records that have come together."""
         size = 0
         while not self._lostTLSConnection:
-            connection = self._tlsConnection._ssl
-            count = lib.SSL_read(connection, _ROOM_START + size, CHUNK_SIZE + _RECORD_SIZE - size)
-            if count > 0:
-                size += count
-                if size >= CHUNK_SIZE:
-                    self._hand_on(size)
-                    size = 0
-                continue
-            ended = lib.SSL_get_error(connection, count) != _WANT_READ
-            if size:
+            try:
+                count = self._records.read(_ROOM, size)
+            except SSL.Error as error:
                 self._hand_on(size)
-            if not ended:
-                self._flushSendBIO()
-            else:
-                super()._flushReceiveBIO()  # type: ignore[no-untyped-call]
-            return
+                self._end(error)
+                break
+            if not count:
+                self._hand_on(size)
+                break
+            size += count
+            if size >= CHUNK_SIZE:
+                self._hand_on(size)
+                size = 0
+        self._flushSendBIO()
 
     def _hand_on(self, size: int) -> None:
-        if not self._aborted:
-            ProtocolWrapper.dataReceived(self, bytes(_ROOM_VIEW[:size]))
+        if size and not self._aborted:
+            ProtocolWrapper.dataReceived(self, bytes(_ROOM.view[:size]))
+
+    def _end(self, error: SSL.Error) -> None:
+        """The peer has closed the stream, or broken the protocol."""
+        if isinstance(error, SSL.ZeroReturnError):
+            self._shutdownTLS()  # type: ignore[no-untyped-call]
+            self._tlsShutdownFinished(None)
+        else:
+            self._tlsShutdownFinished(Failure(error))
 
     def write_promptly(self, data: bytes) -> None:
         """Send long data unjoined, after the data that waits to be joined."""
@@ -255,7 +237,7 @@ class _BulkContextFactory(FoolscapContextFactory):
         """Foolscap's context, the same for all connections, whose writes take a whole chunk instead of one record."""
         if self._bulk_context is None:
             self._bulk_context = super().getContext()
-            self._bulk_context.clear_mode(_ENABLE_PARTIAL_WRITE)
+            self._bulk_context.clear_mode(ENABLE_PARTIAL_WRITE)
         return self._bulk_context
 
 

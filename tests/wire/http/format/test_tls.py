@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from typing import Any
 
 import pytest
@@ -137,4 +136,3 @@ def test_layer_when_the_handshake_is_nonsense_closes() -> None:
     server.connectionMade()
     server.dataReceived(b"GET / HTTP/1.1\r\n\r\n")
     assert closed == [True]
-    assert isinstance(server._tls, ssl.SSLObject)

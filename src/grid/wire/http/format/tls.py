@@ -1,14 +1,13 @@
-"""TLS as a layer between a Twisted transport and a protocol, based on the standard library's `ssl`.
+"""TLS as a layer between a Twisted transport and a protocol, based on pyOpenSSL.
 
 Twisted's own layer cuts what it writes into 16 KiB pieces and wakes its protocol for each record. For bulk data
-that costs several times as much as the cipher. Here one call encrypts a write, and all records of one
-read from the socket are delivered together. Records are the only framing: the end of a stream proves nothing,
-and the protocol above must know where its messages end. [spec wire 12; docs/decisions/0020-http-transport.md]
+that costs several times as much as the cipher. Here one call encrypts a chunk, which leaves at once if the socket takes it,
+and all records of one read from the socket are delivered together. Records are the only framing: the end of a stream proves
+nothing, and the protocol above must know where its messages end. [spec wire 12; docs/decisions/0020-http-transport.md]
 """
 
 from __future__ import annotations
 
-import ssl
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from hashlib import sha256
@@ -17,12 +16,14 @@ from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from OpenSSL import SSL
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 
 from grid.errors import ConfigError, FormatError
 from grid.ports import Buffer
-from grid.wire.connections.sockets import largest_chunk, set_wake_mark
+from grid.wire.connections.sockets import largest_chunk, send_now, set_wake_mark
+from grid.wire.connections.tls_records import CHUNK_SIZE, ENABLE_PARTIAL_WRITE, Room, TlsRecords
 
 _READ_SIZE = 128 * 1024
 """Bytes to decrypt and deliver at once: beyond the processor's caches, the copies cost more than the cipher."""
@@ -32,33 +33,47 @@ _WAKE_SIZE = 512 * 1024
 """Most bytes for which a socket waits before it wakes its reader, if they are sure to come."""
 _LEAST_WAKE_SIZE = 32 * 1024
 """Fewer bytes are not worth a system call."""
-_BUFFER = memoryview(bytearray(_READ_SIZE))
+_ROOM = Room(_READ_SIZE)
 """Where the records of all connections are decrypted. The content is copied before it is delivered."""
 _RECORD_SIZE = 16 * 1024
 
+_PROTOCOLS = [b"http/1.1"]
+_CIPHERS = b"ECDHE+AESGCM:ECDHE+CHACHA20:ECDHE+AES:DHE+AES:!aNULL:!eNULL:!aDSS:!SHA1:!AESCCM"
+"""For TLS 1.2; those of TLS 1.3 are all good."""
 
-def server_context(certificate_file: Path) -> ssl.SSLContext:
+
+def server_context(certificate_file: Path) -> SSL.Context:
     """A TLS context with the certificate and key in that PEM file; ConfigError."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
-    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
+    context = _new_context()
+    context.set_alpn_select_callback(_choose_protocol)
     try:
-        context.load_cert_chain(certificate_file)
-    except (OSError, ssl.SSLError) as error:
+        context.use_certificate_chain_file(str(certificate_file))
+        context.use_privatekey_file(str(certificate_file))
+        context.check_privatekey()
+    except SSL.Error as error:
         raise ConfigError(f"{certificate_file} does not hold a PEM certificate and its key") from error
     return context
 
 
-def client_context() -> ssl.SSLContext:
+def client_context() -> SSL.Context:
     """A TLS context that accepts any certificate: the caller compares the hash of the server's key after the handshake."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    context.set_alpn_protocols(["http/1.1"])
-    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
+    context = _new_context()
+    context.set_alpn_protos(_PROTOCOLS)
     return context
+
+
+def _new_context() -> SSL.Context:
+    context = SSL.Context(SSL.TLS_METHOD)
+    context.set_min_proto_version(SSL.TLS1_2_VERSION)
+    context.set_cipher_list(_CIPHERS)
+    context.set_options(SSL.OP_NO_COMPRESSION | SSL.OP_NO_RENEGOTIATION)
+    context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
+    context.clear_mode(ENABLE_PARTIAL_WRITE)
+    return context
+
+
+def _choose_protocol(_: SSL.Connection, offered: list[bytes]) -> Any:
+    return next((name for name in offered if name in _PROTOCOLS), SSL.NO_OVERLAPPING_PROTOCOLS)
 
 
 def spki_hash(certificate_der: bytes) -> str:
@@ -103,7 +118,7 @@ class TlsLayer(Protocol):
 
     def __init__(
         self,
-        context: ssl.SSLContext,
+        context: SSL.Context,
         upper: Any,
         *,
         server_side: bool,
@@ -117,9 +132,9 @@ class TlsLayer(Protocol):
 
         The protocol above is connected at once, so that its deadlines run. What it writes waits for the handshake.
         """
-        self._incoming = ssl.MemoryBIO()
-        self._outgoing = ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=server_side)
+        self._tls = SSL.Connection(context)
+        (self._tls.set_accept_state if server_side else self._tls.set_connect_state)()
+        self._records = TlsRecords(self._tls)
         self._upper = upper
         self._accept_peer = accept_peer
         self._on_open = on_open
@@ -144,7 +159,7 @@ class TlsLayer(Protocol):
         if self._lost:
             return
         self.transport.bufferSize = self._chunk_size()
-        self._incoming.write(data)
+        self._records.offer(data)
         if not self._is_open:
             self._handshake()
         if self._is_open:
@@ -159,15 +174,16 @@ class TlsLayer(Protocol):
     def _handshake(self) -> None:
         try:
             self._tls.do_handshake()
-        except ssl.SSLWantReadError:
+        except SSL.WantReadError:
             self._flush()
             return
-        except (ssl.SSLError, ValueError):
+        except SSL.Error:
             self._flush()
             self.abortConnection()
             return
         self._flush()
-        if not self._accept_peer(self._tls.getpeercert(binary_form=True)):
+        certificate = self._tls.get_peer_certificate(as_cryptography=True)
+        if not self._accept_peer(None if certificate is None else certificate.public_bytes(Encoding.DER)):
             self.abortConnection()
             return
         self._is_open = True
@@ -179,26 +195,23 @@ class TlsLayer(Protocol):
             self._shut()
 
     def _deliver(self) -> None:
-        read: Any = self._tls.read  # Each call decrypts one record.
+        read = self._records.read  # Each call decrypts one record.
         size = 0
         ended = False
         while not self._lost:
             try:
-                count = read(_READ_SIZE - size, _BUFFER[size:])
-            except ssl.SSLWantReadError:
-                break
-            except (ssl.SSLError, OSError):
+                count = read(_ROOM, size)
+            except SSL.Error:
                 ended = True
                 break
             if not count:
-                ended = True
                 break
             size += count
             if size == _READ_SIZE:
-                self._upper.dataReceived(bytes(_BUFFER))
+                self._upper.dataReceived(bytes(_ROOM.view))
                 size = 0
         if size and not self._lost:
-            self._upper.dataReceived(bytes(_BUFFER[:size]))
+            self._upper.dataReceived(bytes(_ROOM.view[:size]))
         self._flush()
         self._set_wake_mark()
         if ended and not self._lost:
@@ -206,7 +219,7 @@ class TlsLayer(Protocol):
 
     def _set_wake_mark(self) -> None:
         # Do not wait a second time for the part of an incomplete record that has come.
-        mark = min(_WAKE_SIZE, self._expected - self._incoming.pending - 2 * _RECORD_SIZE)
+        mark = min(_WAKE_SIZE, self._expected - 2 * _RECORD_SIZE)
         if mark < _LEAST_WAKE_SIZE:
             mark = 1
         if mark != self._wake_mark and not self._lost:
@@ -214,14 +227,18 @@ class TlsLayer(Protocol):
             set_wake_mark(self.transport, mark)
 
     def _flush(self) -> None:
-        if self._outgoing.pending and self.transport is not None:
-            self.transport.bufferSize = self._chunk_size()
-            self.transport.write(self._outgoing.read())
+        transport = self.transport
+        if transport is None:
+            return
+        for sealed in self._records.sealed():
+            transport.bufferSize = self._chunk_size()
+            for unsent in send_now(transport, [sealed]):
+                transport.write(bytes(unsent))
 
     def _shut(self) -> None:
         try:
-            self._tls.unwrap()
-        except (ssl.SSLError, OSError, ValueError):
+            self._tls.shutdown()
+        except SSL.Error:
             pass  # Do not wait for the peer's closing message.
         self._flush()
         self.transport.loseConnection()
@@ -257,16 +274,18 @@ class TlsLayer(Protocol):
                 return
         if small and not self._encrypt(b"".join(small)):
             return
-        # Send it at once, because Twisted joins what it is given in parts.
         self._flush()
 
     def _encrypt(self, data: Buffer) -> bool:
-        try:
-            if len(data):
-                self._tls.write(data)
-        except (ssl.SSLError, OSError):
-            self.abortConnection()
-            return False
+        view = memoryview(data)
+        for start in range(0, len(view), CHUNK_SIZE):
+            if start:
+                self._flush()
+            try:
+                self._records.seal(view[start : start + CHUNK_SIZE])
+            except SSL.Error:
+                self.abortConnection()
+                return False
         return True
 
     def expect(self, size: int) -> None:

@@ -5,10 +5,10 @@ The first 8 bytes of a connection to the shared port say which protocol it speak
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from OpenSSL import SSL
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IStreamServerEndpoint
 from twisted.internet.protocol import Protocol, connectionDone
@@ -116,7 +116,7 @@ class SharedPortFactory(LimitedFactory):
     def __init__(
         self,
         foolscap: Any,
-        context: ssl.SSLContext,
+        context: SSL.Context,
         connections: Connections,
         clock: Clock,
         connection_limit: ConnectionLimit,
@@ -193,7 +193,7 @@ class SharedEndpoint:
     def __init__(
         self,
         endpoint: Any,
-        context: ssl.SSLContext,
+        context: SSL.Context,
         connections: Connections,
         clock: Clock,
         connection_limit: ConnectionLimit,
