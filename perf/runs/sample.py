@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,15 +22,11 @@ from perf.campaigns.labels import parse_label
 from perf.network.site import LOOPBACK
 from perf.records.record import Factor, Sample
 from perf.sampling.sampler import Spent
+from perf.sampling.touched import touch_for
 from perf.sampling.usage import Usage
 from perf.systems.contract import System
 
 PIECE = 1 << 20
-
-LEAST_TOUCHED = 64 * PIECE
-MOST_TOUCHED = 2048 * PIECE
-TOUCHED_PER_BYTE = 6
-"""Bytes of memory touched per byte of an operation: its shares on all servers, and data in transit."""
 
 
 class WrongBytesError(Exception):
@@ -78,7 +73,7 @@ def blank(cell: Cell, scenario: str) -> Sample:
 
 def take(system: System, blank: Sample, operation: Callable[[], Usage]) -> Sample:
     """Carry out the operation; a failure is a sample too."""
-    touch_memory(min(MOST_TOUCHED, LEAST_TOUCHED + TOUCHED_PER_BYTE * blank.size))
+    touch_for(blank.size)
     os.sync()
     before = system.server_cpus_s()
     blank = evolve(blank, load=round(os.getloadavg()[0], 2), unix_time=time.time())
@@ -148,14 +143,6 @@ def failed_before(blank: Sample, error: Exception) -> Sample:
 def describe_error(error: Exception) -> str:
     """The error's type and message."""
     return f"{type(error).__name__}: {error}"[:500]
-
-
-def touch_memory(size: int) -> None:
-    """Allocate this much page cache and release it, so the memory needed next is in place."""
-    piece = bytes(PIECE)
-    with tempfile.TemporaryFile(buffering=0) as file:
-        for _ in range(size // PIECE):
-            file.write(piece)
 
 
 def make_file(path: Path, size: int, *, sparse: bool = False) -> bytes:

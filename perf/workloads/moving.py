@@ -22,6 +22,7 @@ from perf.peers.grids import GridPeer
 from perf.peers.object_servers import Versity
 from perf.peers.s3_commands import BUCKET, REGION, Rclone
 from perf.records.record import Sample
+from perf.sampling.touched import touch_for
 from perf.workloads.files import evict, make_files
 from perf.workloads.rows import Meter, Table, blank, describe, transfers_of
 from perf.workloads.subjects import each_subject, empty_folder, take, take_checked
@@ -85,6 +86,7 @@ def _is_transfer(peer: Peer) -> bool:
 def _stored(table: Table, sample: Sample, peer: GridPeer, sources: Path, name: str) -> float | None:
     """Put the folder; the sample says what it left on the disks of all servers. Return its seconds."""
     files, held = len(peer.share_files()), peer.stored_bytes()
+    touch_for(sample.size)
     os.sync()
     try:
         with Meter(peer) as meter:

@@ -25,6 +25,7 @@ from perf.peers.contract import Cost, Peer
 from perf.peers.grids import GridClientName, GridPeer
 from perf.peers.programs import MissingPeerError
 from perf.records.record import Sample
+from perf.sampling.touched import touch_for
 from perf.sampling.watch import Line
 from perf.workloads.files import make_files
 from perf.workloads.modes import Transfer, run_schedule, summarize
@@ -164,6 +165,7 @@ def take_checked(
     check: raises if the operation did not do what it said, which is then the failure of the sample.
     """
     transfers: Sequence[Line] = ()
+    touch_for(sample.size)
     os.sync()
     try:
         with Meter(peer) as meter:
@@ -188,6 +190,7 @@ def take_many(
     """Measure transfers on a schedule, and add one sample for all, with a line for each. check: of all, as above."""
     costs: list[Cost] = []
     transfers: Sequence[Transfer] = ()
+    touch_for(sample.size)
     os.sync()
     try:
         with Meter(peer) as meter:

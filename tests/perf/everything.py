@@ -45,7 +45,7 @@ EVERYTHING = Campaign(
 def quick_samples() -> Iterator[None]:
     """Take samples without the steps that only make times comparable: touching 64 MiB, and syncing all disks, before each."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("perf.runs.sample.LEAST_TOUCHED", 1 << 20)
+        patch.setattr("perf.sampling.touched.LEAST_TOUCHED", 1 << 20)
         patch.setattr(os, "sync", lambda: None)
         yield
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
-import pytest
 from attrs import evolve
 
 from perf.campaigns.campaign import Cell, Encoding, Load
@@ -15,32 +11,6 @@ from perf.sampling.usage import Usage
 from tests.perf.runs.test_runner import MemorySystem
 
 CELL = Cell(system="grid", client="cli", load=Load(size=1), encoding=Encoding(), place=0.0, warmup=False)
-
-
-def test_memory_when_touched_then_that_much_is_written_and_nothing_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = tempfile.TemporaryFile
-    sizes: list[int] = []
-
-    class Noted:
-        def __init__(self, **options: object) -> None:
-            self._file = made(dir=tmp_path, **options)  # type: ignore[call-overload]
-
-        def __enter__(self) -> Noted:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            self._file.close()
-
-        def write(self, data: bytes) -> None:
-            self._file.write(data)
-            sizes.append(len(data))
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", Noted)
-    sample.touch_memory(3 * sample.PIECE)
-    assert sum(sizes) == 3 * sample.PIECE
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_command_has_the_seconds_that_the_kernel_counted_and_not_those_at_the_last_look() -> None:
