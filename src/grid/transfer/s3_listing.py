@@ -8,14 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from datetime import datetime
+from typing import TYPE_CHECKING
 from urllib.parse import unquote_plus
 
 from attrs import field, frozen
 
-from grid.s3.documents import Element, parse_document
-from grid.s3.faults import S3Fault
 from grid.transfer.ends import PassingError
 from grid.transfer.s3_uploads import S3Uploads
+
+if TYPE_CHECKING:
+    from grid.s3.documents import Element
 
 MAX_ELEMENTS = 20_000
 """Elements of a page: up to twelve for each of a thousand objects."""
@@ -54,6 +56,9 @@ async def list_after(uploads: S3Uploads, prefix: str, after: str) -> AsyncIterat
 
 
 def _read(text: str) -> Element:
+    from grid.s3.documents import parse_document
+    from grid.s3.faults import S3Fault
+
     try:
         return parse_document(text.encode(), "ListBucketResult", MAX_ELEMENTS)
     except S3Fault:

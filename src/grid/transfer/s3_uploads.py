@@ -16,7 +16,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
-from xml.sax.saxutils import escape, unescape
 
 from attrs import field, frozen
 
@@ -107,6 +106,8 @@ class S3Uploads:
 
     async def begin(self, key: str, headers: Mapping[str, str]) -> str:
         """Begin an upload; return its ID. Like all of these: NotThereError, PassingError, EndError."""
+        from xml.sax.saxutils import unescape
+
         found = re.search(
             "<UploadId>([^<>]{1,2000})</UploadId>", await self._try("POST", key, [("uploads", "")], headers)
         )
@@ -121,6 +122,8 @@ class S3Uploads:
 
     async def complete(self, key: str, upload: str, tags: Sequence[str]) -> None:
         """Make one object of all parts. tags: theirs, in order."""
+        from xml.sax.saxutils import escape
+
         listed = "".join(
             f"<Part><PartNumber>{number}</PartNumber><ETag>{escape(tag)}</ETag></Part>"
             for number, tag in enumerate(tags, start=1)

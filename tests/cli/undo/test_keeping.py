@@ -8,7 +8,6 @@ import click
 import pytest
 
 from grid.caps import DirectoryCap, LitCap, SdmfWriteCap
-from grid.cli.undo import keeping
 from grid.cli.undo.changes import Change
 from grid.cli.undo.journal import Journal, Recorder
 from grid.cli.undo.keeping import Keeper
@@ -22,7 +21,7 @@ OLD, NEW = Child(target=LitCap(data=b"old")), LitCap(data=b"new")
 def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
     found = Journal(tmp_path / "state" / "undo")
     change = Change(number=0, time=1.0, command="sync", client="/client", links=())
-    monkeypatch.setattr(keeping, "open_recorder", lambda context: Recorder(found, change))
+    monkeypatch.setattr("grid.cli.undo.journal.open_recorder", lambda context: Recorder(found, change))
     return found
 
 

@@ -283,9 +283,9 @@ class EndOpener:
 
     def open(self, text: str, *, is_target: bool) -> TargetEnd:
         """The end of a path."""
-        from grid.transfer.local_end import LocalEnd
-
         if not is_remote(text):
+            from grid.transfer.local_end import LocalEnd
+
             return LocalEnd(text, is_target=is_target)
         from grid.cli.arguments.aliases import read_aliases
         from grid.cli.arguments.remote import parse_remote

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 from attrs import define, field
@@ -10,12 +11,14 @@ from attrs import define, field
 from grid.caps import DirectoryCap
 from grid.cli.terminal.failures import tell_warning
 from grid.cli.terminal.invocation import invocation
-from grid.cli.undo.changes import ChangedLink
-from grid.cli.undo.journal import Recorder, open_recorder
 from grid.directory.edits import OnReplaced, Replaced
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child
 from grid.errors import ConfigError
+
+if TYPE_CHECKING:
+    from grid.cli.undo.changes import ChangedLink
+    from grid.cli.undo.journal import Recorder
 
 
 @define
@@ -32,6 +35,8 @@ class Keeper:
             return True
         try:
             if self._recorder is None:
+                from grid.cli.undo.journal import open_recorder
+
                 self._recorder = open_recorder(self._context)
             self._recorder.record(links)
         except ConfigError as error:
@@ -52,6 +57,8 @@ class Keeper:
         """
 
         def keep(directory: DirectoryCap, entries: Sequence[Replaced]) -> None:
+            from grid.cli.undo.changes import ChangedLink
+
             self.keep(
                 [
                     ChangedLink(
