@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
+from grid.crypto.multi_buffer import GrowingHash
 from grid.ports import Buffer
 from grid.transfer.ends import (
     Body,
@@ -48,7 +49,7 @@ class BytesBody:
     def ranges(self) -> Sequence[tuple[int, int]]:
         return self._ranges
 
-    def stream(self, offset: int = 0) -> AsyncIterator[Buffer]:
+    def stream(self, offset: int = 0, *, hashes: bool = True) -> AsyncIterator[Buffer]:
         return self.fetch(offset, self.size - offset)
 
     async def fetch(self, offset: int, length: int) -> AsyncIterator[Buffer]:
@@ -66,6 +67,11 @@ class BytesBody:
     def digests(self, offset: int, length: int) -> bytes:
         data = self._data[offset : offset + length]
         return b"".join(hashlib.sha256(data[at : at + 2**20]).digest() for at in range(0, len(data), 2**20))
+
+    def hash(self, offset: int, data: Buffer, whole: GrowingHash | None = None) -> None:
+        assert bytes(data) == self._data[offset : offset + len(data)]
+        if whole is not None:
+            whole.update(data)
 
     async def require_unchanged(self) -> None:
         if self._changes:

@@ -18,6 +18,7 @@ from xml.sax.saxutils import escape, unescape
 from attrs import define, field
 
 BUCKET = "bucket"
+UNSIGNED = "UNSIGNED-PAYLOAD"
 TIME = "2026-11-22T12:00:00.000Z"
 PAGE = 1000
 """Keys of a page of a long listing."""
@@ -88,6 +89,8 @@ class _Request(BaseHTTPRequestHandler):
         fault = state.fault_of(self.command, self.path)
         if fault is not None and fault.status != 1:
             self._spoil(fault)
+        elif self.headers.get("x-amz-content-sha256", UNSIGNED) not in (UNSIGNED, hashlib.sha256(data).hexdigest()):
+            self._answer(400, _xml("Error", Code="XAmzContentSHA256Mismatch", Message="scripted"))
         elif self.command in ("GET", "HEAD") and not key:
             token = query.get("continuation-token", [""])[0]
             after, most = query.get("start-after", [""])[0], int(query.get("max-keys", ["1000"])[0])

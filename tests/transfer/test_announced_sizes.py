@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import os
 import tracemalloc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grid.crypto.multi_buffer import GrowingHash, grow_together
+from grid.ports import Buffer
 from grid.transfer.body import BLOCK, ContentDigest, Flow
 from grid.transfer.choices import choose_ranges
 from grid.transfer.ends import EndError, Entry, KeptPart, SourceChangedError
@@ -83,6 +85,25 @@ def test_blocks_that_are_complete_are_kept_as_digests() -> None:
     assert len(digest._blocks) == 1
 
 
+def test_blocks_of_one_piece_are_hashed_in_one_call_and_beside_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[list[int]] = []
+
+    def grow(hashes: Sequence[GrowingHash], pieces: Sequence[Buffer]) -> None:
+        calls.append([len(piece) for piece in pieces])
+        grow_together(hashes, pieces)
+
+    monkeypatch.setattr("grid.transfer.body.grow_together", grow)
+    digest, whole, data = ContentDigest(), GrowingHash(), os.urandom(3 * BLOCK + 5)
+    digest.add(0, data[:7])
+    digest.add(7, data[7:])
+    assert calls == [[7], [BLOCK - 7, BLOCK, BLOCK, 5]]
+    blocks = [hashlib.sha256(data[begin : begin + BLOCK]).digest() for begin in range(0, len(data), BLOCK)]
+    assert digest.of_range(0, len(data)) == b"".join(blocks)
+    digest.add(BLOCK, data[BLOCK:], whole)
+    assert calls[2:] == [[2 * BLOCK + 5, BLOCK, BLOCK, 5]]
+    assert (digest.of_range(0, len(data)), whole.digest()) == (b"".join(blocks), hashlib.sha256(data[BLOCK:]).digest())
+
+
 def test_range_of_a_resumed_file_is_compared_with_the_end_of_the_others_only() -> None:
     class Counted(dict[int, KeptPart]):
         def values(self) -> Any:
@@ -104,7 +125,7 @@ def test_object_that_no_store_takes_is_refused(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setenv(name, "x")
 
     class Body(BytesBody):
-        def stream(self, offset: int = 0) -> AsyncIterator[bytes]:
+        def stream(self, offset: int = 0, *, hashes: bool = True) -> AsyncIterator[bytes]:
             raise AssertionError("it is read")
 
     async def case() -> None:

@@ -15,6 +15,7 @@ from typing import Protocol, cast, runtime_checkable
 
 from attrs import frozen
 
+from grid.crypto.multi_buffer import GrowingHash, grow_together
 from grid.ports import Buffer
 from grid.transfer.choices import Mode, choose_chunk_size, choose_ranges
 from grid.transfer.ends import (
@@ -54,23 +55,32 @@ class ContentDigest:
     """
 
     def __init__(self) -> None:
-        self._blocks: dict[int, hashlib._Hash] = {}
+        self._blocks: dict[int, GrowingHash] = {}
         self._known: dict[int, bytes] = {}
 
-    def add(self, offset: int, data: Buffer) -> None:
-        """Add bytes; those of one block arrive in order. If a block starts again, it is hashed again."""
+    def add(self, offset: int, data: Buffer, whole: GrowingHash | None = None) -> None:
+        """Add bytes; those of one block arrive in order. If a block starts again, it is hashed again.
+
+        Two blocks are hashed at a time. whole: takes all bytes meanwhile.
+        """
         view = memoryview(data)
+        hashes, pieces = ([], []) if whole is None else ([whole], [view])
+        ended: list[int] = []
         while view:
             index, inside = divmod(offset, BLOCK)
             piece = view[: BLOCK - inside]
             if not inside:
-                self._blocks[index] = hashlib.sha256()
+                self._blocks[index] = GrowingHash()
                 self._known.pop(index, None)
             if (block := self._blocks.get(index)) is not None:
-                block.update(piece)
-                if inside + len(piece) == BLOCK:  # A digest takes a tenth of the memory of what computes it.
-                    self._known[index] = self._blocks.pop(index).digest()
+                hashes.append(block)
+                pieces.append(piece)
+                if inside + len(piece) == BLOCK:
+                    ended.append(index)
             view, offset = view[len(piece) :], offset + len(piece)
+        grow_together(hashes, pieces)
+        for index in ended:  # A digest takes a tenth of the memory of what computes it.
+            self._known[index] = self._blocks.pop(index).digest()
 
     def take(self, offset: int, digests: bytes) -> None:
         """Add a range by the digests of its blocks."""
@@ -170,14 +180,14 @@ class FileBody:
             async for piece in self._exactly(offset, length):
                 yield piece
 
-    async def stream(self, offset: int = 0) -> AsyncIterator[Buffer]:
+    async def stream(self, offset: int = 0, *, hashes: bool = True) -> AsyncIterator[Buffer]:
         """Yield all bytes from the offset on, in order. Each piece is lent until the next one is asked for."""
         if isinstance(self._opened, StreamedFile):
-            async for piece in self._counted(self._opened.stream(offset), offset, self.size):
+            async for piece in self._counted(self._opened.stream(offset), offset, self.size, hashes=hashes):
                 yield piece
             return
         if self._flow.streams == 1 or not self._flow.ranges_of(self.size):
-            async for piece in self._exactly(offset, self.size - offset):
+            async for piece in self._exactly(offset, self.size - offset, hashes=hashes):
                 yield piece
             return
         step = self._flow.held_size_of(self.size)
@@ -186,7 +196,7 @@ class FileBody:
             while offset < self.size or waiting:
                 while offset < self.size and len(waiting) < self._flow.streams:
                     end = min((offset // step + 1) * step, self.size)
-                    waiting.append(asyncio.create_task(self._all(offset, end - offset)))
+                    waiting.append(asyncio.create_task(self._all(offset, end - offset, hashes=hashes)))
                     offset = end
                 pieces = await waiting.popleft()
                 pieces.reverse()
@@ -207,19 +217,25 @@ class FileBody:
         """The digests of a range's blocks, all of which have been read."""
         return self.digest.of_range(offset, length)
 
+    def hash(self, offset: int, data: Buffer, whole: GrowingHash | None = None) -> None:
+        """Hash bytes of a stream that does not; several threads may hash different blocks. whole: takes them meanwhile."""
+        self.digest.add(offset, data, whole)
+
     async def require_unchanged(self) -> None:
         """Raise SourceChangedError if the source has changed since it was read."""
         await self._opened.require_unchanged()
 
-    async def _all(self, offset: int, length: int) -> list[Buffer]:
+    async def _all(self, offset: int, length: int, *, hashes: bool) -> list[Buffer]:
         """The pieces of a range, which its source does not use again: joining them would copy each byte once more."""
-        return [piece async for piece in self._exactly(offset, length)]
+        return [piece async for piece in self._exactly(offset, length, hashes=hashes)]
 
-    async def _exactly(self, offset: int, length: int) -> AsyncIterator[Buffer]:
-        async for piece in self._counted(self._opened.read(offset, length), offset, offset + length):
+    async def _exactly(self, offset: int, length: int, *, hashes: bool = True) -> AsyncIterator[Buffer]:
+        async for piece in self._counted(self._opened.read(offset, length), offset, offset + length, hashes=hashes):
             yield piece
 
-    async def _counted(self, read: AsyncIterator[Buffer], offset: int, end: int) -> AsyncIterator[Buffer]:
+    async def _counted(
+        self, read: AsyncIterator[Buffer], offset: int, end: int, *, hashes: bool
+    ) -> AsyncIterator[Buffer]:
         """Pass on what is read of a range. SourceChangedError if it is not exactly that many bytes."""
         pieces = cast("aclosing[AsyncIterator[Buffer]]", aclosing(read))  # type: ignore[type-var]
         with cancelled_as_error(self._opened.entry.name):
@@ -227,7 +243,8 @@ class FileBody:
                 async for piece in stream:
                     if offset + len(piece) > end:
                         raise SourceChangedError(f"{self._opened.entry.name}: the source sent more than it announced")
-                    self.digest.add(offset, piece)
+                    if hashes:
+                        self.digest.add(offset, piece)
                     offset += len(piece)
                     self.counted += len(piece)
                     self._flow.advance(len(piece))

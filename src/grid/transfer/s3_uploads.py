@@ -14,12 +14,14 @@ import urllib.request
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from attrs import field, frozen
 
 from grid.codec.buffers import unwiped
+from grid.crypto.multi_buffer import GrowingHash
 from grid.errors import GridError
 from grid.ports import Buffer
 from grid.s3.signature import ALGORITHM, Pairs, RequestHead, Scope, encode, request_text, sign, signing_key
@@ -115,10 +117,10 @@ class S3Uploads:
             raise PassingError(f"{self._shown(key)}: the server began no upload")
         return unescape(found[1])
 
-    async def put_part(self, key: str, upload: str, number: int, data: Buffer) -> str:
-        """Send a part, counted from 1; return its entity tag."""
+    async def put_part(self, key: str, upload: str, number: int, data: Buffer, digest: bytes) -> str:
+        """Send a part, counted from 1, with its SHA-256; return its entity tag."""
         query = [("partNumber", str(number)), ("uploadId", upload)]
-        return await self._try("PUT", key, query, {}, data, wants_tag=True)
+        return await self._try("PUT", key, query, {}, data, digest=digest, wants_tag=True)
 
     async def complete(self, key: str, upload: str, tags: Sequence[str]) -> None:
         """Make one object of all parts. tags: theirs, in order."""
@@ -154,16 +156,27 @@ class S3Uploads:
         headers: Mapping[str, str],
         body: Buffer = b"",
         *,
+        digest: bytes | None = None,
         wants_tag: bool = False,
     ) -> str:
+        """digest: the body's SHA-256, if it is known."""
+        ask = partial(self._ask, method, key, query, headers, body, digest=digest, wants_tag=wants_tag)
         for attempt in range(TRIES - 1):
             with suppress(PassingError):
-                return await asyncio.to_thread(self._ask, method, key, query, headers, body, wants_tag=wants_tag)
+                return await asyncio.to_thread(ask)
             await asyncio.sleep(PAUSE_S * 2**attempt)
-        return await asyncio.to_thread(self._ask, method, key, query, headers, body, wants_tag=wants_tag)
+        return await asyncio.to_thread(ask)
 
     def _ask(
-        self, method: str, key: str, query: Pairs, headers: Mapping[str, str], body: Buffer, *, wants_tag: bool
+        self,
+        method: str,
+        key: str,
+        query: Pairs,
+        headers: Mapping[str, str],
+        body: Buffer,
+        *,
+        digest: bytes | None,
+        wants_tag: bool,
     ) -> str:
         """Send one request; return the body of its answer, or its entity tag."""
         import urllib3
@@ -171,7 +184,7 @@ class S3Uploads:
         if self._connections is None:
             timeout = urllib3.Timeout(connect=SILENCE_S, read=SILENCE_S)
             self._connections = urllib3.PoolManager(maxsize=4 * PARTS_AT_ONCE, timeout=timeout, retries=False)
-        url, signed = self._signed(method, key, query, headers, body)
+        url, signed = self._signed(method, key, query, headers, digest or hashlib.sha256(body).digest())
         content: Any = body  # urllib3 sends any buffer as it is.
         try:
             answer = self._connections.request(
@@ -195,13 +208,13 @@ class S3Uploads:
         return tag if wants_tag else text
 
     def _signed(
-        self, method: str, key: str, query: Pairs, headers: Mapping[str, str], body: Buffer
+        self, method: str, key: str, query: Pairs, headers: Mapping[str, str], body_digest: bytes
     ) -> tuple[str, dict[str, str]]:
         """The URL and the headers of a request, with its signature."""
         account, moment = self._account, f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
         endpoint = urlsplit(account.endpoint)
         path = quote(f"{endpoint.path}/{self._bucket}/{key}", safe="/-_.~")
-        digest = hashlib.sha256(body).hexdigest()
+        digest = body_digest.hex()
         sent = {**headers, "host": endpoint.netloc, "x-amz-date": moment, "x-amz-content-sha256": digest}
         if account.session_token:
             sent["x-amz-security-token"] = account.session_token
@@ -272,8 +285,10 @@ async def _send(uploads: S3Uploads, key: str, upload: _Upload, body: Body) -> No
             position += part.length
 
     async def put(offset: int, data: Buffer) -> None:
+        whole = GrowingHash()  # For the signature, beside the blocks' own.
+        await asyncio.to_thread(body.hash, offset, data, whole)
         if offset not in upload.tags:
-            tag = await uploads.put_part(key, upload.id, offset // size + 1, data)
+            tag = await uploads.put_part(key, upload.id, offset // size + 1, data, whole.digest())
             digest = body.digests(offset, len(data))
             body.parts.keep(KeptPart(offset=offset, length=len(data), token=upload.token(tag), digest=digest))
             upload.tags[offset] = tag
@@ -282,7 +297,7 @@ async def _send(uploads: S3Uploads, key: str, upload: _Upload, body: Body) -> No
     try:
         async with asyncio.TaskGroup() as group:
             try:
-                async for data in cut(body.stream(position), body.size - position, size):
+                async for data in cut(body.stream(position, hashes=False), body.size - position, size):
                     await uploads.slots.acquire()
                     # A task that is canceled before it begins runs no code of its own.
                     group.create_task(put(position, data)).add_done_callback(lambda _: uploads.slots.release())
