@@ -111,6 +111,7 @@ async def test_objects_that_come_at_the_same_time_take_few_packs(tmp_path: Path)
 async def test_the_next_group_waits_a_moment_for_as_many_as_were_just_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, coming: int
 ) -> None:
+    monkeypatch.setattr(packing, "QUIET", 10**6)
     monkeypatch.setattr(packing, "PAUSE", 10**6)
     monkeypatch.setattr(packing, "LONGEST_PAUSE_S", 10**6 if coming == 3 else 0.5)
     async with packing_door(tmp_path) as (rig, calls):

@@ -2,8 +2,8 @@
 
 A put begins at once if none of its bucket is under way. What comes meanwhile waits, and is stored as one group: a pack, and a
 publish of each directory. The next group begins soon after the first object of the last one is answered, or when it is full.
-Soon: clients that had an answer send their next objects, so the group waits for as many as were there before, but not for
-long. An object that is alone is stored as a file of its own. Objects wait only when all their bytes are here, so that a slow
+Soon: clients that had an answer send their next objects, so the group waits for as many as were there before, while they come and
+not for long. An object that is alone is stored as a file of its own. Objects wait only when all their bytes are here, so that a slow
 client holds up nobody, and those of one bucket never share a pack with those of another.
 
 A pack has a random key: which objects meet in it is chance, so that no pack is stored twice.
@@ -37,8 +37,13 @@ MOST_OBJECTS = 256
 MOST_BYTES = 2 * 2**20
 """Bytes of one group, or a single object: its shares fit into one message to each server."""
 
-PAUSE = 0.25
-"""The longest wait for clients that were just answered, as a part of the time that this took."""
+QUIET = 1.0
+"""A wait for clients that were just answered ends when nothing was answered and no object has come for so long, as a multiple of
+the time that their group took.
+"""
+
+PAUSE = 2.0
+"""The longest wait for them, as a multiple of that time."""
 
 LONGEST_PAUSE_S = 0.2
 """The longest wait for them at all."""
@@ -80,6 +85,28 @@ class _Group:
     is_over: bool = False
 
 
+@define
+class Pause:
+    """A wait for clients that were just answered: until ends_at, or until nothing has moved for quiet_s. Pure.
+
+    A gateway that answers many clients takes time for it, and for what they send next; as long as it does, the others are coming.
+    """
+
+    quiet_s: float
+    moved_at: float
+    ends_at: float
+
+    @classmethod
+    def after(cls, began_at: float, now: float) -> Pause:
+        """The wait after the first answer of a group that began then."""
+        took_s = now - began_at
+        return cls(quiet_s=QUIET * took_s, moved_at=now, ends_at=now + min(LONGEST_PAUSE_S, PAUSE * took_s))
+
+    def left_s(self, now: float) -> float:
+        """How long it lasts if nothing moves."""
+        return min(self.moved_at + self.quiet_s, self.ends_at) - now
+
+
 @define(eq=False)
 class _Line:
     """The objects of one bucket. under_way: groups of which no object is answered. expected: objects for which to wait until the
@@ -89,7 +116,8 @@ class _Line:
     waiting: list[_Object] = field(factory=list)
     under_way: int = 0
     expected: int = 0
-    pause: Timer | None = None
+    pause: Pause | None = None
+    timer: Timer | None = None
 
     @property
     def is_time(self) -> bool:
@@ -100,9 +128,15 @@ class _Line:
 
     def end_pause(self) -> None:
         """Wait no longer."""
+        self.pause = None
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+    def move(self, now: float) -> None:
+        """Note that an object has come, or was answered."""
         if self.pause is not None:
-            self.pause.cancel()
-            self.pause = None
+            self.pause.moved_at = now
 
 
 @define(eq=False)
@@ -134,6 +168,7 @@ class ObjectPacks:
         line = self._lines.setdefault(root, _Line())
         each = _Object(spool, begin)
         line.waiting.append(each)
+        line.move(self._clock.now())
         self._advance(root, line)
         try:
             yield await each.target
@@ -192,6 +227,7 @@ class ObjectPacks:
             self._advance(root, line)
             return
         group.members.remove(each)
+        line.move(self._clock.now())
         if group.is_stored:
             self._end(root, line, group)
         elif not group.members and group.task is not None:
@@ -204,15 +240,22 @@ class ObjectPacks:
         line.under_way -= 1
         line.expected = group.size + len(line.waiting)
         if not line.under_way and line.expected > 1:
-
-            def wake() -> None:
-                line.pause = None
-                self._advance(root, line)
-
             line.end_pause()
-            took = self._clock.now() - group.began_at
-            line.pause = self._clock.call_later(min(LONGEST_PAUSE_S, PAUSE * took), wake)
+            line.pause = Pause.after(group.began_at, self._clock.now())
+            self._wait(root, line)
         self._advance(root, line)
+
+    def _wait(self, root: DirectoryCap, line: _Line) -> None:
+        """Begin with the next group when the pause is over."""
+        line.timer = None
+        if line.pause is None:
+            return
+        left_s = line.pause.left_s(self._clock.now())
+        if left_s > 0:
+            line.timer = self._clock.call_later(left_s, lambda: self._wait(root, line))
+        else:
+            line.pause = None
+            self._advance(root, line)
 
     @property
     def _clock(self) -> Clock:
