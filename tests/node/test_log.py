@@ -7,12 +7,13 @@ import json
 from datetime import datetime
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from twisted.logger import Logger, LogLevel, LogPublisher
+from twisted.logger import Logger, LogLevel, LogPublisher, formatEvent
 from twisted.python.failure import Failure
 
-from grid.node.log import MAX_FIELD, MAX_FIELDS, NodeLog
+from grid.node.log import MAX_FIELD, MAX_FIELDS, NodeLog, text_of
 
 
 def _written(message: str, level: str = "info") -> str:
@@ -27,6 +28,35 @@ def test_event_is_one_line_with_its_time_and_without_secrets() -> None:
     stamp, _, text = line.partition(" ")
     assert text == "a b URI:... pb:...\n"
     assert stamp.count("-") >= 2
+
+
+class Failing:
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+@pytest.mark.parametrize(
+    "format",
+    [
+        "{n} of {a:.0f} ms",
+        "{call()}",
+        "{missing}",
+        "{failing}",
+        "{n:{a}}",
+        "{n:x>{failing}}",
+        "{n:s}",
+        "{n!r}",
+        "{",
+        "{0}",
+        "{}",
+        "{a.real}",
+        "100 %",
+        "",
+    ],
+)
+def test_text_of_an_event_is_what_twisted_makes_of_it(format: str) -> None:
+    event = {"log_format": format, "n": 3, "a": 2.5, "call": lambda: "called", "failing": Failing()}
+    assert text_of(event) == formatEvent(event)
 
 
 def test_debug_events_are_left_out() -> None:

@@ -18,6 +18,12 @@ NOW = datetime(2013, 5, 24, tzinfo=UTC).timestamp()
 SCOPE = Scope(day="20130524", region="us-east-1")
 
 
+def test_header_that_is_a_list_has_all_its_lines_and_any_other_the_first() -> None:
+    headers = [("if-match", '"a"'), ("x-amz-date", "1"), ("if-match", '"b"'), ("x-amz-date", "2")]
+    found = RequestHead(method="GET", path="/", query=[], headers=headers)
+    assert [found.header(name) for name in ("if-match", "x-amz-date", "range")] == ['"a","b"', "1", None]
+
+
 def head(
     signature: str, signed: str, headers: dict[str, str], *, method: str = "GET", path: str = "/", query: str = ""
 ) -> RequestHead:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 
 from attrs import field, frozen
 
@@ -304,6 +305,7 @@ def _moment_of_date(date: str | None) -> str:
         raise S3Fault("AccessDenied", _NO_DATE) from None
 
 
+@lru_cache(maxsize=64)
 def _unix_time(moment: str) -> float:
     try:
         return datetime.strptime(moment, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()

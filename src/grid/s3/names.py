@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
 from attrs import frozen
@@ -57,6 +58,7 @@ class KeyPath:
     beside: str
 
 
+@lru_cache(maxsize=256)
 def path_of(key: str) -> KeyPath:
     """The path of a key; S3Fault if it is invalid or too long."""
     try:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from urllib.parse import quote, unquote_to_bytes
 
 from attrs import field, frozen
@@ -48,13 +49,22 @@ class RequestHead:
     path: str = field(repr=False)
     query: Pairs = field(repr=False)
     headers: Pairs = field(repr=False)
+    lines: Mapping[str, Sequence[str]] = field(init=False, repr=False, eq=False)
+    """The values of each header."""
+
+    @lines.default
+    def _sorted(self) -> Mapping[str, Sequence[str]]:
+        found: dict[str, list[str]] = {}
+        for name, value in self.headers:
+            found.setdefault(name, []).append(value)
+        return found
 
     def header(self, name: str) -> str | None:
         """The value of a header: of a list, all its lines; the first one of any other."""
-        if name in LISTS:
-            lines = [value for found, value in self.headers if found == name]
-            return ",".join(lines) if lines else None
-        return next((value for found, value in self.headers if found == name), None)
+        lines = self.lines.get(name)
+        if lines is None:
+            return None
+        return ",".join(lines) if name in LISTS else lines[0]
 
     def parameter(self, name: str) -> str | None:
         """The first value of a parameter."""
@@ -73,6 +83,7 @@ class Scope:
         return f"{self.day}/{self.region}/{self.service}/aws4_request"
 
 
+@lru_cache(maxsize=64)
 def signing_key(secret: str, scope: Scope) -> bytes:
     """Derive the key for a day, a region and a service from the secret."""
     key = f"AWS4{secret}".encode()
@@ -104,7 +115,7 @@ def canonical_request(head: RequestHead, signed: Collection[str], payload: str) 
     names = sorted(signed)
     lines = []
     for name in names:
-        values = ",".join(_BLANKS.sub(" ", value.strip()) for found, value in head.headers if found == name)
+        values = ",".join(_BLANKS.sub(" ", value.strip()) for value in head.lines.get(name, ()))
         lines.append(f"{name}:{values}\n")
     path = quote(unquote_to_bytes(head.path.encode("utf-8", "surrogateescape")), safe="/-_.~")
     return "\n".join((head.method, path, query, "".join(lines), ";".join(names), payload))
