@@ -7,10 +7,14 @@ import itertools
 import pytest
 
 from grid.caps import KnownCap, StorageIndex
+from grid.crypto.rsa import PublicKey
 from grid.engine.grid import Encoding
 from grid.mutable.node import MutableFile
 from grid.mutable.read.few_servers import LOOK_S
+from grid.mutable.read.map_plan import MapMode
 from grid.mutable.read.newest import NewestSeen
+from grid.mutable.session import Session
+from grid.mutable.share.keys import FileKeys
 from tests.support.mutable_grid import MutableGrid
 
 FEW = 5
@@ -41,6 +45,37 @@ def test_a_remembered_version_is_confirmed_by_few_servers_with_one_message_each(
     file = remembered(grid, grid.create(b"old"))
     assert len(few_of(grid, file)) == FEW
     assert sum(len(server.calls) for server in grid.servers) == FEW
+
+
+def test_signature_of_a_remembered_version_is_checked_once_and_that_of_another_when_it_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checked: list[bytes] = []
+    verify = PublicKey.verify
+
+    def noted(key: PublicKey, signature: bytes, message: bytes) -> None:
+        checked.append(message)
+        verify(key, signature, message)
+
+    grid = MutableGrid()
+    cap = grid.create(b"old")
+    file = remembered(grid, cap)
+    monkeypatch.setattr(PublicKey, "verify", noted)
+    assert len(few_of(grid, file)) == FEW
+    assert not checked
+    grid.run(grid.open(cap, process=1).overwrite(b"new"))
+    checked.clear()
+    assert grid.run(file.read_all()) == b"new"
+    assert len(set(checked)) == 1
+
+
+def test_what_one_capability_has_proven_proves_nothing_for_another_key() -> None:
+    grid = MutableGrid()
+    session = Session.open(FileKeys.of_cap(grid.create(b"old")), grid.grid())
+    few = session.few(grid.run(session.find(MapMode.READ)))
+    assert few is not None and few.public_key is not None
+    assert few.proven(few.public_key.fingerprint) == (few.public_key, {few.version})
+    assert few.proven(bytes(32)) == (None, set())
 
 
 def test_all_servers_are_asked_and_the_next_version_is_higher_when_a_newer_one_is_known() -> None:

@@ -15,6 +15,7 @@ from collections.abc import Set as AbstractSet
 
 from attrs import frozen
 
+from grid.crypto.rsa import PublicKey
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.versions import Sighting, VersionMap
 from grid.ports import ServerId
@@ -33,11 +34,21 @@ NEAR_S = 0.02
 
 @frozen(kw_only=True)
 class Few:
-    """version: what is remembered. servers: those that are enough if nothing has changed there. holders: those of them that had it."""
+    """version: what is remembered. servers: those that are enough if nothing has changed there. holders: those of them that had it.
+
+    public_key: with which the version's signature was checked when it was found, if that is remembered.
+    """
 
     version: Prefix
     servers: frozenset[ServerId]
     holders: frozenset[ServerId]
+    public_key: PublicKey | None = None
+
+    def proven(self, fingerprint: bytes) -> tuple[PublicKey | None, set[Prefix]]:
+        """What need not be proven again with a capability of this fingerprint: the key, and the prefixes that it has signed."""
+        if self.public_key is None or self.public_key.fingerprint != fingerprint:
+            return None, set()
+        return self.public_key, {self.version}
 
     def is_unchanged(self, sightings: Iterable[Sighting], answered: AbstractSet[ServerId]) -> bool:
         """Whether those that have answered show the version, as remembered, and nothing that may be newer."""
@@ -76,4 +87,5 @@ def choose_few(
     held = [share for share in found.shares_of(best) if share.server_id in few]
     if len(few) < count or len({share.number for share in held}) < best.k:
         return None
-    return Few(version=best, servers=few, holders=frozenset(share.server_id for share in held))
+    holders = frozenset(share.server_id for share in held)
+    return Few(version=best, servers=few, holders=holders, public_key=found.public_key)

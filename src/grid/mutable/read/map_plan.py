@@ -128,7 +128,8 @@ class MapPlan(PlanBase):
         self._heard = _Heard()
         self._sightings: list[Sighting] = []
         self._bad: list[BadShare] = []
-        self._proofs = _Proofs(private_key=private_key)
+        public_key, prefixes = few.proven(keys.fingerprint) if few is not None else (None, set())
+        self._proofs = _Proofs(private_key=private_key, public_key=public_key, prefixes=prefixes)
         self._done = False
 
     def _is_done(self) -> bool:
@@ -249,9 +250,7 @@ class MapPlan(PlanBase):
             self._judge(candidate, now)
 
     def _needed(self, candidate: CandidateShare) -> list[Range]:
-        needed: list[Range] = []
-        if self._proofs.public_key is None:
-            needed.append(candidate.sighting.table.public_key)
+        needed = [candidate.sighting.table.public_key] if self._proofs.public_key is None else []
         if candidate.sighting.prefix not in self._proofs.prefixes:
             needed.append(candidate.sighting.table.signature)
         return needed
