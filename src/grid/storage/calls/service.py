@@ -144,13 +144,21 @@ class StorageService:
 
     @metered("get")
     async def find_shares(
-        self, storage_index: StorageIndex, ranges: Sequence[Range] = (), *, room: Room | None = None
+        self,
+        storage_index: StorageIndex,
+        ranges: Sequence[Range] = (),
+        *,
+        room: Room | None = None,
+        most: int | None = None,
     ) -> Mapping[ShareNumber, Sequence[bytes]]:
-        """Every finished immutable share of the storage index, with those ranges of each."""
+        """Every finished immutable share of the storage index, with those ranges of each.
+
+        most: bytes of ranges, if fewer than usual; shares beyond it have none.
+        """
         name = _checked_name(storage_index)
         check_ranges([ranges], READ_CALL_RANGES, READ_CALL_BYTES)
         async with self._turns.shared(name):
-            return await self.run(self._store.find, name, self._table.hidden(name), ranges, room)
+            return await self.run(self._store.find, name, self._table.hidden(name), ranges, room, most)
 
     @metered("get", count_finds)
     async def find_each(

@@ -122,14 +122,21 @@ class ShareStore:
         return self.disk.space(), self.available_space()
 
     def find(
-        self, name: str, hidden: Hidden, ranges: Sequence[Range], room: Room | None = None
+        self,
+        name: str,
+        hidden: Hidden,
+        ranges: Sequence[Range],
+        room: Room | None = None,
+        most: int | None = None,
     ) -> dict[ShareNumber, list[bytes]]:
         """Every immutable share with those ranges, or with none if the answer would be too long. NoRoomError.
+
+        most: bytes of ranges; None: as many as any answer may have.
 
         A share that the disk cannot read is listed all the same, without ranges, so that a reader gets the error.
         """
         size = AnswerSize(room)
-        found = self._find(name, hidden, ranges, AnswerLimit(), size)
+        found = self._find(name, hidden, ranges, AnswerLimit() if most is None else AnswerLimit(size=most), size)
         size.require()
         return found
 

@@ -39,9 +39,17 @@ class MeasuringServer(Protocol):
     measures_answers: Literal[True]
 
     async def find_shares(
-        self, storage_index: StorageIndex, ranges: Sequence[Range] = (), *, room: Room | None = None
+        self,
+        storage_index: StorageIndex,
+        ranges: Sequence[Range] = (),
+        *,
+        room: Room | None = None,
+        most: int | None = None,
     ) -> Mapping[ShareNumber, Sequence[Buffer]]:
-        """Every immutable share of the storage index, with those ranges of each."""
+        """Every immutable share of the storage index, with those ranges of each.
+
+        most: bytes of ranges, if fewer than usual; shares beyond it have none.
+        """
 
     async def find_each(
         self, finds: Sequence[Find], *, room: Room | None = None
@@ -106,6 +114,16 @@ class MeasuredReads:
         if server is None:
             return await _measured_later(room, lambda: self._server.find_shares(index, ranges))
         return await room.read(lambda: server.find_shares(index, ranges, room=room))
+
+    async def find_some(self, room: Reservation, index: StorageIndex, ranges: Sequence[Range], most: int) -> Shares:
+        """Every immutable share, with those ranges if they are not more than `most` bytes together with those of shares before it.
+
+        A server that does not measure its answers reads none.
+        """
+        server = self._measuring
+        if server is None:
+            return await self._server.find_shares(index)
+        return await room.read(lambda: server.find_shares(index, ranges, room=room, most=most))
 
     async def find_each(self, room: Reservation, finds: Sequence[Find]) -> Sequence[Shares | None]:
         """Like find_shares, for several files."""

@@ -1,6 +1,6 @@
 """The server's answers to reads: whole shares, ranges, and batches, streamed in pieces. [spec wire 17]
 
-Cost: a range of at most a piece takes one read from the store and one write to the socket. Longer ones are read
+Cost: a range of at most a piece, or what a find requests of all shares, takes one read from the store and one write to the socket. Longer ones are read
 piece by piece, each when the socket has taken the one before, so that a slow reader costs one piece. A long
 range that reaches past the end of its share costs a few more probes, because its length must be sent first.
 """
@@ -211,9 +211,24 @@ class ReadAnswers:
                 request.exchange.send(
                     200, BYTES_HEADERS, pack_answer(await self._reads.find_shares(room, index, ranges))
                 )
-            else:
-                held = await self._server.find_shares(index)
-                await self._send_parts(request, room, dict.fromkeys(held, ranges))
+            elif rest := await self._send_first(request, room, ranges):
+                await self._send_parts(request, room, dict.fromkeys(rest, ranges))
+
+    async def _send_first(self, request: Request, room: Reservation, ranges: Sequence[Range]) -> list[ShareNumber]:
+        """Send those ranges of the shares that one call can read as one piece, and return the other shares."""
+        exchange = request.exchange
+        found = await self._reads.find_some(room, request.route.storage_index, ranges, self._bounds.pieces.piece_size)
+        rest = [number for number, data in found.items() if not data]
+        pieces = pack_answer({number: data for number, data in found.items() if data})
+        del found  # Otherwise it would be held until all of it is sent.
+        if not rest:
+            exchange.send(200, BYTES_HEADERS, pieces)
+        elif len(pieces) > 1:
+            exchange.start(200, BYTES_HEADERS, None)
+            exchange.write(pieces[:-1])  # Without the end of the answer.
+            del pieces
+            await self._make_room(request, room)
+        return rest
 
     async def _batched_finds(self, request: Request) -> None:
         async with self._records(request, MAX_FIND_MESSAGE) as (body, room):
