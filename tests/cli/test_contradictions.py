@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -162,6 +163,8 @@ def test_put_when_forced_without_an_existing_file_is_refused(command: MemoryComm
 def test_put_when_the_encoding_needs_most_shares_says_so_in_one_line(command: MemoryCommand) -> None:
     risky = command.run("put", "-m", "--needed", "6", "file")
     assert risky.code == 0 and risky.err.count("\n") == 1 and risky.err.startswith("Note: with 6 of 10 shares needed")
+    told = json.loads(command.run("put", "-m", "--json", "--needed", "6", "file").err)
+    assert told["event"] == "warning" and told["message"].startswith("with 6 of 10 shares needed")
     assert command.run("put", "-m", "--needed", "5", "file").err == ""
     assert command.run("put", "--needed", "6", "file").err == ""
 

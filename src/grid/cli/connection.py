@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import click
 from attrs import field, frozen
 
-from grid.cli.terminal.invocation import invocation
+from grid.cli.terminal.failures import tell_warning
+from grid.cli.terminal.invocation import invocation, prints_json
 from grid.errors import ConfigError
 from grid.node.redaction import one_line
 from grid.ports import Event, Observer, Runtime, Sink, StorageServer, ignore_events
@@ -33,7 +34,7 @@ T = TypeVar("T")
 
 
 class Warnings:
-    """Prints each warning of a command once."""
+    """Prints each warning of a command once, as JSON if that is what the command prints."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
@@ -43,7 +44,7 @@ class Warnings:
         line = one_line(text)
         if line and line not in self._told:
             self._told.add(line)
-            click.echo(f"grid: warning: {line}", err=True)
+            tell_warning(line, as_json=prints_json())
 
     def heard_by(self, observer: Observer) -> Observer:
         """An observer that prints warning events and forwards every event."""

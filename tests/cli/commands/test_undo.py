@@ -234,4 +234,18 @@ def test_change_is_reported_as_undone_even_if_the_journal_cannot_be_written(
     assert ended.code == 0 and "restored: work:a" in ended.out
     assert "was undone, but is still listed" in ended.err and "No space left" in ended.err
     assert state(command) == before
+
+
+def test_change_that_stays_listed_is_a_warning_in_json(command: MemoryCommand, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    command.succeed("put", "one", "work:a")
+    command.succeed("rm", "work:a")
+    with monkeypatch.context() as patch:
+        patch.setattr("grid.cli.undo.journal.write_atomically", full)
+        ended = command.run("undo", "--json")
+    told = json.loads(ended.err)
+    assert ended.code == 0 and json.loads(ended.out)["event"] == "undo"
+    assert told["event"] == "warning" and "was undone, but is still listed" in told["message"]
     assert "unchanged: work:a" in command.succeed("undo")

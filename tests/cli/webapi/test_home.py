@@ -55,7 +55,7 @@ def test_url_that_cannot_be_a_gateway_is_refused(tmp_path: Path, url: str) -> No
 
 def test_plain_http_to_another_machine_comes_with_a_warning(tmp_path: Path) -> None:
     outcome = grid("-d", tmp_path, "--gateway", "http://host.invalid:1/", "ls", CAP)
-    assert "WARNING: everyone between here and host.invalid" in outcome.err
+    assert "grid: warning: everyone between here and host.invalid" in outcome.err
     assert outcome.code == 5
 
 

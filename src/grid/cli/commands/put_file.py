@@ -16,6 +16,8 @@ from grid.cli.arguments.replacing import ReplacePolicy, Undo, previous_child, ti
 from grid.cli.arguments.sources import FileSource, SpooledFile
 from grid.cli.arguments.tree import Tree
 from grid.cli.connection import DirectConnection, run_connected
+from grid.cli.terminal.failures import tell_warning
+from grid.cli.terminal.invocation import prints_json
 from grid.directory.edits import SetChild
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child
@@ -216,7 +218,10 @@ class _DirectPutting(_Putting):
         notice = encoding_notice(self._encoding.k, self._encoding.n)
         if notice is not None:
             with self._display.paused():
-                click.echo(f"Note: {notice}.", err=True)
+                if prints_json():
+                    tell_warning(notice, as_json=True)
+                else:
+                    click.echo(f"Note: {notice}.", err=True)
         return await super().put_mutable()
 
     async def _overwrite(self, cap: KnownCap) -> Stored:

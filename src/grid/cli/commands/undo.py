@@ -72,7 +72,7 @@ def undo(ctx: click.Context, *, number: int | None, is_list: bool, force: bool, 
         return await Undoing(tree.store, change.links, force, note).run()
 
     done = run_in_tree(home, operation)
-    _drop(journal, change)
+    _drop(journal, change, as_json=as_json)
     if as_json:
         links = [{"path": each.shown, "action": each.action} for each in done]
         line = {"event": "undo", **_describe(change), "links": links, "replaced": replaced.to_json()}
@@ -83,14 +83,15 @@ def undo(ctx: click.Context, *, number: int | None, is_list: bool, force: bool, 
     return 0
 
 
-def _drop(journal: Journal, change: Change) -> None:
+def _drop(journal: Journal, change: Change, *, as_json: bool) -> None:
     """Remove the change from the journal; a warning if that fails, for it is undone all the same."""
+    from grid.cli.terminal.failures import tell_warning
     from grid.errors import ConfigError
 
     try:
         journal.drop(change)
     except ConfigError as error:
-        click.echo(f"grid: warning: change {change.number} was undone, but is still listed: {error}", err=True)
+        tell_warning(f"change {change.number} was undone, but is still listed: {error}", as_json=as_json)
 
 
 def _choose(changes: Sequence[Change], number: int | None) -> Change:

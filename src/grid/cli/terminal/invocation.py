@@ -167,6 +167,12 @@ def invocation(context: click.Context) -> Invocation:
     return context.find_root().ensure_object(Invocation)
 
 
+def prints_json() -> bool:
+    """Whether the command that is running prints JSON; False outside commands."""
+    context = click.get_current_context(silent=True)
+    return context is not None and invocation(context).as_json
+
+
 def progress_options(command: F) -> F:
     """Add `--quiet` and `--no-progress` to a command that shows progress."""
 

@@ -13,7 +13,7 @@ from attrs import evolve, frozen
 from grid.caps import has_cap_prefix
 from grid.cli.arguments.aliases import read_aliases
 from grid.cli.arguments.remote import parse_remote, require_local_source, require_local_target
-from grid.cli.connection import Connection, open_home, run_connected
+from grid.cli.connection import Connection, Warnings, open_home, run_connected
 from grid.cli.transfer.backup_lock import LOCKS, RECORDS
 from grid.cli.transfer.database import LocalDatabase
 from grid.cli.transfer.endpoints import Endpoint, LocalEndpoint, RemoteEndpoint
@@ -45,7 +45,7 @@ class TransferSession:
 def transfer_session(context: click.Context) -> Iterator[TransferSession]:
     """Open the client directory of the command line and its database; ConfigError."""
     directory = open_home(context)
-    database = LocalDatabase(directory.private / DATABASE, _warn)
+    database = LocalDatabase(directory.private / DATABASE, Warnings().tell)
     try:
         yield TransferSession(directory, database, read_aliases(directory))
     finally:
@@ -98,7 +98,3 @@ def with_random_keys(store: Store) -> Store:
     from grid.directory.file_store import FileStore
 
     return evolve(store, grid=evolve(store.grid, convergence=None)) if isinstance(store, FileStore) else store
-
-
-def _warn(line: str) -> None:
-    click.echo(f"WARNING: {line}", err=True)

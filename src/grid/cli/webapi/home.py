@@ -12,6 +12,8 @@ from pathlib import Path
 import click
 from attrs import field, frozen
 
+from grid.cli.terminal.failures import tell_warning
+from grid.cli.terminal.invocation import invocation
 from grid.cli.webapi.address import GatewayAddress, parse_address
 from grid.errors import ConfigError
 from grid.node.files import make_private_directory, read_text
@@ -55,10 +57,8 @@ def open_gateway_home(context: click.Context, path: Path, gateway: str, ca_file:
         except ConfigError as problem:
             raise click.UsageError(str(problem)) from None
     if not address.is_secure and not address.is_loopback:
-        click.echo(
-            f"WARNING: everyone between here and {address.host} can read what you send, including capabilities: use https",
-            err=True,
-        )
+        what = f"everyone between here and {address.host} can read what you send, including capabilities: use https"
+        tell_warning(what, as_json=invocation(context).as_json)
     if exists:
         make_private_directory(path / "private")
         return GatewayHome(address=address, path=path.absolute(), is_lasting=True)
