@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -52,6 +53,27 @@ async def test_path_when_last_name_is_also_in_the_middle_then_all_of_it_is_made(
         assert (await web.get(f"{folder.replace('/uri/', '/cap/')}/x/y/x?t=uri")).text == LitCap(
             data=b"other"
         ).to_string()
+
+
+@pytest.mark.parametrize("cap", ["URI:DIR2:aaaa:bbbb", "URI:CHK:secretsecret", "nonsensesecret", "URI:FUTURE:secret"])
+@pytest.mark.parametrize(("method", "status"), [("GET", 400), ("HEAD", 400), ("DELETE", 400), ("PUT", 409)])
+async def test_path_below_an_invalid_capability_blames_the_capability(
+    tmp_path: Path, cap: str, method: str, status: int
+) -> None:
+    async with gateway_of_trees(tmp_path) as web:
+        reply = await web.request(method, f"/uri/{quote(cap, safe='')}/a/b")
+        assert reply.status == status
+        assert ("the capability before the path is not valid" in unescape(reply.text)) is (method != "HEAD")
+        assert "leads through" not in reply.text and "secret" not in reply.text and "aaaa" not in reply.text
+
+
+async def test_target_of_a_move_that_is_no_capability_is_named_as_that(tmp_path: Path) -> None:
+    async with gateway_of_trees(tmp_path) as web:
+        folder = await make(web)
+        assert (await web.put(f"{folder}/a", b"contents")).status == 201
+        reply = await post(web, f"{folder}?t=relink&from_name=a&to_dir=secret/b")
+        assert reply.status == 400 and "the capability in to_dir= is not valid" in reply.text
+        assert "secret" not in reply.text
 
 
 @pytest.mark.parametrize(

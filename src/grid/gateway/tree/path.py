@@ -152,6 +152,8 @@ async def find_target_directory(gateway: Services, text: str) -> Trail:
             raise NoSuchChild(reached.missing[0])
         open_directory(gateway, reached.child)
     except Obstacle:
+        if isinstance(path.root.target, UnknownChild):
+            raise BadRequest("the capability in to_dir= is not valid. Was it copied completely?") from None
         raise BadRequest("the destination is not a directory (to_dir=)") from None
     assert reached.trail is not None
     return reached.trail

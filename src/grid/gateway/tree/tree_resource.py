@@ -12,7 +12,7 @@ from grid.caps import DirectoryCap, UnknownChild
 from grid.directory.node import Directory
 from grid.errors import GridError
 from grid.gateway.faults import BadRequest, Conflict, NoSuchChild, NotImplementedHere
-from grid.gateway.files.downloads import get_file, get_info
+from grid.gateway.files.downloads import get_file, get_info, why_unknown
 from grid.gateway.files.early_upload import EarlyUpload, may_store_early
 from grid.gateway.files.file_changes import (
     PathEntry,
@@ -89,7 +89,7 @@ async def _follow(exchange: Exchange, path: TreePath) -> Reached:
     try:
         return await follow(exchange.gateway, path)
     except Obstacle:
-        raise _obstacle(exchange) from None
+        raise _obstacle(exchange, path) from None
 
 
 def _is_new_file(exchange: Exchange, path: TreePath) -> bool:
@@ -207,7 +207,9 @@ def _require_known_charset(exchange: Exchange) -> None:
         raise BadRequest("_charset= other than utf-8 is not supported")
 
 
-def _obstacle(exchange: Exchange) -> BadRequest | Conflict:
+def _obstacle(exchange: Exchange, path: TreePath) -> BadRequest | Conflict:
     message = "the path leads through something that is not a directory"
+    if isinstance(path.root.target, UnknownChild):
+        message = f"the capability before the path is not valid: {why_unknown(path.root.target)}"
     makes = exchange.method == "PUT" or (exchange.method == "POST" and exchange.arguments.t not in _ONLY_LOOKING)
     return Conflict(message, shape="page") if makes else BadRequest(message, shape="page")
