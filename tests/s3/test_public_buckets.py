@@ -86,6 +86,8 @@ async def test_nobody_changes_a_public_bucket_without_a_key(tmp_path: Path) -> N
         for method, target, body, headers in CHANGES:
             refused = await ask(rig, method, target, body, headers)
             assert (refused.status, code(refused)) == (403, "AccessDenied"), (method, target)
+            says = b"this bucket can be read without a signature, but not written"
+            assert (says in refused.body) is target.startswith("/site"), (method, target)
         assert (await rig.ask("GET", path("a"))).body == b"old"
         assert await rig.keys() == ["a"]
 

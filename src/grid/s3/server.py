@@ -37,6 +37,7 @@ from grid.wire.connections.connection_limit import ConnectionLimit, Standing
 MAX_PARAMETERS = 100
 
 _NOT_PUBLIC = "The request is not signed, and this is not public."
+_ONLY_READ = "The request is not signed, and this bucket can be read without a signature, but not written."
 
 _log = Logger("grid.s3")
 
@@ -182,7 +183,7 @@ class S3Request(GatewayRequest):
 def _require_public(head: RequestHead, operation: Operation) -> None:
     """Raise unless a request that is not signed may do this with a public bucket. AccessDenied, InvalidRequest."""
     if operation.name not in PUBLIC_OPERATIONS:
-        raise S3Fault("AccessDenied", _NOT_PUBLIC)
+        raise S3Fault("AccessDenied", _NOT_PUBLIC if head.method in ("GET", "HEAD") else _ONLY_READ)
     if any(name.startswith("response-") for name, _ in head.query):
         raise S3Fault("InvalidRequest", "Only signed requests may set headers of the answer.")
 
