@@ -10,10 +10,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from twisted.logger import Logger, LogLevel, LogPublisher, formatEvent
+from twisted.internet import reactor as global_reactor
+from twisted.internet.protocol import Factory
+from twisted.logger import Logger, LogLevel, LogPublisher, formatEvent, globalLogPublisher
 from twisted.python.failure import Failure
 
+from grid.node.config import LogFormat
 from grid.node.log import MAX_FIELD, MAX_FIELDS, NodeLog, text_of
+
+reactor: Any = global_reactor
 
 
 def _written(message: str, level: str = "info") -> str:
@@ -61,6 +66,31 @@ def test_text_of_an_event_is_what_twisted_makes_of_it(format: str) -> None:
 
 def test_debug_events_are_left_out() -> None:
     assert _written("x", "debug") == ""
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+@pytest.mark.parametrize("message", ["S3Factory starting on 9000", "(TCP Port 9000 Closed)"])
+def test_ports_of_twisted_are_left_out(format: LogFormat, message: str) -> None:
+    stream = io.StringIO()
+    shown = NodeLog(format, stream)
+    legacy = {"log_level": LogLevel.info, "log_namespace": "log_legacy", "log_format": "{log_text}"}
+    shown({**legacy, "log_text": message})
+    assert stream.getvalue() == ""
+    shown({**legacy, "log_text": f"{message} because of something"})
+    shown({**legacy, "log_namespace": "grid.s3", "log_text": message})
+    assert stream.getvalue().count(message) == (4 if format == "json" else 2)
+
+
+async def test_port_that_opens_and_closes_leaves_nothing_in_the_log() -> None:
+    stream = io.StringIO()
+    observer = NodeLog(stream=stream)
+    globalLogPublisher.addObserver(observer)
+    try:
+        port = reactor.listenTCP(0, Factory(), interface="127.0.0.1")
+        await port.stopListening()
+    finally:
+        globalLogPublisher.removeObserver(observer)
+    assert "Port" not in stream.getvalue() and "starting on" not in stream.getvalue()
 
 
 def test_failure_is_shown_without_secrets() -> None:

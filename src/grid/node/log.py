@@ -7,6 +7,7 @@ message as in the text form), `namespace` (the source), and `fields`: the event'
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,9 @@ from grid.node.config import LogFormat
 from grid.node.redaction import one_line, redact
 
 _SHOWN = (LogLevel.info, LogLevel.warn, LogLevel.error, LogLevel.critical)
+
+_LISTENING = re.compile(r"\S+ starting on \S+|\((TCP|UNIX) Port \S+ Closed\)")
+"""What Twisted says of every port, whether or not its factory is noisy. The node names its addresses itself."""
 
 MAX_FIELD = 1024
 """Characters kept of one value."""
@@ -59,6 +63,8 @@ class NodeLog:
         if level not in _SHOWN:
             return
         text = one_line(text_of(event))
+        if event.get("log_namespace") == "log_legacy" and _LISTENING.fullmatch(text):
+            return
         failure = event.get("log_failure")
         trace = redact(failure.getTraceback()) if failure is not None else ""
         if self._format == "json":
