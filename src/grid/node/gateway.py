@@ -37,7 +37,7 @@ from grid.node.directory import NodeDirectory
 from grid.node.files import PUBLIC_MODE, make_private_directory, write_atomically
 from grid.node.own_files import ClientFiles
 from grid.node.redaction import one_line
-from grid.node.share_file import PUBLIC_URL, READ_ONLY, READ_WRITE, VISITORS, ShareFile
+from grid.node.share_file import DOOR_URLS, PUBLIC_URL, READ_ONLY, READ_WRITE, VISITORS, ShareFile
 from grid.node.web_address import (
     PortInUseError,
     allowed_hosts,
@@ -227,7 +227,7 @@ async def running_gateway(
         gateway.statistics.start()
         for line in introduction(url, description, gateway.settings):
             say(line)
-        tell = partial(_tell_programs, directory.path, url, gateway.settings)
+        tell = partial(_tell_programs, directory.path, url, gateway)
         yield Listening(gateway=gateway, factory=factory, url=url, tell_programs=tell)
     finally:
         await port.stopListening()
@@ -269,8 +269,11 @@ def make_store(client: Client) -> FileStore:
     return FileStore(grid=client.grid(LiveServers(client)), mutable_format=mutable_format)
 
 
-def _tell_programs(directory: Path, url: str | None, settings: GatewaySettings) -> None:
+def _tell_programs(directory: Path, url: str | None, gateway: Gateway) -> None:
     """Write the address last: programs that find it expect the rest."""
+    settings, doors = gateway.settings, {door.name: door.address for door in gateway.doors}
+    for name, file in DOOR_URLS.items():
+        _tell(directory / file, doors.get(name))
     _tell(directory / VISITORS, READ_ONLY if settings.is_read_only else READ_WRITE)
     _tell(directory / PUBLIC_URL, None if url is None else url_for_others(url, settings.hosts))
     _tell(directory / "node.url", url)

@@ -23,6 +23,7 @@ from grid.node.directory import open_directory
 from grid.node.files import make_private_directory, read_text
 from grid.node.redaction import one_line
 from grid.node.running import STOP_S, RunningProcess, ask_to_stop, find_running, patience_s, stop
+from grid.node.share_file import DOOR_URLS
 from grid.plural import counted
 
 MAX_NODES = 250
@@ -185,6 +186,11 @@ def start_gateway(grid: LocalGrid, *, detach: bool, started: list[StartedNode]) 
         started.append(_start(grid.client, arguments, detach=detach))
         wait_until(file.exists, started[-1:], "the gateway", START_S)
     return (read_text(file) or "").strip()
+
+
+def door_urls(grid: LocalGrid) -> dict[str, str | None]:
+    """The addresses of the other interfaces of the client's running gateway, by name; None for those that it has not."""
+    return {name: (read_text(grid.client / file) or "").strip() or None for name, file in DOOR_URLS.items()}
 
 
 def start_node(directory: Path, *, detach: bool) -> StartedNode:

@@ -22,6 +22,9 @@ PUBLIC_URL = "node.public_url"
 VISITORS = "node.visitors"
 """The file beside it that says what those who reach the gateway may do: READ_ONLY, or READ_WRITE, which also stores files."""
 
+DOOR_URLS = {"S3": "node.s3_url", "SFTP": "node.sftp_url"}
+"""The files beside it with the addresses of the node's other interfaces, by their names."""
+
 READ_ONLY = "read-only"
 READ_WRITE = "read-write"
 

@@ -64,6 +64,7 @@ def test_grid_with_a_gateway_stops_as_a_whole_and_its_storage_node_saves_where_i
             "the name on the first page"
         )
         assert up["gateway"].startswith("http://127.0.0.1:") and not up["was_running"]
+        assert up["s3"] is None and up["sftp"] is None
         assert grid("-d", local.client, "web", "--print").line == up["gateway"]
         assert grid("-d", local.client, "--gateway", "node", "mkdir").line.startswith("URI:DIR2:")
     finally:
@@ -93,7 +94,12 @@ def test_grid_with_a_gateway_is_up_once_its_s3_and_sftp_interfaces_listen(tmp_pa
         assert refused.code == 1 and "ssh-keygen" in refused.err, "there is no host key yet"
         assert find_running(local.client) is None
         make_key(private / "key")
-        assert grid("up", "--dir", local.path, "--detach", "--gateway").code == 0
+        up = grid("up", "--dir", local.path, "--detach", "--gateway")
+        assert up.code == 0
+        addresses = f"http://127.0.0.1:{s3}", f"sftp://127.0.0.1:{sftp}"
+        assert f"Over S3: {addresses[0]}\nOver SFTP: {addresses[1]}" in up.line
+        again = json.loads(grid("--json", "up", "--dir", local.path, "--detach", "--gateway").line)
+        assert (again["s3"], again["sftp"], again["was_running"]) == (*addresses, True)
         for port in (s3, sftp):
             socket.create_connection(("127.0.0.1", port)).close()
     finally:

@@ -16,6 +16,8 @@ from grid.errors import GridError
 from grid.plural import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from grid.node.client import Client
     from grid.node.local_grid import LocalGrid, StartedNode
 
@@ -40,7 +42,7 @@ def up(*, nodes: int | None, directory: str, detach: bool, with_gateway: bool, a
     it is started again with its files; nodes that are already running are left alone. Without --detach, the nodes that
     this command starts run until you press Ctrl-C.
     """
-    from grid.node.local_grid import LocalGrid, end_children, start_gateway, start_grid
+    from grid.node.local_grid import LocalGrid, door_urls, end_children, start_gateway, start_grid
 
     grid = LocalGrid(Path(directory).absolute())
     started: list[StartedNode] = []
@@ -52,12 +54,14 @@ def up(*, nodes: int | None, directory: str, detach: bool, with_gateway: bool, a
         start_grid(grid, nodes, detach=detach, started=started)
         _wait_until_ready(grid, started)
         url = start_gateway(grid, detach=detach, started=started) if with_gateway else None
+        doors = door_urls(grid) if with_gateway else {}
         ready = True
         is_new = any(node.child for node in started)
         if as_json:
-            click.echo(json.dumps({"event": "up", **_to_json(grid), "gateway": url, "was_running": not is_new}))
+            addresses = {"gateway": url, "s3": doors.get("S3"), "sftp": doors.get("SFTP")}
+            click.echo(json.dumps({"event": "up", **_to_json(grid), **addresses, "was_running": not is_new}))
         else:
-            click.echo("\n".join(_describe(grid, url)))
+            click.echo("\n".join(_describe(grid, url, doors)))
         if not is_new and not as_json:
             ready_nodes = counted(len(grid.storages), "storage node")
             click.echo(f"\nThis grid was already running, with {ready_nodes}: `grid down --dir {directory}` stops it.")
@@ -126,7 +130,7 @@ def _complain_of(started: list[StartedNode]) -> Any:  # noqa: ANN401
     return complain
 
 
-def _describe(grid: LocalGrid, url: str | None) -> list[str]:
+def _describe(grid: LocalGrid, url: str | None, doors: Mapping[str, str | None]) -> list[str]:
     from grid.node.directory import open_directory
     from grid.node.local_grid import running_processes
 
@@ -144,6 +148,7 @@ def _describe(grid: LocalGrid, url: str | None) -> list[str]:
     lines += ["", "Ready. Try:", f"  export GRID_NODE_DIR={grid.client}", "  grid put FILE", "  grid get CAP FILE"]
     if url is not None:
         lines += ["  grid web", "", f"In a browser: {url}"]
+        lines += [f"Over {name}: {address}" for name, address in doors.items() if address is not None]
     return lines
 
 
