@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,11 @@ from attrs import evolve
 from grid.errors import BusyError, ConfigError, NoSpaceError
 from grid.transfer.ends import Entry, KeptPart
 from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row, journal_path
+from grid.transfer.local_end import LocalEnd
 from grid.transfer.records import JournalError, JournalFullError
+from grid.transfer.status import read_status
+from grid.transfer.traits import identity_of
+from tests.transfer.test_engine import contents, send
 
 ODD_NAMES = ("plain", "ü/ñ", "\udcff\udc80", "\ud800", "new\nline", "a" * 4000)
 
@@ -223,6 +229,79 @@ def test_journal_that_is_damaged_inside_says_which_file_to_remove(path: Path) ->
             refused += 1
         journal.close()
     assert refused == len(uses)
+
+
+CHANGES: list[tuple[str, Callable[[Journal], object]]] = [
+    ("UPDATE files SET size = 'much'", lambda journal: journal.done_after("s", "", 5)),
+    ("UPDATE files SET size = 'much'", lambda journal: journal.find("s", "a")),
+    ("UPDATE files SET token = x'00'", lambda journal: journal.find_all("s", ["a", "b"])),
+    ("UPDATE files SET mode = 0.5", lambda journal: journal.find_all("s", ["a", "b"])),
+    ("UPDATE seen SET tag = x'00'", lambda journal: journal.find("s", "a")),
+    ("UPDATE parts SET offset = 'first'", lambda journal: journal.load_parts("s", row("a").entry)),
+    ("UPDATE parts SET offset = -1", lambda journal: journal.load_parts("s", row("a").entry)),
+    ("UPDATE parts SET length = 1.5", lambda journal: journal.load_parts("s", row("a").entry)),
+    ("UPDATE parts SET digest = 'text'", lambda journal: journal.load_parts("s", row("a").entry)),
+    ("UPDATE parts SET token = x'00'", lambda journal: journal.part_tokens()),
+    ("UPDATE parts SET token = x'00', facts = ''", lambda journal: journal.outdated_tokens("s", row("a").entry)),
+    ("UPDATE parts SET name = 'a'", lambda journal: journal.forget_unwanted_parts()),
+    ("UPDATE secret SET value = 'known'", lambda journal: journal.mark),
+    ("UPDATE secret SET value = 5", lambda journal: journal.mark),
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "use"), CHANGES, ids=[f"{number} {change}" for number, (change, _) in enumerate(CHANGES)]
+)
+def test_journal_that_was_changed_by_hand_says_which_file_to_remove(
+    path: Path, change: str, use: Callable[[Journal], object]
+) -> None:
+    journal = Journal(path)
+    journal.note([row("a", there=(5, "tag"))])
+    journal.note_part("s", row("a").entry, KeptPart(offset=0, length=5, token="key", digest=b"d"))
+    use(journal)
+    journal.note_part("s", row("a").entry, KeptPart(offset=0, length=5, token="key", digest=b"d"))
+    journal.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute(change)
+    with pytest.raises((JournalError, ConfigError), match=r"journal\.sqlite: .*remove it to start over$"):
+        use(Journal(path))
+
+
+def test_transfer_whose_journal_was_changed_by_hand_ends_with_one_error(path: Path, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "large").write_bytes(bytes(3 * 2**20))
+
+    async def listing() -> list[Entry]:
+        return [found async for found in LocalEnd(str(source)).entries() if isinstance(found, Entry)]
+
+    (large,) = asyncio.run(listing())
+    journal = Journal(path)
+    part = KeptPart(offset=0, length=2**20, token="key", digest=b"d")
+    journal.note_part(identity_of(LocalEnd(str(source))), large, part)
+    journal.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("UPDATE parts SET offset = 'first'")
+    with pytest.raises(JournalError, match=r"journal\.sqlite: .*remove it to start over$"):
+        send(source, tmp_path / "target", path.parent)
+    path.unlink()
+    assert not list(send(source, tmp_path / "target", path.parent).failures)
+    assert contents(tmp_path / "target") == contents(source)
+
+
+def test_status_of_a_journal_that_was_changed_by_hand_says_which_file_to_remove(path: Path) -> None:
+    journal = Journal(path)
+    journal.note([row("a", state=FAILED)])
+    journal.note_under_way(row("b").entry, 5.0)
+    assert read_status(path).failures == [("a", "")]
+    for table in ("files", "under_way"):
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute(f"UPDATE {table} SET name = CAST(name AS TEXT)")
+        with pytest.raises(ConfigError, match=r"journal\.sqlite: .*remove it to start over$"):
+            read_status(path)
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute(f"UPDATE {table} SET name = CAST(name AS BLOB)")
+    journal.close()
 
 
 def test_journal_on_a_disk_that_is_full_is_not_to_be_removed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -240,6 +240,8 @@ class Transfer:
         """Send a file, retrying if that may help; the last error counts."""
         try:
             await self._patiently(partial(self._try_to_send, source, entry))
+        except JournalError:
+            raise
         except (GridError, OSError) as error:
             self._note_failure(source, entry, error, UNSENT)
 
@@ -272,9 +274,7 @@ class Transfer:
     def _needs_of(self, size: int) -> Needs:
         """The memory of a file of this size: what is read ahead, until all of it is read, and what the target holds."""
         ahead, stored = self._flow.memory_of(size), self._target.memory_of(size)
-        first = last = stored
-        if isinstance(self._target, OverlappingTarget):
-            first, last = self._target.edges_of(size)
+        first, last = self._target.edges_of(size) if isinstance(self._target, OverlappingTarget) else (stored, stored)
         return Needs(whole=FILE_MEMORY + ahead + stored, first=FILE_MEMORY + ahead + first, last=FILE_MEMORY + last)
 
     async def _send(self, source: SourceEnd, listed: Entry, opened: OpenedSource, memory: Holding) -> None:

@@ -22,7 +22,25 @@ from grid.errors import BusyError, ConfigError, GridError, NoSpaceError
 from grid.node.files import make_private_directory, make_private_file, state_directory
 from grid.transfer.ends import Entry, KeptPart, KeptParts, NoParts
 from grid.transfer.listings import Listings
-from grid.transfer.records import JournalError, JournalFullError, among, is_full, key_of, name_of, number_of, text_of
+from grid.transfer.records import (
+    BLOB,
+    CHANGED,
+    INT,
+    MAYBE_INT,
+    MAYBE_TEXT,
+    TEXT,
+    JournalError,
+    JournalFullError,
+    Kinds,
+    among,
+    is_full,
+    is_written,
+    key_of,
+    kinds_of,
+    name_of,
+    number_of,
+    text_of,
+)
 
 STORED = "stored"
 """The target has the contents; the file is not in place yet."""
@@ -61,6 +79,10 @@ _COLUMNS = (
     "size, files.mtime_ns, files.tag, mode, state, token, digest, error, seen.mtime_ns, seen.tag"
     " FROM files LEFT JOIN seen USING (source, name)"
 )
+_FOUND = (MAYBE_INT, MAYBE_INT, TEXT, MAYBE_INT, TEXT, TEXT, TEXT, TEXT, MAYBE_INT, MAYBE_TEXT)
+_ROW, _NAMED_ROW = kinds_of(*_FOUND), kinds_of(BLOB, *_FOUND)
+_PART, _DONE = kinds_of(INT, INT, TEXT, BLOB), kinds_of(BLOB, MAYBE_INT, MAYBE_INT, TEXT, MAYBE_INT)
+_ONE_TEXT, _ONE_NAME, _ONE_INT = kinds_of(TEXT), kinds_of(BLOB), kinds_of(INT)
 
 
 @frozen(kw_only=True)
@@ -115,7 +137,9 @@ class Journal:
             self._rows.execute("PRAGMA synchronous = NORMAL")
             _require_layout(path, self._rows)
             self._rows.executescript(_LAYOUT + _BEGINNING)
-            self._secret = bytes(self._rows.execute("SELECT value FROM secret").fetchone()[0])
+            self._secret = self._rows.execute("SELECT value FROM secret").fetchone()[0]
+            if not isinstance(self._secret, bytes):
+                raise ConfigError(f"{path}: {CHANGED}")
             self._begun = set(self._rows.execute("SELECT DISTINCT source, name FROM parts"))
             self.listings = Listings()
         except (OSError, sqlite3.Error, ConfigError, JournalError) as error:
@@ -127,6 +151,7 @@ class Journal:
         found = self._one(
             f"SELECT {_COLUMNS} WHERE source = ? AND name = ?",
             (text_of(source), key_of(name)),
+            _ROW,
         )
         return None if found is None else _row(source, name, found)
 
@@ -134,7 +159,7 @@ class Journal:
         """The same for many files, by name. JournalError."""
         statement = f"SELECT name, {_COLUMNS} WHERE source = ? AND name IN (?)"
         statement, keys = among(statement, [key_of(name) for name in names])
-        found = list(self._all(statement, [text_of(source), *keys]))
+        found = list(self._all(statement, [text_of(source), *keys], _NAMED_ROW))
         return {name: _row(source, name, values) for name, values in _by_name(names, found)}
 
     def note(self, rows: Sequence[Row]) -> None:
@@ -168,18 +193,25 @@ class Journal:
         key = (text_of(source), key_of(entry.name), repr(entry.facts))
         self._many("DELETE FROM parts WHERE source = ? AND name = ? AND facts != ?", [key])
         found = self._all(
-            "SELECT offset, length, token, digest FROM parts WHERE source = ? AND name = ? ORDER BY offset", key[:2]
+            "SELECT offset, length, token, digest FROM parts WHERE source = ? AND name = ? ORDER BY offset",
+            key[:2],
+            _PART,
         )
-        return [
+        parts = [
             KeptPart(offset=offset, length=length, token=token, digest=digest)
             for offset, length, token, digest in found
         ]
+        if any(part.offset < 0 or part.length < 0 for part in parts):
+            raise self._changed_by_others()
+        return parts
 
     def outdated_tokens(self, source: str, entry: Entry) -> list[str]:
         """The tokens of parts of other versions of the file. JournalError."""
         key = (text_of(source), key_of(entry.name), repr(entry.facts))
-        found = self._all("SELECT DISTINCT token FROM parts WHERE source = ? AND name = ? AND facts != ?", key)
-        return [str(row[0]) for row in found]
+        found = self._all(
+            "SELECT DISTINCT token FROM parts WHERE source = ? AND name = ? AND facts != ?", key, _ONE_TEXT
+        )
+        return [row[0] for row in found]
 
     def note_part(self, source: str, entry: Entry, part: KeptPart) -> None:
         """Record a part. JournalError."""
@@ -198,7 +230,7 @@ class Journal:
 
     def forget_unwanted_parts(self) -> None:
         """Drop the parts of files that no source has any more. JournalError."""
-        keys = [row[0] for row in self._all("SELECT DISTINCT name FROM parts")]
+        keys = [row[0] for row in self._all("SELECT DISTINCT name FROM parts", (), _ONE_NAME)]
         found = [(key,) for key in keys if not self.listings.has(name_of(key))]
         self._many("DELETE FROM parts WHERE name = ?", found)
 
@@ -214,7 +246,7 @@ class Journal:
 
     def part_tokens(self) -> set[str]:
         """The tokens of all parts of all files. JournalError."""
-        return {str(row[0]) for row in self._all("SELECT DISTINCT token FROM parts")}
+        return {row[0] for row in self._all("SELECT DISTINCT token FROM parts", (), _ONE_TEXT)}
 
     def note_under_way(self, entry: Entry, began_at: float) -> None:
         """Record that a file is being sent, for status queries. began_at: Unix time. JournalError."""
@@ -232,6 +264,7 @@ class Journal:
             "SELECT name, size, mtime_ns, tag, mode FROM files WHERE source = ? AND state = ? AND name > ?"
             " ORDER BY name LIMIT ?",
             (text_of(source), DONE, key_of(name), count),
+            _DONE,
         )
         return [
             Entry(name=name_of(key), size=size, mtime_ns=mtime, tag=tag, mode=mode)
@@ -240,7 +273,7 @@ class Journal:
 
     def count(self, state: str) -> int:
         """The number of files in a state."""
-        found = self._one("SELECT COUNT(*) FROM files WHERE state = ?", (state,))
+        found = self._one("SELECT COUNT(*) FROM files WHERE state = ?", (state,), _ONE_INT)
         return 0 if found is None else int(found[0])
 
     def close(self) -> None:
@@ -266,14 +299,19 @@ class Journal:
                     self._rows.execute("ROLLBACK")
                 raise
 
-    def _one(self, statement: str, values: Sequence[object]) -> tuple[Any, ...] | None:
-        with self._as_journal_error():
-            found: tuple[Any, ...] | None = self._rows.execute(statement, values).fetchone()
-        return found
+    def _one(self, statement: str, values: Sequence[object], kinds: Kinds) -> tuple[Any, ...] | None:
+        return next(self._all(statement, values, kinds), None)
 
-    def _all(self, statement: str, values: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
+    def _all(self, statement: str, values: Sequence[object], kinds: Kinds) -> Iterator[tuple[Any, ...]]:
+        """The rows that a query finds. JournalError, also if one is not of these kinds."""
         with self._as_journal_error():
-            yield from self._rows.execute(statement, values)
+            for row in self._rows.execute(statement, values):
+                if not is_written(row, kinds):
+                    raise self._changed_by_others()
+                yield row
+
+    def _changed_by_others(self) -> JournalError:
+        return JournalError(f"{self._path}: the journal of the transfer cannot be used: {CHANGED}")
 
     @contextmanager
     def _as_journal_error(self) -> Iterator[None]:
@@ -343,19 +381,11 @@ def _by_name(names: Sequence[str], found: Sequence[tuple[Any, ...]]) -> Iterator
             yield name, values
 
 
-def _row(source: str, name: str, found: tuple[object, ...]) -> Row:
+def _row(source: str, name: str, found: tuple[Any, ...]) -> Row:
     size, mtime_ns, tag, mode, state, token, digest, error, seen_ns, seen_tag = found
-    entry = Entry(
-        name=name,
-        size=size if isinstance(size, int) else None,
-        mtime_ns=mtime_ns if isinstance(mtime_ns, int) else None,
-        tag=str(tag),
-        mode=mode if isinstance(mode, int) else None,
-    )
-    there = None if seen_tag is None else (seen_ns if isinstance(seen_ns, int) else None, str(seen_tag))
-    return Row(
-        source=source, entry=entry, state=str(state), token=str(token), digest=str(digest), error=str(error), there=there
-    )  # fmt: skip
+    entry = Entry(name=name, size=size, mtime_ns=mtime_ns, tag=tag, mode=mode)
+    there = None if seen_tag is None else (seen_ns, seen_tag)
+    return Row(source=source, entry=entry, state=state, token=token, digest=digest, error=error, there=there)
 
 
 def _seen(source: str, name: str, there: tuple[int | None, str]) -> tuple[object, ...]:

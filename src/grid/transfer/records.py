@@ -7,7 +7,8 @@ changed to one that it can.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from itertools import product
 
 from grid.errors import DISK_FULL, NoSpaceError
 from grid.transfer.ends import EndError
@@ -19,6 +20,26 @@ class JournalError(EndError):
 
 class JournalFullError(JournalError, NoSpaceError):
     """The disk with the journal is full."""
+
+
+CHANGED = "it was changed by other means, or is damaged; remove it to start over"
+"""What to do if a row has values that are never written."""
+
+INT, TEXT, BLOB = (int,), (str,), (bytes,)
+MAYBE_INT, MAYBE_TEXT = (int, type(None)), (str, type(None))
+
+Kinds = Set[tuple[type, ...]]
+"""The types that the values of a row may have: SQLite stores any type in any column."""
+
+
+def kinds_of(*columns: Sequence[type]) -> Kinds:
+    """The kinds of rows with these columns."""
+    return frozenset(product(*columns))
+
+
+def is_written(row: Sequence[object], kinds: Kinds) -> bool:
+    """Whether a row has the types that are written."""
+    return tuple(map(type, row)) in kinds
 
 
 def is_full(error: Exception) -> bool:

@@ -332,7 +332,11 @@ def _recorded(body: Body) -> _Upload | None:
     for part in body.parts.load():
         id_, _, rest = part.token.partition(" ")
         size, _, tag = rest.partition(" ")
-        if not size.isdigit() or (found is not None and (found.id, found.part_size) != (id_, int(size))):
+        if (
+            not size.isdecimal()
+            or not int(size)
+            or (found is not None and (found.id, found.part_size) != (id_, int(size)))
+        ):
             return None
         found = found or _Upload(id=id_, part_size=int(size))
         if part.length:

@@ -14,11 +14,12 @@ from attrs import frozen
 
 from grid.errors import ConfigError
 from grid.transfer.journal import DONE, FAILED, STORED, UNSENT, UNVERIFIED
-from grid.transfer.records import name_of
+from grid.transfer.records import BLOB, CHANGED, MAYBE_INT, TEXT, is_written, kinds_of, name_of
 
 SHOWN_COUNT = 100
 """Files listed of each kind."""
 
+_FAILURE, _SENT = kinds_of(BLOB, TEXT), kinds_of(BLOB, MAYBE_INT, (float,))
 _NOTHING = "there is no journal of these two: nothing has been stored yet"
 
 
@@ -68,6 +69,8 @@ def read_status(path: Path) -> JournalStatus:
             rows.close()
     except sqlite3.Error as error:
         raise ConfigError(f"{path}: the journal cannot be read: {error}") from None
+    if not all(is_written(row, _FAILURE) for row in failures) or not all(is_written(row, _SENT) for row in under_way):
+        raise ConfigError(f"{path}: {CHANGED}")
     return JournalStatus(
         is_running=is_running,
         done=counts.get(DONE, 0) + counts.get(UNVERIFIED, 0),
