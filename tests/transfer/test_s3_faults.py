@@ -13,6 +13,7 @@ from attrs import evolve
 from grid.transfer.ends import EndError
 from grid.transfer.object_end import open_object_end
 from grid.transfer.outcome import Outcome, Plan
+from grid.transfer.selection import parse_selection
 from tests.transfer.conftest import require
 from tests.transfer.scripted_s3 import BUCKET, Fault, NumberedNames, ScriptedS3, long_page, scripted_s3
 from tests.transfer.test_engine import FAST, contents, send
@@ -149,7 +150,8 @@ def test_markers_of_folders_are_left_out_and_empty_objects_are_not(s3: ScriptedS
         assert contents(tmp_path / "target") == wanted
 
 
-ODD_KEYS = ["in/a//b", "in/./c", "in/../d", "in//e", "in/x\ny"]
+ODD_KEYS = ["in/a//b", "in/./c", "in/../d", "in//e"]
+CONTROL_KEYS = ["in/x\ny", "in/deep/\x7f", "in/\t//"]
 
 
 @pytest.mark.parametrize("page", [1, 2, 200])
@@ -159,19 +161,50 @@ def test_keys_that_are_no_paths_are_left_out_and_the_others_are_copied(
     monkeypatch.setattr("grid.transfer.s3_uploads.LISTED_AT_ONCE", page)
     s3.objects |= dict.fromkeys(ODD_KEYS, b"odd") | {"in/": b"", "in/deep/": b"", "in/z \u00fc&+%": b"z"}
     (tmp_path / "target").mkdir()
-    for name in ("gone", "x\ny"):
-        (tmp_path / "target" / name).write_bytes(name.encode())
+    (tmp_path / "target" / "gone").write_bytes(b"gone")
     for copied in (3, 0):
         outcome = fetch(tmp_path, evolve(FAST, delete=True))
         assert (outcome.copied, list(outcome.failures)) == (copied, [])
         assert {each.name for each in outcome.left_out if "no path" in each.why} == {key[3:] for key in ODD_KEYS}
     wanted = {
-        "small": b"small", "deep/large": s3.objects["in/deep/large"], "z \u00fc&+%": b"z", "x\ny": b"x\ny",
+        "small": b"small", "deep/large": s3.objects["in/deep/large"], "z \u00fc&+%": b"z",
     }  # fmt: skip
     assert contents(tmp_path / "target") == wanted
 
 
-@pytest.mark.parametrize("key", ODD_KEYS)
+def test_keys_with_control_characters_fail_alone_and_nothing_is_removed(s3: ScriptedS3, tmp_path: Path) -> None:
+    s3.objects |= dict.fromkeys(CONTROL_KEYS, b"odd")
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / "gone").write_bytes(b"gone")
+    outcome = fetch(tmp_path, evolve(FAST, delete=True))
+    failed = {name: str(error) for name, error in outcome.failures}
+    assert failed.keys() == {key.removeprefix("in/") for key in CONTROL_KEYS} and not list(outcome.left_out)
+    assert all(
+        error.startswith(f"{name!r}: it cannot be copied: its key has control") for name, error in failed.items()
+    )
+    assert (outcome.copied, outcome.removed) == (2, 0) and (tmp_path / "target" / "gone").exists()
+
+
+def test_keys_with_control_characters_that_are_not_selected_do_not_fail(s3: ScriptedS3, tmp_path: Path) -> None:
+    s3.objects |= dict.fromkeys(CONTROL_KEYS, b"odd")
+    outcome = fetch(tmp_path, evolve(FAST, selection=parse_selection(["small"], [])))
+    assert (outcome.copied, list(outcome.failures)) == (1, [])
+
+
+def test_names_with_control_characters_fail_alone_and_are_not_sent(s3: ScriptedS3, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("good", "x\ny", "\x7f"):
+        (source / name).write_bytes(b"data")
+    outcome = upload(source, tmp_path)
+    failed = {name: str(error) for name, error in outcome.failures}
+    assert outcome.copied == 1 and failed.keys() == {"x\ny", "\x7f"}
+    for name, error in failed.items():
+        assert error.startswith(f"{name!r}: s3://{BUCKET}/out cannot hold it: its name has control characters")
+    assert s3.objects["out/good"] == b"data" and not any("%0A" in asked or "%7F" in asked for asked in s3.asked)
+
+
+@pytest.mark.parametrize("key", [*ODD_KEYS, "in/x\ny"])
 def test_key_that_is_no_path_is_named_and_removes_nothing_where_only_obstore_can_ask(
     s3: ScriptedS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:

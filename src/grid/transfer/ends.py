@@ -107,6 +107,7 @@ class LeftOut:
     """Something below an end that is not copied, and why. is_gap: the listing may lack files because of it.
 
     is_later: a later listing has it, so there is nothing to tell. is_file: the end has a file there, so a copy of it stays.
+    is_lost: that file should have been copied, so it counts as failed.
     """
 
     name: str
@@ -114,6 +115,7 @@ class LeftOut:
     is_gap: bool = False
     is_later: bool = False
     is_file: bool = False
+    is_lost: bool = False
 
 
 class OpenedSource(Protocol):

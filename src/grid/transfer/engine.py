@@ -36,7 +36,7 @@ from grid.transfer.ends import (
 from grid.transfer.jobs import Put, Workers, choose_jobs
 from grid.transfer.journal import DONE, FAILED, STORED, UNSENT, UNVERIFIED, Journal, Row
 from grid.transfer.memory import ByteBudget, Holding, Needs, steady
-from grid.transfer.outcome import Counted, GapError, Observer, Outcome, Plan
+from grid.transfer.outcome import Counted, Observer, Outcome, Plan, failure_of
 from grid.transfer.rates import Slow, unlimited
 from grid.transfer.records import JournalError
 from grid.transfer.repeating import Settling, patiently
@@ -161,9 +161,9 @@ class Transfer:
 
     def _leave_out(self, found: LeftOut) -> bool:
         """Tell of it. Return whether no file is missing because of it that would be sent, or kept from removal."""
-        if found.is_gap and not self._plan.selection.excludes(found.name, is_directory=True):
-            self.outcome.fail(found.name, GapError(f"{found.name}: it could not be listed: {found.why}"))
-            return False
+        if (failure := failure_of(found, self._plan.selection)) is not None:
+            self.outcome.fail(found.name, failure)
+            return not found.is_gap
         self.outcome.left_out.append(found)
         self._observer.warn(f"{found.name}: left out: {found.why}")
         return True

@@ -30,7 +30,7 @@ from grid.transfer.ends import (
 )
 from grid.transfer.object_accounts import account_place, store_arguments
 from grid.transfer.object_errors import OddKeyError, as_end_errors, as_settings_errors, of_generic
-from grid.transfer.s3_listing import Listed, is_path, list_after
+from grid.transfer.s3_listing import Listed, has_control, is_path, list_after
 from grid.transfer.s3_uploads import (
     PART_SIZE,
     PARTS_AT_ONCE,
@@ -174,6 +174,8 @@ class ObjectEnd:
             return "it is not UTF-8 text"
         if size > MAX_KEY_BYTES:
             return f"its key is longer than {MAX_KEY_BYTES} bytes"
+        if has_control(name):
+            return "its name has control characters; rename it"
         if any(part in ("", ".", "..") for part in name.split("/")):
             return "it has an empty name, '.' or '..' in its path"
         return None
@@ -269,6 +271,9 @@ class ObjectEnd:
 
     def _listed_ourselves(self, found: Listed) -> Entry | LeftOut:
         key = found.key.removesuffix("/")
+        if has_control(key):
+            why = "its key has control characters; rename that object"
+            return LeftOut(found.key.removeprefix(f"{self._prefix}/"), why, is_file=True, is_lost=True)
         if not is_path(key):
             return LeftOut(found.key.removeprefix(f"{self._prefix}/"), "its key is no path", is_file=True)
         if key != found.key and not found.size:

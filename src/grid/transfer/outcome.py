@@ -28,6 +28,15 @@ class GapError(GridError):
     """Something of a source could not be listed, so files may be missing."""
 
 
+def failure_of(found: LeftOut, selection: Selection) -> GridError | None:
+    """The error for what could not be listed, or is lost; None for what is only left out, or not selected."""
+    if found.is_gap and not selection.excludes(found.name, is_directory=True):
+        return GapError(f"{found.name}: it could not be listed: {found.why}")
+    if found.is_lost and selection.takes(found.name):
+        return GridError(f"{found.name!r}: it cannot be copied: {found.why}")
+    return None
+
+
 @frozen(kw_only=True)
 class Plan:
     """The options of a transfer. keeps_times: both ends preserve files' times to the millisecond.

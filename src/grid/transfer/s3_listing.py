@@ -35,9 +35,14 @@ class Listed:
     modified: datetime = field(repr=False)
 
 
+def has_control(key: str) -> bool:
+    """Whether the key has control characters, with which obstore neither reads nor stores an object."""
+    return _CONTROL.search(key) is not None
+
+
 def is_path(key: str) -> bool:
     """Whether obstore can read the object of this key."""
-    return not _CONTROL.search(key) and not any(part in ("", ".", "..") for part in key.split("/"))
+    return not has_control(key) and not any(part in ("", ".", "..") for part in key.split("/"))
 
 
 async def list_after(uploads: S3Uploads, prefix: str, after: str) -> AsyncIterator[Listed]:

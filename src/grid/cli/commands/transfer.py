@@ -174,7 +174,8 @@ def run_request(ctx: click.Context, request: Request, display: TransferDisplay, 
         raise CancelledError("interrupted") from None
     for name, error in outcome.failures:
         text = describe(error)
-        display.fail(text if name in text else f"{name}: {text}", is_kept=False)
+        is_named = name in text or repr(name) in text
+        display.fail(text if is_named else f"{plain(name)}: {text}", is_kept=False)
     if request.plan.delete and not outcome.found:
         raise ConfigError(f"{', '.join(request.sources)}: no files here, so nothing was removed from {request.target}")
     return outcome
