@@ -6,7 +6,7 @@ It also catches forgotten colons: a local name that equals an alias is refused r
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import click
 from attrs import evolve, field, frozen
@@ -108,6 +108,13 @@ def _path(root: KnownCap, rest: str, shown: str, *, argument_is_cap: bool) -> Re
         raise GridError(f"{shown}{rest}: a path cannot have empty names or begin with a slash")
     separator = "/" if argument_is_cap else ""
     return RemotePath(root=root, names=names, inside=inside, shown=f"{shown}{separator}{rest}")
+
+
+def require_new_names(names: Sequence[str], shown: str) -> None:
+    """Raise GridError if a path that is to be written has a name `.` or `..`, which no local path can have."""
+    for name in names:
+        if name in (".", ".."):
+            raise GridError(f"{shown}: paths on the grid have no '.' or '..': write the path without {name!r}")
 
 
 def with_colon(text: str, aliases: Mapping[str, str]) -> str:

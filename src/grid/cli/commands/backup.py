@@ -89,7 +89,7 @@ def backup(
     PATTERN uses .gitignore syntax: a name matches at any depth; a path such as /letters/*.txt is relative to DIR. A
     .gridignore file has patterns for its own directory and those below it.
     """
-    from grid.cli.arguments.remote import require_local_source
+    from grid.cli.arguments.remote import require_local_source, require_new_names
     from grid.cli.terminal.progress import TransferDisplay
     from grid.cli.transfer.backup_lock import full_target, lock_backup
     from grid.cli.transfer.session import open_remote_endpoint, own_files, transfer_session, wants_packs
@@ -104,6 +104,7 @@ def backup(
     ):
         _require_order(source, target)
         endpoint = open_remote_endpoint(session, target)
+        require_new_names(endpoint.path, endpoint.shown)
         require_local_source(source, session.aliases)
         report = _Report(display, verbose, as_json, is_quiet=invocation(ctx).is_quiet)
 

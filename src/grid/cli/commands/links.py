@@ -39,7 +39,7 @@ def mv(ctx: click.Context, *, arguments: tuple[str, ...], policy: ReplacePolicy,
     If TO ends with a slash, it is a directory to move into. An existing file is replaced; a directory is not. No
     contents are copied. -u compares the times at which the files were linked.
     """
-    from grid.cli.arguments.remote import parse_remote
+    from grid.cli.arguments.remote import parse_remote, require_new_names
     from grid.cli.arguments.replacing import open_undo
     from grid.cli.arguments.tree import open_tree_directory, run_in_tree
 
@@ -48,6 +48,8 @@ def mv(ctx: click.Context, *, arguments: tuple[str, ...], policy: ReplacePolicy,
     directory, aliases = open_tree_directory(ctx)
     *olds, target = (parse_remote(argument, aliases) for argument in arguments)
     moves = _plan_moves(olds, target)
+    for _, new in moves:
+        require_new_names(new.names, new.shown)
     undo = open_undo(ctx)
     moved: list[RemotePath] = []
 
@@ -139,7 +141,7 @@ def ln(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, a
     If TO ends with a slash, FROM is linked in the directory TO, under its own name. A bare capability has
     none: end TO with one. An existing file at TO is replaced; a directory is not.
     """
-    from grid.cli.arguments.remote import parse_remote
+    from grid.cli.arguments.remote import parse_remote, require_new_names
     from grid.cli.arguments.replacing import edit_entry, open_undo
     from grid.cli.arguments.tree import open_tree_directory, run_in_tree
     from grid.directory.edits import SetChild
@@ -148,6 +150,7 @@ def ln(ctx: click.Context, *, source: str, target: str, policy: ReplacePolicy, a
     directory, aliases = open_tree_directory(ctx)
     old = parse_remote(source, aliases)
     new = _target(old, parse_remote(target, aliases))
+    require_new_names(new.names, new.shown)
     undo = open_undo(ctx)
 
     async def operation(tree: Tree) -> bool:
@@ -320,13 +323,15 @@ def mkdir(ctx: click.Context, *, path: str, format_name: str | None, parents: bo
     alias, is already a directory, nothing changes.
     """
     from grid.caps import DirectoryCap
-    from grid.cli.arguments.remote import parse_remote
+    from grid.cli.arguments.remote import parse_remote, require_new_names
     from grid.cli.arguments.tree import open_tree_directory, run_in_tree
     from grid.errors import ChildOfWrongTypeError
     from grid.mutable.share.geometry import FormatName
 
     directory, aliases = open_tree_directory(ctx)
     names = parse_remote(path, aliases) if path.strip(" ") else None
+    if names is not None:
+        require_new_names(names.names, names.shown)
     chosen: FormatName | None = None if format_name is None else "mdmf" if format_name.upper() == "MDMF" else "sdmf"
 
     async def operation(tree: Tree) -> DirectoryCap:

@@ -11,7 +11,7 @@ from attrs import evolve, field, frozen
 
 from grid.caps import DirectoryCap, KnownCap
 from grid.cli.arguments.aliases import read_aliases
-from grid.cli.arguments.remote import RemotePath, parse_remote
+from grid.cli.arguments.remote import RemotePath, parse_remote, require_new_names
 from grid.cli.arguments.replacing import ReplacePolicy, Undo, previous_child, time_of
 from grid.cli.arguments.sources import FileSource, SpooledFile
 from grid.cli.arguments.tree import Tree
@@ -94,6 +94,8 @@ def store_file(
     """
     aliases = read_aliases(home)
     target = parse_remote(remote, aliases) if remote.strip(" ") else None
+    if target is not None:
+        require_new_names(target.names, target.shown)
     _require_fresh(target, options)
     key = None if options.key_file is None else _read_key(options.key_file)
 

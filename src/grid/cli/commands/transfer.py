@@ -289,7 +289,7 @@ class EndOpener:
 
             return LocalEnd(text, is_target=is_target)
         from grid.cli.arguments.aliases import read_aliases
-        from grid.cli.arguments.remote import parse_remote
+        from grid.cli.arguments.remote import parse_remote, require_new_names
         from grid.cli.connection import open_client_directory
         from grid.library.reactor_thread import running_reactor
         from grid.transfer.grid_end import GridEnd
@@ -299,6 +299,8 @@ class EndOpener:
             raise click.UsageError(f"`grid {self._ctx.info_name}` works only without --gateway")
         directory = open_client_directory(self._ctx)
         remote = parse_remote(text, read_aliases(directory))
+        if is_target:
+            require_new_names(remote.names, remote.shown)
         if self._session is None:
             self._session = GridSession(directory, running_reactor(), unique=self._unique)
         given = invocation(self._ctx).packs

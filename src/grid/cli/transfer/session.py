@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 
 from grid.caps import has_cap_prefix
 from grid.cli.arguments.aliases import read_aliases
-from grid.cli.arguments.remote import parse_remote, require_local_source, require_local_target
+from grid.cli.arguments.remote import parse_remote, require_local_source, require_local_target, require_new_names
 from grid.cli.connection import Connection, Warnings, open_home, run_connected
 from grid.cli.transfer.backup_lock import LOCKS, RECORDS
 from grid.cli.transfer.database import LocalDatabase
@@ -55,7 +55,7 @@ def transfer_session(context: click.Context) -> Iterator[TransferSession]:
 def open_endpoints(session: TransferSession, arguments: Sequence[str]) -> list[Endpoint]:
     """Parse the arguments of a copy; one without a colon is local. [spec cli 1.5]
 
-    A local name that does not exist but equals an alias is refused.
+    The last one is the target. A local name that does not exist but equals an alias is refused.
     """
     endpoints: list[Endpoint] = []
     for index, text in enumerate(arguments):
@@ -66,7 +66,10 @@ def open_endpoints(session: TransferSession, arguments: Sequence[str]) -> list[E
             require(text, session.aliases)
             endpoints.append(LocalEndpoint(os.path.expanduser(text), text))
         else:
-            endpoints.append(open_remote_endpoint(session, text))
+            endpoint = open_remote_endpoint(session, text)
+            if index == len(arguments) - 1:
+                require_new_names(endpoint.path, endpoint.shown)
+            endpoints.append(endpoint)
     return endpoints
 
 
