@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from twisted.logger import globalLogPublisher
 
 from grid.errors import ConfigError
 from grid.node.config import SftpSettings, parse_config
-from grid.node.sftp_door import AccountFile, read_accounts, read_host_key
+from grid.node.log import NodeLog
+from grid.node.sftp_door import MOST_SKIPPED, AccountFile, read_accounts, read_host_key
 from perf.processes.open_doors import make_key
 
 ROOT = "URI:DIR2:aaaaaaaaaaaaaaaaaaaaaaaaaa:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -59,6 +62,8 @@ def test_accounts_when_the_file_changes_are_those_that_it_has_now(tmp_path: Path
     assert accounts.find("alice", key) is None
     (other,) = [account.key for account in read_accounts(file).values()]
     assert accounts.find("alice", other) is not None
+    file.write_text(f"no account\nalice {second} {ROOT}\n")
+    assert accounts.find("alice", other) is not None
     file.write_text("no account\n")
     assert accounts.find("alice", other) is None
 
@@ -68,13 +73,22 @@ def _rewritten(file: Path, text: str) -> Path:
     return file
 
 
-def test_accounts_when_a_key_is_short_or_damaged_are_refused(tmp_path: Path) -> None:
+def test_accounts_whose_key_is_short_or_damaged_are_skipped_and_their_lines_logged(tmp_path: Path) -> None:
     short = generate_private_key(65537, 1024).public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
-    with pytest.raises(ConfigError, match="fewer than 2048"):
-        read_accounts(_rewritten(tmp_path / "short", f"alice {short} {ROOT}\n"))
-    with pytest.raises(ConfigError, match="damaged") as refused:
-        read_accounts(_rewritten(tmp_path / "cut", f"alice ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA {ROOT}\n"))
-    assert "URI" not in str(refused.value)
+    good = make_key(tmp_path / "key")
+    lines = [f"alice {short}", "bob ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA", f"carol {good}", *["password"] * 40]
+    logged = io.StringIO()
+    observer = NodeLog(stream=logged)
+    globalLogPublisher.addObserver(observer)
+    try:
+        found = read_accounts(_rewritten(tmp_path / "accounts", "".join(f"{line} {ROOT}\n" for line in lines)))
+    finally:
+        globalLogPublisher.removeObserver(observer)
+    assert [name for name, _ in found] == ["carol"]
+    said = logged.getvalue()
+    assert "line 1: the RSA key has fewer than 2048 bits" in said and "line 2: the public key is damaged" in said
+    assert said.count("is skipped") == MOST_SKIPPED and f"{42 - MOST_SKIPPED} more lines are skipped" in said
+    assert all(secret not in said for secret in ("URI", "alice", "bob", "password "))
 
 
 def test_accounts_when_others_can_read_them_are_called_exposed(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def main() -> None:
             for name in SLOW_ACCOUNTS:
                 roots[name] = await store.create_directory()
             lines = [f"{name} {make_key(folder / name)} a comment {roots[name].to_string()}\n" for name in ACCOUNTS]
-            accounts = parse_accounts("# accounts\n\n" + "".join(lines), "accounts")
+            accounts = parse_accounts("# accounts\n\n" + "".join(lines), "accounts", sys.exit)
             make_key(folder / "host")
             door = Door(rig.gateway, lambda name, key: accounts.get((name, key)))
             factory = SftpFactory(door, [Key.fromFile(str(folder / "host"))], reactor, ConnectionLimit())

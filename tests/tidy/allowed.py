@@ -33,7 +33,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("broad except", "src/grid/sftp/protocol.py::SftpProtocol.drain"): "whatever its parsing raises ends the session",
     ("broad except", "src/grid/sftp/server.py::SftpTransport.dataReceived"): "whatever it is, it ends the connection",
     ("broad except", "src/grid/node/invitations.py::_opened"): "a hostile server can make the library raise anything",
-    ("broad except", "src/grid/node/sftp_door.py::read_accounts"): "whatever it is, the key is none",
+    ("broad except", "src/grid/node/sftp_door.py::_require_key"): "whatever it is, the key is none",
     ("module too short", "src/grid/sftp/faults.py"): "a table of errors and statuses",
     ("module too short", "src/grid/cli/__main__.py"): "what `python -m grid.cli` runs",
     ("module too short", "src/grid/codec/isal_declarations.py"): "a table for cffi",

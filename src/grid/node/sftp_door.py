@@ -26,6 +26,9 @@ from grid.sftp.server import LEAST_RSA_BITS, SIGNATURES, SftpFactory
 from grid.wire.connections.connection_limit import ConnectionLimit
 from grid.wire.connections.limited_factory import deepen_backlog
 
+MOST_SKIPPED = 20
+"""Lines of the accounts file that are named in the log."""
+
 _log = Logger("grid.sftp")
 
 
@@ -68,19 +71,27 @@ class AccountFile:
 
 
 def read_accounts(path: Path) -> Accounts:
-    """Read the accounts file; ConfigError if it is missing or invalid."""
+    """Read the accounts file, and log which lines are skipped; ConfigError if it is missing or not text."""
     text = read_text(path)
     if text is None:
         raise ConfigError(f"{path}: no such file; it has one line for each account: NAME KEY-TYPE KEY CAPABILITY")
-    accounts = parse_accounts(text, str(path))
-    for account in accounts.values():
-        try:
-            key = Key.fromString(account.key)
-        except Exception:  # noqa: BLE001 - Conch's parsing raises whatever it meets
-            raise ConfigError(f"{path}: the public key of {account.name!r} is damaged") from None
-        if key.type() == "RSA" and key.size() < LEAST_RSA_BITS:
-            raise ConfigError(f"{path}: the RSA key of {account.name!r} has fewer than {LEAST_RSA_BITS} bits")
+    skipped: list[str] = []
+    accounts = parse_accounts(text, str(path), skipped.append, _require_key)
+    for problem in skipped[:MOST_SKIPPED]:
+        _log.warn("an SFTP account is skipped: {problem}", problem=problem)
+    if len(skipped) > MOST_SKIPPED:
+        _log.warn("{count} more lines are skipped", count=len(skipped) - MOST_SKIPPED)
     return accounts
+
+
+def _require_key(blob: bytes) -> None:
+    """Raise ConfigError for a public key that is damaged or too short."""
+    try:
+        key = Key.fromString(blob)
+    except Exception:  # noqa: BLE001 - Conch's parsing raises whatever it meets
+        raise ConfigError("the public key is damaged") from None
+    if key.type() == "RSA" and key.size() < LEAST_RSA_BITS:
+        raise ConfigError(f"the RSA key has fewer than {LEAST_RSA_BITS} bits")
 
 
 def read_host_key(public: Path, private: Path) -> Key:
