@@ -1,7 +1,6 @@
 """The port of a transfer: what its engine needs of a source or target of files.
 
-Protocols, the values they exchange, and errors that say whether retrying can help. No I/O. Every end passes the
-contract suite in tests/transfer/end_contract.py. Ends run on an asyncio event loop.
+Protocols, values, and errors that say whether retrying can help; no I/O. Ends run on asyncio, and pass tests/transfer/end_contract.py.
 """
 
 from __future__ import annotations
