@@ -53,7 +53,7 @@ class RequestHead:
     """The values of each header."""
 
     @lines.default
-    def _sorted(self) -> Mapping[str, Sequence[str]]:
+    def _by_name(self) -> Mapping[str, Sequence[str]]:
         found: dict[str, list[str]] = {}
         for name, value in self.headers:
             found.setdefault(name, []).append(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
@@ -33,6 +34,13 @@ class Side:
         self.records.offer(data)
         while count := self.records.read(ROOM, 0):
             self.read += ROOM.view[:count]
+
+    def receive_nothing_more(self) -> None:
+        """What a layer does with a stream that has ended: it may ask again, and shuts it down."""
+        with pytest.raises(SSL.Error):
+            self.records.read(ROOM, 0)
+        with suppress(SSL.Error):
+            self.connection.shutdown()
 
 
 def open_pair() -> tuple[Side, Side]:
@@ -131,6 +139,22 @@ def test_record_when_it_is_broken_ends_this_connection_and_no_other() -> None:
     with pytest.raises(SSL.Error):
         server.records.seal(b"z")
     assert lib.ERR_peek_error() == 0
+
+
+def test_bytes_behind_a_broken_record_stay_as_long_as_openssl_may_read_them() -> None:
+    client, server = open_pair()
+    client.records.seal(b"x" * 1_000)
+    broken = bytearray(client.take_sealed())
+    broken[500] ^= 1
+    received = bytes(broken) + b"y" * 100_000
+    before = sys.getrefcount(received)
+    with pytest.raises(SSL.Error):
+        server.receive(received)
+    assert sys.getrefcount(received) == before + 1
+    server.receive_nothing_more()
+    del server
+    gc.collect()
+    assert sys.getrefcount(received) == before
 
 
 def test_stream_when_the_peer_closes_it_ends() -> None:

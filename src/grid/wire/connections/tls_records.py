@@ -72,9 +72,11 @@ class TlsRecords:
         count: int = lib.SSL_read(self._stream, room.start + position, room.size - position)
         if count > 0:
             return count
-        self._offered = None
         if lib.SSL_get_error(self._stream, count) != _WANT_READ:
-            self._connection._raise_ssl_error(self._stream, count)
+            self._connection._raise_ssl_error(
+                self._stream, count
+            )  # The bytes stay: OpenSSL may not have read all of them.
+        self._offered = None
         return 0
 
     def seal(self, data: Buffer) -> None:
