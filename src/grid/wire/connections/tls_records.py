@@ -73,9 +73,8 @@ class TlsRecords:
         if count > 0:
             return count
         if lib.SSL_get_error(self._stream, count) != _WANT_READ:
-            self._connection._raise_ssl_error(
-                self._stream, count
-            )  # The bytes stay: OpenSSL may not have read all of them.
+            # The offered bytes stay: OpenSSL may not have read all of them.
+            self._connection._raise_ssl_error(self._stream, count)
         self._offered = None
         return 0
 
