@@ -36,12 +36,26 @@ def test_memory_when_touched_then_that_much_is_written_and_nothing_is_left(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("size", "expected"), [(0, 64 << 20), (10 << 20, 124 << 20), (10**9, 2048 << 20)])
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(0, 64 << 20), (10 << 20, 124 << 20), (10**9, (64 << 20) + 6 * 10**9), (2 * 10**9, 6144 << 20)],
+)
 def test_memory_touched_for_an_operation_is_six_times_its_bytes_within_limits(
     size: int, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes: list[int] = []
     monkeypatch.setattr(touched, "LEAST_TOUCHED", 64 << 20)
     monkeypatch.setattr(touched, "touch_memory", sizes.append)
+    monkeypatch.setattr(touched, "total_memory", lambda: 64 << 30)
     touched.touch_for(size)
     assert sizes == [expected]
+
+
+def test_no_more_than_a_quarter_of_the_memory_is_touched(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    monkeypatch.setattr(touched, "touch_memory", sizes.append)
+    monkeypatch.setattr(touched, "total_memory", lambda: 4 << 30)
+    touched.touch_for(10**9)
+    assert sizes == [1 << 30]
+    monkeypatch.undo()
+    assert touched.total_memory() > 1 << 28
