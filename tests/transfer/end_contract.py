@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 
-from grid.crypto.multi_buffer import GrowingHash
 from grid.ports import Buffer
 from grid.transfer.ends import (
     Body,
@@ -49,7 +48,7 @@ class BytesBody:
     def ranges(self) -> Sequence[tuple[int, int]]:
         return self._ranges
 
-    def stream(self, offset: int = 0, *, hashes: bool = True) -> AsyncIterator[Buffer]:
+    def stream(self, offset: int = 0) -> AsyncIterator[Buffer]:
         return self.fetch(offset, self.size - offset)
 
     async def fetch(self, offset: int, length: int) -> AsyncIterator[Buffer]:
@@ -68,10 +67,8 @@ class BytesBody:
         data = self._data[offset : offset + length]
         return b"".join(hashlib.sha256(data[at : at + 2**20]).digest() for at in range(0, len(data), 2**20))
 
-    def hash(self, offset: int, data: Buffer, whole: GrowingHash | None = None) -> None:
-        assert bytes(data) == self._data[offset : offset + len(data)]
-        if whole is not None:
-            whole.update(data)
+    def matches(self, part: KeptPart, read: Callable[[int, int], Buffer]) -> bool:
+        return bytes(read(part.offset, part.length)) == self._data[part.offset : part.offset + part.length]
 
     async def require_unchanged(self) -> None:
         if self._changes:

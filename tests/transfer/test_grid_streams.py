@@ -69,7 +69,7 @@ class _File:
 def flow_of(plan: Plan) -> Flow:
     return Flow(
         mode=plan.mode, chunk_size=plan.chunk_size, streams=plan.streams, slow=unlimited,
-        advance=lambda count: None, max_memory=plan.max_memory,
+        advance=lambda count: None, max_memory=plan.max_memory, digest_key=bytes(32),
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from attrs import evolve
 
 from grid.errors import BusyError, ConfigError, NoSpaceError
 from grid.transfer.ends import Entry, KeptPart
-from grid.transfer.journal import DONE, FAILED, STORED, Journal, Row, journal_path
+from grid.transfer.journal import DONE, FAILED, STORED, UNVERIFIED, Journal, Row, journal_path
 from grid.transfer.local_end import LocalEnd
 from grid.transfer.records import JournalError, JournalFullError
 from grid.transfer.status import read_status
@@ -36,7 +36,7 @@ def row(name: str, **others: object) -> Row:
 
 
 def test_rows_when_the_journal_is_opened_again_are_what_was_noted(path: Path) -> None:
-    rows = [row(name, state=STORED, token="URI:x", digest="d", error="e") for name in ODD_NAMES]
+    rows = [row(name, state=STORED, token="URI:x", digest="gmac d", error="e") for name in ODD_NAMES]
     journal = Journal(path)
     journal.note(rows)
     journal.close()
@@ -47,6 +47,35 @@ def test_rows_when_the_journal_is_opened_again_are_what_was_noted(path: Path) ->
     assert journal.find("other", "plain") is None
     assert (journal.count(STORED), journal.count(DONE)) == (len(rows), 0)
     journal.close()
+
+
+@pytest.mark.parametrize(("state", "found"), [(DONE, DONE), (STORED, FAILED), (UNVERIFIED, FAILED), (FAILED, FAILED)])
+def test_file_that_an_earlier_version_did_not_verify_is_sent_again(path: Path, state: str, found: str) -> None:
+    """Its digest, a SHA-256, is of another kind."""
+    journal = Journal(path)
+    journal.note([row("f", state=state, token="URI:x", digest="00" * 32)])
+    assert journal.find("s", "f") == row("f", state=found, token="URI:x", digest="")
+    journal.close()
+
+
+def test_parts_that_an_earlier_version_recorded_are_dropped(path: Path) -> None:
+    entry, part = Entry(name="large", size=10, mtime_ns=1), KeptPart(offset=0, length=5, token="key", digest=bytes(32))
+    journal = Journal(path)
+    journal.parts_of("s", entry).keep(part)
+    journal._rows.execute("UPDATE parts SET facts = ?", (repr(entry.facts),))
+    assert journal.parts_of("s", entry).outdated() == ["key"]
+    assert journal.parts_of("s", entry).load() == []
+    journal.close()
+
+
+def test_key_of_digests_is_that_of_the_journal(path: Path, tmp_path: Path) -> None:
+    first, other = Journal(path), Journal(tmp_path / "other.sqlite")
+    key = first.digest_key
+    first.close()
+    again = Journal(path)
+    assert again.digest_key == key != other.digest_key and len(key) == 32
+    again.close()
+    other.close()
 
 
 def test_parts_of_a_file_are_those_of_its_present_state(path: Path) -> None:

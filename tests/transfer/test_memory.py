@@ -169,7 +169,7 @@ class _Uploads(S3Uploads):
     async def begin(self, key: str, headers: Mapping[str, str]) -> str:
         return key
 
-    async def put_part(self, key: str, upload: str, number: int, data: Buffer, digest: bytes) -> str:
+    async def put_part(self, key: str, upload: str, number: int, data: Buffer) -> str:
         self.now += 1
         self.most = max(self.most, self.now)
         try:

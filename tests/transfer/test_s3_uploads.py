@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
 from attrs import evolve
 
-from grid.crypto.multi_buffer import GrowingHash, grow_together
 from grid.ports import Buffer
 from grid.transfer.ends import EndError, PassingError
 from grid.transfer.object_end import open_object_end
@@ -74,20 +73,6 @@ def test_upload_when_interrupted_goes_on_with_the_parts_that_the_server_has(
     assert outcome.sent_bytes == second.count <= SIZE - 3 * MIB
     assert parts_sent(s3) == 7 and sent == 4
     assert (s3.objects, s3.uploads) == ({"out/large": (source / "large").read_bytes()}, {})
-
-
-def test_upload_hashes_each_part_once_with_its_blocks(
-    s3: ScriptedS3, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[list[int]] = []
-
-    def grow(hashes: Sequence[GrowingHash], pieces: Sequence[Buffer]) -> None:
-        calls.append([len(piece) for piece in pieces])
-        grow_together(hashes, pieces)
-
-    monkeypatch.setattr("grid.transfer.body.grow_together", grow)
-    assert upload(InterruptedEnd(source), tmp_path, Plan(mode="stream", retries=0)).copied == 1
-    assert sorted(calls) == sorted([[MIB, MIB]] * 6 + [[5, 5]])
 
 
 def test_upload_when_the_server_has_dropped_it_starts_over(s3: ScriptedS3, source: Path, tmp_path: Path) -> None:

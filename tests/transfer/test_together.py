@@ -13,8 +13,8 @@ from attrs import evolve
 
 from grid.errors import GridError
 from grid.ports import Buffer
-from grid.transfer.body import BLOCK, ContentDigest
 from grid.transfer.comparing import PAGE_COUNT
+from grid.transfer.digest import BLOCK, ContentDigest, digest_of_bytes
 from grid.transfer.ends import Entry, LeftOut
 from grid.transfer.engine import Transfer
 from grid.transfer.journal import DONE, Journal
@@ -22,7 +22,7 @@ from grid.transfer.local_end import LocalEnd
 from grid.transfer.local_files import SMALL_SIZE
 from grid.transfer.outcome import Observer, Outcome, Plan
 from grid.transfer.rates import Left, unlimited
-from grid.transfer.together import GROUP_BYTES, GROUP_COUNT, Together, small_digest
+from grid.transfer.together import GROUP_BYTES, GROUP_COUNT, Together
 from tests.transfer.test_engine import FAST, contents, send
 
 COUNT = 1000
@@ -185,9 +185,10 @@ def test_page_of_a_slow_listing_is_sent_before_the_listing_ends(
 
 @pytest.mark.parametrize("size", [0, 1, 1024, SMALL_SIZE, BLOCK])
 def test_digest_of_a_small_file_is_that_of_the_same_file_in_ranges(size: int) -> None:
-    data, whole = os.urandom(size), ContentDigest()
+    data, key = os.urandom(size), os.urandom(32)
+    whole = ContentDigest(key)
     whole.add(0, data)
-    assert small_digest(data) == whole.hexdigest()
+    assert digest_of_bytes(key, data) == whole.text()
 
 
 def test_groups_are_bounded_and_hold_every_small_file_once(tmp_path: Path) -> None:

@@ -372,43 +372,6 @@ EXPORT void lanes_hash(struct lanes_stream *running, const uint8_t *data, size_t
 #endif
 }
 
-/* Let stream i take the sizes[i] bytes at pieces[i]; all streams are different ones. */
-EXPORT void lanes_grow(size_t count, struct lanes_stream *const *streams, const uint8_t *const *pieces, const size_t *sizes)
-{
-#if HAVE_LANES
-    struct lane lanes[2];
-    size_t next = 0;
-    lanes[0].end = lanes[1].end = END_DONE;
-    for (;;) {
-        for (int i = 0; i < 2; i++)
-            for (; lanes[i].end == END_DONE && next < count; next++)
-                begin(&lanes[i], streams[next], pieces + next, sizes + next, 1, streams[next], NULL);
-        if (lanes[0].end == END_DONE && lanes[1].end == END_DONE)
-            return;
-        work(&lanes[0], &lanes[1]);
-    }
-#else
-    (void)count, (void)streams, (void)pieces, (void)sizes;
-#endif
-}
-
-/* The SHA-256, once, of what the stream has taken; the stream stays as it is. */
-EXPORT void lanes_digest(const struct lanes_stream *stream, uint8_t *digest)
-{
-#if HAVE_LANES
-    struct lane lane;
-    memcpy(lane.state, stream->state, sizeof lane.state);
-    memcpy(lane.carry, stream->rest, stream->rest_size);
-    lane.carry_size = stream->rest_size;
-    pad(&lane, stream->done + stream->rest_size);
-    hash_one(lane.state, lane.next, lane.blocks);
-    for (int i = 0; i < 8; i++)
-        put_big_endian(digest + 4 * i, lane.state[i], 4);
-#else
-    (void)stream, (void)digest;
-#endif
-}
-
 /* A row of a Merkle tree from the row below it: parents[32 * i] of the two hashes at children[64 * i]. */
 EXPORT void lanes_join_pairs(const uint8_t *children, size_t count, uint8_t *parents)
 {

@@ -24,7 +24,7 @@ _passed_over: set[str] = set()
 
 
 class Stream:
-    """A message in progress: the common beginning of several messages, or one that grows."""
+    """A message in progress: the common beginning of several messages, or one that takes data beside them."""
 
     __slots__ = ("_state",)
 
@@ -45,7 +45,6 @@ class MultiBufferLibrary:
             usable = self._library.lanes_usable()
             self._start, self._hash = self._library.lanes_start, self._library.lanes_hash
             self._hash_rows, self._join_pairs = self._library.lanes_hash_rows, self._library.lanes_join_pairs
-            self._grow, self._digest = self._library.lanes_grow, self._library.lanes_digest
             self._stream_size = self._library.lanes_stream_size()
         except ffi.error as problem:
             raise AttributeError(str(problem)) from None
@@ -91,24 +90,6 @@ class MultiBufferLibrary:
             ffi.from_buffer("unsigned char[]", digests, require_writable=True),
         )
         return bytes(digests)
-
-    def grow(self, streams: Sequence[Stream], pieces: Sequence[Buffer]) -> None:
-        """Append a piece to each stream, all of which differ. Each stream is used by one thread at a time."""
-        ffi = self._ffi
-        # These objects keep the buffers in place until the call is done.
-        pointers = [ffi.from_buffer("unsigned char[]", piece) for piece in pieces]
-        self._grow(
-            len(streams),
-            ffi.new("unsigned char *[]", [stream._state for stream in streams]),
-            ffi.new("unsigned char *[]", pointers),
-            ffi.new("size_t[]", [len(pointer) for pointer in pointers]),
-        )
-
-    def digest(self, stream: Stream) -> bytes:
-        """The SHA-256 of what the stream has taken; more may follow. Only this hashes once."""
-        digest = bytearray(_DIGEST_SIZE)
-        self._digest(stream._state, self._ffi.from_buffer("unsigned char[]", digest, require_writable=True))
-        return bytes(digest)
 
     def hash_rows(
         self,
@@ -159,45 +140,6 @@ class MultiBufferLibrary:
         return bytes(rows)
 
 
-class GrowingHash:
-    """The SHA-256 of a message that grows, by the library or by hashlib. No tag is hashed. One thread at a time."""
-
-    __slots__ = ("_hash", "_library", "_stream")
-
-    def __init__(self) -> None:
-        self._library = library = multi_buffer()
-        self._stream = None if library is None else library.stream()
-        self._hash = sha256() if library is None else None
-
-    def update(self, data: Buffer) -> None:
-        """Append data."""
-        if self._hash is not None:
-            self._hash.update(data)
-        else:
-            grow_together([self], [data])
-
-    def digest(self) -> bytes:
-        """The hash of all data so far. More may follow."""
-        if self._hash is not None:
-            return self._hash.digest()
-        assert self._library is not None and self._stream is not None
-        return self._library.digest(self._stream)
-
-
-def grow_together(hashes: Sequence[GrowingHash], pieces: Sequence[Buffer]) -> None:
-    """Append a piece to each of the hashes, all of which differ; ValueError if there are more of one than of the other.
-
-    Put a long piece first: the others are hashed beside it, one after the other.
-    """
-    library = hashes[0]._library if hashes else None
-    if library is None or any(each._library is not library for each in hashes):
-        for each, piece in zip(hashes, pieces, strict=True):
-            each.update(piece)
-        return
-    pairs = [(each._stream, piece) for each, piece in zip(hashes, pieces, strict=True) if each._stream is not None]
-    library.grow([stream for stream, _ in pairs], [piece for _, piece in pairs])
-
-
 @cache
 def multi_buffer() -> MultiBufferLibrary | None:
     """The library, if it exists and agrees with hashlib."""
@@ -239,8 +181,6 @@ def _proves_itself(library: MultiBufferLibrary) -> bool:
     rows = [[run[0:30] for run in runs], [run[30:60] for run in runs], [run[60:70] for run in runs]]
     leaves, segments = library.hash_rows((3, 30, 10), runs, prefixes[0], runs, prefixes[0], 205)
     joined = [b"".join(row)[: 205 - 90 * index] for index, row in enumerate(rows)]
-    grown = [library.stream(), library.stream(front)]
-    library.grow(grown, [text[:200], text])
     head, tail = b"25:Merkle tree internal node,32:", b","
     row = above = text[:256]
     while len(row) > _DIGEST_SIZE:
@@ -253,7 +193,6 @@ def _proves_itself(library: MultiBufferLibrary) -> bool:
         and segments == b"".join(_double(front + row) for row in joined)
         and library.hash_messages([running], [[]]) == _double(b"run" + text)
         and library.rows_above(text[:256]) == above[256:]
-        and [library.digest(stream) for stream in grown] == [sha256(text[:200]).digest(), sha256(front + text).digest()]
     )
 
 

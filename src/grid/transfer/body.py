@@ -7,17 +7,16 @@ in silence: it yields exactly the bytes that the source announced, or raises Sou
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import Protocol, cast, runtime_checkable
 
-from attrs import frozen
+from attrs import field, frozen
 
-from grid.crypto.multi_buffer import GrowingHash, grow_together
 from grid.ports import Buffer
 from grid.transfer.choices import Mode, choose_chunk_size, choose_ranges
+from grid.transfer.digest import BLOCK, ContentDigest
 from grid.transfer.ends import (
     PIECE_SIZE,
     EndError,
@@ -32,9 +31,6 @@ from grid.transfer.ends import (
 from grid.transfer.memory import BodyMemory, Unlimited
 from grid.transfer.rates import Slow, let_pass, unlimited
 
-BLOCK = 2**20
-"""Bytes hashed separately, so ranges may arrive in any order."""
-DIGEST_SIZE = 32
 FILES_IN_MEMORY = 8
 """Large files whose ranges fit into the memory of a transfer side by side: the default number of files in transit."""
 COPIES = 2
@@ -48,66 +44,12 @@ class OneStream(Protocol):
     is_one_stream: bool
 
 
-class ContentDigest:
-    """A digest of contents that arrive in ranges: SHA-256 over the SHA-256 of each block.
-
-    Ranges begin at block boundaries.
-    """
-
-    def __init__(self) -> None:
-        self._blocks: dict[int, GrowingHash] = {}
-        self._known: dict[int, bytes] = {}
-
-    def add(self, offset: int, data: Buffer, whole: GrowingHash | None = None) -> None:
-        """Add bytes; those of one block arrive in order. If a block starts again, it is hashed again.
-
-        Two blocks are hashed at a time. whole: takes all bytes meanwhile.
-        """
-        view = memoryview(data)
-        hashes, pieces = ([], []) if whole is None else ([whole], [view])
-        ended: list[int] = []
-        while view:
-            index, inside = divmod(offset, BLOCK)
-            piece = view[: BLOCK - inside]
-            if not inside:
-                self._blocks[index] = GrowingHash()
-                self._known.pop(index, None)
-            if (block := self._blocks.get(index)) is not None:
-                hashes.append(block)
-                pieces.append(piece)
-                if inside + len(piece) == BLOCK:
-                    ended.append(index)
-            view, offset = view[len(piece) :], offset + len(piece)
-        grow_together(hashes, pieces)
-        for index in ended:  # A digest takes a tenth of the memory of what computes it.
-            self._known[index] = self._blocks.pop(index).digest()
-
-    def take(self, offset: int, digests: bytes) -> None:
-        """Add a range by the digests of its blocks."""
-        for begin in range(0, len(digests), DIGEST_SIZE):
-            index = offset // BLOCK + begin // DIGEST_SIZE
-            self._known[index] = digests[begin : begin + DIGEST_SIZE]
-
-    def of_range(self, offset: int, length: int) -> bytes:
-        """The digests of a range's blocks, one after the other."""
-        return b"".join(map(self._of_block, range(offset // BLOCK, -(-(offset + length) // BLOCK))))
-
-    def hexdigest(self) -> str:
-        """The digest of the whole contents, once everything has arrived."""
-        whole = hashlib.sha256()
-        for index in sorted({*self._blocks, *self._known}):
-            whole.update(self._of_block(index))
-        return whole.hexdigest()
-
-    def _of_block(self, index: int) -> bytes:
-        return self._known[index] if index in self._known else self._blocks[index].digest()
-
-
 @frozen(kw_only=True)
 class Flow:
     """How contents flow. slow: counts bytes to keep the rate limit. advance: counts bytes.
 
     chunk_size: None for a size that suits each file. max_memory: for all files of a transfer; None for no limit.
+    digest_key: as in ContentDigest.
     """
 
     mode: Mode
@@ -115,6 +57,7 @@ class Flow:
     streams: int
     slow: Slow
     advance: Callable[[int], None]
+    digest_key: bytes = field(repr=False)
     max_memory: int | None = None
 
     def chunk_size_of(self, size: int) -> int:
@@ -160,7 +103,7 @@ class FileBody:
         self.parts: KeptParts = parts or NoParts()
         self.resumed = 0
         self._slots = asyncio.Semaphore(flow.streams)
-        self.digest = ContentDigest()
+        self.digest = ContentDigest(flow.digest_key)
         self.counted = 0
 
     @property
@@ -180,14 +123,14 @@ class FileBody:
             async for piece in self._exactly(offset, length):
                 yield piece
 
-    async def stream(self, offset: int = 0, *, hashes: bool = True) -> AsyncIterator[Buffer]:
+    async def stream(self, offset: int = 0) -> AsyncIterator[Buffer]:
         """Yield all bytes from the offset on, in order. Each piece is lent until the next one is asked for."""
         if isinstance(self._opened, StreamedFile):
-            async for piece in self._counted(self._opened.stream(offset), offset, self.size, hashes=hashes):
+            async for piece in self._counted(self._opened.stream(offset), offset, self.size):
                 yield piece
             return
         if self._flow.streams == 1 or not self._flow.ranges_of(self.size):
-            async for piece in self._exactly(offset, self.size - offset, hashes=hashes):
+            async for piece in self._exactly(offset, self.size - offset):
                 yield piece
             return
         step = self._flow.held_size_of(self.size)
@@ -196,7 +139,7 @@ class FileBody:
             while offset < self.size or waiting:
                 while offset < self.size and len(waiting) < self._flow.streams:
                     end = min((offset // step + 1) * step, self.size)
-                    waiting.append(asyncio.create_task(self._all(offset, end - offset, hashes=hashes)))
+                    waiting.append(asyncio.create_task(self._all(offset, end - offset)))
                     offset = end
                 pieces = await waiting.popleft()
                 pieces.reverse()
@@ -217,25 +160,30 @@ class FileBody:
         """The digests of a range's blocks, all of which have been read."""
         return self.digest.of_range(offset, length)
 
-    def hash(self, offset: int, data: Buffer, whole: GrowingHash | None = None) -> None:
-        """Hash bytes of a stream that does not; several threads may hash different blocks. whole: takes them meanwhile."""
-        self.digest.add(offset, data, whole)
+    def matches(self, part: KeptPart, read: Callable[[int, int], Buffer]) -> bool:
+        """Whether `read` returns what `part.digest` was computed of. Any thread."""
+        digest, end = ContentDigest(self._flow.digest_key), part.offset + part.length
+        for begin in range(part.offset, end, BLOCK):
+            size = min(BLOCK, end - begin)
+            data = read(begin, size)
+            if len(data) != size:
+                return False
+            digest.add(begin, data)
+        return digest.of_range(part.offset, part.length) == part.digest
 
     async def require_unchanged(self) -> None:
         """Raise SourceChangedError if the source has changed since it was read."""
         await self._opened.require_unchanged()
 
-    async def _all(self, offset: int, length: int, *, hashes: bool) -> list[Buffer]:
+    async def _all(self, offset: int, length: int) -> list[Buffer]:
         """The pieces of a range, which its source does not use again: joining them would copy each byte once more."""
-        return [piece async for piece in self._exactly(offset, length, hashes=hashes)]
+        return [piece async for piece in self._exactly(offset, length)]
 
-    async def _exactly(self, offset: int, length: int, *, hashes: bool = True) -> AsyncIterator[Buffer]:
-        async for piece in self._counted(self._opened.read(offset, length), offset, offset + length, hashes=hashes):
+    async def _exactly(self, offset: int, length: int) -> AsyncIterator[Buffer]:
+        async for piece in self._counted(self._opened.read(offset, length), offset, offset + length):
             yield piece
 
-    async def _counted(
-        self, read: AsyncIterator[Buffer], offset: int, end: int, *, hashes: bool
-    ) -> AsyncIterator[Buffer]:
+    async def _counted(self, read: AsyncIterator[Buffer], offset: int, end: int) -> AsyncIterator[Buffer]:
         """Pass on what is read of a range. SourceChangedError if it is not exactly that many bytes."""
         pieces = cast("aclosing[AsyncIterator[Buffer]]", aclosing(read))  # type: ignore[type-var]
         with cancelled_as_error(self._opened.entry.name):
@@ -243,8 +191,7 @@ class FileBody:
                 async for piece in stream:
                     if offset + len(piece) > end:
                         raise SourceChangedError(f"{self._opened.entry.name}: the source sent more than it announced")
-                    if hashes:
-                        self.digest.add(offset, piece)
+                    self.digest.add(offset, piece)
                     offset += len(piece)
                     self.counted += len(piece)
                     self._flow.advance(len(piece))
@@ -254,18 +201,18 @@ class FileBody:
             raise SourceChangedError(f"{self._opened.entry.name}: the source is shorter than it announced")
 
 
-async def require_contents(opened: OpenedSource, size: int | None, digest: str, slow: Slow = unlimited) -> None:
+async def require_contents(opened: OpenedSource, size: int | None, digest: str, flow: Flow) -> None:
     """Raise EndError unless the file has this size and digest."""
     if opened.entry.size != size:
         raise EndError("its size differs")
-    if await digest_of(opened, size or 0, slow) != digest:
+    if await digest_of(opened, size or 0, flow.digest_key, flow.slow) != digest:
         raise EndError("its contents differ")
 
 
-async def digest_of(opened: OpenedSource, size: int, slow: Slow = unlimited) -> str:
-    """The digest of an opened file's contents."""
-    flow = Flow(mode="stream", chunk_size=BLOCK, streams=1, slow=slow, advance=lambda count: None)
+async def digest_of(opened: OpenedSource, size: int, key: bytes, slow: Slow = unlimited) -> str:
+    """The digest of an opened file's contents. key: as in ContentDigest."""
+    flow = Flow(mode="stream", chunk_size=BLOCK, streams=1, slow=slow, advance=lambda count: None, digest_key=key)
     body = FileBody(opened, size, flow)
     async for _ in body.stream():
         pass
-    return body.digest.hexdigest()
+    return body.digest.text()

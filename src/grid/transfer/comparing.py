@@ -6,6 +6,7 @@ Pages of a listing are compared together. Cost: for a page, one question to each
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from attrs import define, evolve, field
 
@@ -46,6 +47,7 @@ class Comparer:
     ) -> None:
         """Compare by the options of a plan; a dry run puts no stored files in place, and verifies none. slow: as in Flow."""
         self._journal, self._target, self._slow = journal, target, slow
+        self._digest_of = partial(digest_of, key=journal.digest_key, slow=slow)
         self._selection, self._comparison, self._keeps_times = plan.selection, plan.comparison, plan.keeps_times
         self._resumes, self._verifies = not plan.dry_run, plan.verify and not plan.dry_run
         self._labels = {identity_of(source): source.label for source in sources}
@@ -107,7 +109,7 @@ class Comparer:
         row, there = self._journal.find(identity_of(source), name), self._journal.listings.there([name]).get(name)
         if row is None or row.state != DONE or not row.digest or row.entry.size != size or there is None:
             return None
-        if there.size not in (None, size) or size is None or await digest_of(opened, size, self._slow) != row.digest:
+        if there.size not in (None, size) or size is None or await self._digest_of(opened, size) != row.digest:
             return None
         if not is_as_noted(row, there) and not await self._reads_back(name, size, row.digest):
             return None
@@ -120,7 +122,7 @@ class Comparer:
         except NotThereError:
             return False
         try:
-            return opened.entry.size == size and await digest_of(opened, size, self._slow) == digest
+            return opened.entry.size == size and await self._digest_of(opened, size) == digest
         finally:
             await opened.close()
 

@@ -13,7 +13,6 @@ from typing import Protocol, runtime_checkable
 from attrs import field, frozen
 from twisted.internet.defer import CancelledError as CancelledByTwisted
 
-from grid.crypto.multi_buffer import GrowingHash
 from grid.errors import ConfigError, GridError, NoSuchChildError
 from grid.ports import Buffer
 from grid.transfer.memory import BodyMemory
@@ -210,11 +209,11 @@ class Body(Protocol):
     def digests(self, offset: int, length: int) -> bytes:
         """The digests of a range's blocks of a MiB, once it has been read. Ranges begin at block boundaries."""
 
-    def stream(self, offset: int = 0, *, hashes: bool = True) -> AsyncIterator[Buffer]:
-        """Yield all bytes from the offset to the end, in order, or raise. hashes: False if the caller passes them to `hash`."""
+    def stream(self, offset: int = 0) -> AsyncIterator[Buffer]:
+        """Yield all bytes from the offset to the end, in order, or raise."""
 
-    def hash(self, offset: int, data: Buffer, whole: GrowingHash | None = None) -> None:
-        """Hash bytes for `digests`, best several blocks in one call. whole: hashes all of them meanwhile."""
+    def matches(self, part: KeptPart, read: Callable[[int, int], Buffer]) -> bool:
+        """Whether `read`, given an offset and a length, returns what `part.digest` was computed of."""
 
     @property
     def is_ahead(self) -> bool:

@@ -89,7 +89,7 @@ class Transfer:
         self._observer = observer or Observer()
         self._flow = Flow(
             mode=plan.mode, chunk_size=plan.chunk_size, streams=plan.streams, slow=slow, advance=self._advance,
-            max_memory=plan.max_memory,
+            max_memory=plan.max_memory, digest_key=journal.digest_key,
         )  # fmt: skip
         self._ended = self._moved = 0
         self._budget = ByteBudget(plan.max_memory)
@@ -297,7 +297,7 @@ class Transfer:
             body = FileBody(opened, entry.size, self._flow, parts, scratch, memory)
             token = await self._target.store(entry, body)
             self.outcome.sent_bytes += entry.size - body.resumed
-            stored = _Stored(source, listed, entry, token, body.digest.hexdigest())
+            stored = _Stored(source, listed, entry, token, body.digest.text())
         await self._keep([stored])
         if self._journal.has_parts(identity_of(source), entry.name):
             self._journal.forget_parts(identity_of(source), entry)
@@ -367,7 +367,7 @@ class Transfer:
         with cancelled_as_error(stored.entry.name):
             opened = await self._target.open(Entry(name=stored.entry.name))
             try:
-                await require_contents(opened, stored.entry.size, stored.digest, self._flow.slow)
+                await require_contents(opened, stored.entry.size, stored.digest, self._flow)
             finally:
                 await opened.close()
 

@@ -312,7 +312,7 @@ class BodySource:
         """Copy each byte once: the rest of a piece waits in it, for a stream is asked for another one only when it is used up."""
         if self._stream is None or offset != self._position:
             await self.close()
-            self._stream, self._position = self._body.stream(offset, hashes=False), offset
+            self._stream, self._position = self._body.stream(offset), offset
         if offset:
             await self._body.memory.rest()
         data, filled = unwiped(length), 0
@@ -324,7 +324,6 @@ class BodySource:
             self._rest, filled = self._rest[count:], filled + count
         if not self._rest:
             self._rest = memoryview(b"")
-        self._body.hash(offset, data)
         self._position += length
         if self._position == self.size:
             self._body.memory.ended()

@@ -18,8 +18,9 @@ from typing import Any
 
 from attrs import field, frozen
 
-from grid.errors import BusyError, ConfigError, GridError, NoSpaceError
+from grid.errors import BusyError, ConfigError
 from grid.node.files import make_private_directory, make_private_file, state_directory
+from grid.transfer.digest import KIND
 from grid.transfer.ends import Entry, KeptPart, KeptParts, NoParts
 from grid.transfer.listings import Listings
 from grid.transfer.records import (
@@ -38,8 +39,11 @@ from grid.transfer.records import (
     key_of,
     kinds_of,
     name_of,
+    not_opened,
     number_of,
     text_of,
+    version_of,
+    what_helps,
 )
 
 STORED = "stored"
@@ -123,7 +127,7 @@ class Journal:
             make_private_directory(path.parent)
             self._lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise _not_opened(path.parent, error) from None
+            raise not_opened(path.parent, error) from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -144,7 +148,7 @@ class Journal:
             self.listings = Listings()
         except (OSError, sqlite3.Error, ConfigError, JournalError) as error:
             os.close(self._lock)
-            raise _not_opened(path, error) from None
+            raise not_opened(path, error) from None
 
     def find(self, source: str, name: str) -> Row | None:
         """What is recorded of a source's file. JournalError."""
@@ -190,7 +194,7 @@ class Journal:
 
     def load_parts(self, source: str, entry: Entry) -> list[KeptPart]:
         """Load the file's parts and drop those of other versions. JournalError."""
-        key = (text_of(source), key_of(entry.name), repr(entry.facts))
+        key = (text_of(source), key_of(entry.name), version_of(entry))
         self._many("DELETE FROM parts WHERE source = ? AND name = ? AND facts != ?", [key])
         found = self._all(
             "SELECT offset, length, token, digest FROM parts WHERE source = ? AND name = ? ORDER BY offset",
@@ -207,7 +211,7 @@ class Journal:
 
     def outdated_tokens(self, source: str, entry: Entry) -> list[str]:
         """The tokens of parts of other versions of the file. JournalError."""
-        key = (text_of(source), key_of(entry.name), repr(entry.facts))
+        key = (text_of(source), key_of(entry.name), version_of(entry))
         found = self._all(
             "SELECT DISTINCT token FROM parts WHERE source = ? AND name = ? AND facts != ?", key, _ONE_TEXT
         )
@@ -215,8 +219,15 @@ class Journal:
 
     def note_part(self, source: str, entry: Entry, part: KeptPart) -> None:
         """Record a part. JournalError."""
-        facts = repr(entry.facts)
-        value = (text_of(source), key_of(entry.name), facts, part.offset, part.length, part.token, part.digest)
+        value = (
+            text_of(source),
+            key_of(entry.name),
+            version_of(entry),
+            part.offset,
+            part.length,
+            part.token,
+            part.digest,
+        )
         self._step()
         self._many("INSERT OR REPLACE INTO parts VALUES (?, ?, ?, ?, ?, ?, ?)", [value])
         self._begun.add(value[:2])
@@ -238,6 +249,11 @@ class Journal:
         """A name for a file's incomplete contents at the target, which nobody can guess. JournalError."""
         digest = hashlib.sha256(b"\0".join([self._secret, text_of(source).encode(), key_of(name)])).hexdigest()
         return self.mark + digest[:24]
+
+    @property
+    def digest_key(self) -> bytes:
+        """The key of the digests that it records, as in ContentDigest."""
+        return hashlib.sha256(b"digests" + self._secret).digest()
 
     @property
     def mark(self) -> str:
@@ -319,7 +335,7 @@ class Journal:
             yield
         except (sqlite3.Error, OverflowError) as error:
             kind = JournalFullError if is_full(error) else JournalError
-            raise kind(f"{self._path}: the journal of the transfer cannot be used: {_what_helps(error)}") from None
+            raise kind(f"{self._path}: the journal of the transfer cannot be used: {what_helps(error)}") from None
 
 
 def _require_layout(path: Path, rows: sqlite3.Connection) -> None:
@@ -330,23 +346,6 @@ def _require_layout(path: Path, rows: sqlite3.Connection) -> None:
             found = rows.execute(_COLUMNS_OF, (table,)).fetchall()
             if found and found != wanted.execute(_COLUMNS_OF, (table,)).fetchall():
                 raise ConfigError(f"{path}: another version of Grid made it; remove it to start over")
-
-
-def _not_opened(path: Path, error: Exception) -> GridError:
-    if isinstance(error, ConfigError | JournalError):
-        return error
-    kind = NoSpaceError if is_full(error) else ConfigError
-    return kind(f"{path}: {_what_helps(error)}")
-
-
-def _what_helps(error: Exception) -> str:
-    """What is wrong; only a file that is damaged is better removed, for it says what need not be sent again."""
-    if is_full(error):
-        return "its disk is full; make room there"
-    if isinstance(error, OSError):
-        return str(error.strerror)
-    is_damaged = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
-    return f"{error}; remove it to start over" if is_damaged else str(error)
 
 
 class _Parts:
@@ -385,6 +384,8 @@ def _row(source: str, name: str, found: tuple[Any, ...]) -> Row:
     size, mtime_ns, tag, mode, state, token, digest, error, seen_ns, seen_tag = found
     entry = Entry(name=name, size=size, mtime_ns=mtime_ns, tag=tag, mode=mode)
     there = None if seen_tag is None else (seen_ns, seen_tag)
+    if digest and not digest.startswith(KIND):  # Of an earlier version. What it did not verify is sent again.
+        state, digest = FAILED if state in (STORED, UNVERIFIED) else state, ""
     return Row(source=source, entry=entry, state=state, token=token, digest=digest, error=error, there=there)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import hashlib
 import os
 import re
 import secrets
@@ -21,8 +20,7 @@ from functools import partial as bind
 from typing import TypeVar
 
 from grid.ports import Buffer
-from grid.transfer.body import BLOCK
-from grid.transfer.ends import EndError, Entry, KeptPart, refuse_name
+from grid.transfer.ends import Body, EndError, Entry, KeptPart, refuse_name
 
 LATEST_NS = 2**40 * 10**9
 """Nanoseconds from 1970 beyond any calendar: the file system takes the nearest time that it can keep."""
@@ -58,9 +56,9 @@ class Partial:
         self._path, self._place, self.scratch = path, place, scratch
         self.descriptor, self.is_new = descriptor, is_new
 
-    async def holds(self, part: KeptPart) -> bool:
+    async def holds(self, part: KeptPart, body: Body) -> bool:
         """Whether it has the part's bytes."""
-        return await _to_its_end(bind(_digests, self.descriptor, part.offset, part.length)) == part.digest
+        return await _to_its_end(bind(body.matches, part, self._read))
 
     async def write(self, offset: int, piece: Buffer) -> None:
         """Write a piece."""
@@ -73,6 +71,9 @@ class Partial:
     async def place(self, entry: Entry, size: int) -> None:
         """Finish it, and move it into place."""
         await _to_its_end(bind(self.place_now, entry, size))
+
+    def _read(self, offset: int, length: int) -> bytes:
+        return os.pread(self.descriptor, length, offset)
 
     def place_now(self, entry: Entry, size: int) -> None:
         """Finish it, make it durable, and move it into place."""
@@ -227,15 +228,6 @@ def _is_own(descriptor: int) -> bool:
     """Whether nobody else can have put the file there."""
     status = os.fstat(descriptor)
     return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink == 1
-
-
-def _digests(descriptor: int, offset: int, length: int) -> bytes:
-    """The digests of a range's blocks, as a body computes them."""
-    end = offset + length
-    return b"".join(
-        hashlib.sha256(os.pread(descriptor, min(BLOCK, end - begin), begin)).digest()
-        for begin in range(offset, end, BLOCK)
-    )
 
 
 async def _to_its_end(call: Callable[[], R]) -> R:

@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Seque
 from typing import Protocol, TypeVar
 
 from grid.ports import Buffer
-from grid.transfer.body import BLOCK
 from grid.transfer.choices import may_pass
+from grid.transfer.digest import BLOCK
 from grid.transfer.ends import Body, EndError, KeptPart, NoParts, PassingError, SourceChangedError, first_error
 
 PART_SIZE = 8 * 2**20
@@ -39,7 +39,7 @@ class PartialFile(Protocol):
     def is_new(self) -> bool:
         """Whether it holds nothing of an earlier attempt."""
 
-    async def holds(self, part: KeptPart) -> bool:
+    async def holds(self, part: KeptPart, body: Body) -> bool:
         """Whether the part is still there, as it was recorded."""
 
     async def write(self, offset: int, piece: Buffer) -> None:
@@ -71,7 +71,8 @@ def missing(wanted: Iterable[Range], held: Iterable[Range]) -> Iterator[Range]:
 async def held_parts(file: PartialFile, body: Body) -> list[KeptPart]:
     """The recorded parts that the file still holds; the others are dropped. JournalError."""
     recorded = body.parts.load()
-    held = [part for part in recorded if not file.is_new and part.token == file.scratch and await file.holds(part)]
+    known = [part for part in recorded if not file.is_new and part.token == file.scratch]
+    held = [part for part in known if await file.holds(part, body)]
     if len(held) != len(recorded):
         body.parts.forget()
         for part in held:

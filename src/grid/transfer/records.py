@@ -9,9 +9,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence, Set
 from itertools import product
+from pathlib import Path
 
-from grid.errors import DISK_FULL, NoSpaceError
-from grid.transfer.ends import EndError
+from grid.errors import DISK_FULL, ConfigError, GridError, NoSpaceError
+from grid.transfer.digest import KIND
+from grid.transfer.ends import EndError, Entry
 
 
 class JournalError(EndError):
@@ -86,3 +88,26 @@ def number_of(number: int | None) -> int | None:
 def _is_odd(name: str) -> bool:
     """Whether a name contains surrogates that stand for no byte of a file name."""
     return any("\ud800" <= letter <= "\udfff" and not "\udc80" <= letter <= "\udcff" for letter in name)
+
+
+def version_of(entry: Entry) -> str:
+    """What parts of a file belong to: its version, and how their digests are made."""
+    return f"{KIND}{entry.facts!r}"
+
+
+def not_opened(path: Path, error: Exception) -> GridError:
+    """The error of a journal that cannot be opened."""
+    if isinstance(error, ConfigError | JournalError):
+        return error
+    kind = NoSpaceError if is_full(error) else ConfigError
+    return kind(f"{path}: {what_helps(error)}")
+
+
+def what_helps(error: Exception) -> str:
+    """What is wrong; only a file that is damaged is better removed, for it says what need not be sent again."""
+    if is_full(error):
+        return "its disk is full; make room there"
+    if isinstance(error, OSError):
+        return str(error.strerror)
+    is_damaged = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
+    return f"{error}; remove it to start over" if is_damaged else str(error)

@@ -21,11 +21,10 @@ from urllib.parse import quote, urlsplit
 from attrs import field, frozen
 
 from grid.codec.buffers import unwiped
-from grid.crypto.multi_buffer import GrowingHash
 from grid.errors import GridError
 from grid.ports import Buffer
 from grid.s3.signature import ALGORITHM, Pairs, RequestHead, Scope, encode, request_text, sign, signing_key
-from grid.transfer.body import BLOCK
+from grid.transfer.digest import BLOCK
 from grid.transfer.ends import Body, KeptPart, NotThereError, PassingError, SourceChangedError, first_error
 from grid.transfer.object_errors import of_answer
 from grid.transfer.partial_files import can_resume, of_resumed
@@ -117,10 +116,10 @@ class S3Uploads:
             raise PassingError(f"{self._shown(key)}: the server began no upload")
         return unescape(found[1])
 
-    async def put_part(self, key: str, upload: str, number: int, data: Buffer, digest: bytes) -> str:
+    async def put_part(self, key: str, upload: str, number: int, data: Buffer) -> str:
         """Send a part, counted from 1, with its SHA-256; return its entity tag."""
         query = [("partNumber", str(number)), ("uploadId", upload)]
-        return await self._try("PUT", key, query, {}, data, digest=digest, wants_tag=True)
+        return await self._try("PUT", key, query, {}, data, wants_tag=True)
 
     async def complete(self, key: str, upload: str, tags: Sequence[str]) -> None:
         """Make one object of all parts. tags: theirs, in order."""
@@ -156,11 +155,9 @@ class S3Uploads:
         headers: Mapping[str, str],
         body: Buffer = b"",
         *,
-        digest: bytes | None = None,
         wants_tag: bool = False,
     ) -> str:
-        """digest: the body's SHA-256, if it is known."""
-        ask = partial(self._ask, method, key, query, headers, body, digest=digest, wants_tag=wants_tag)
+        ask = partial(self._ask, method, key, query, headers, body, wants_tag=wants_tag)
         for attempt in range(TRIES - 1):
             with suppress(PassingError):
                 return await asyncio.to_thread(ask)
@@ -175,7 +172,6 @@ class S3Uploads:
         headers: Mapping[str, str],
         body: Buffer,
         *,
-        digest: bytes | None,
         wants_tag: bool,
     ) -> str:
         """Send one request; return the body of its answer, or its entity tag."""
@@ -184,7 +180,7 @@ class S3Uploads:
         if self._connections is None:
             timeout = urllib3.Timeout(connect=SILENCE_S, read=SILENCE_S)
             self._connections = urllib3.PoolManager(maxsize=4 * PARTS_AT_ONCE, timeout=timeout, retries=False)
-        url, signed = self._signed(method, key, query, headers, digest or hashlib.sha256(body).digest())
+        url, signed = self._signed(method, key, query, headers, hashlib.sha256(body).digest())
         content: Any = body  # urllib3 sends any buffer as it is.
         try:
             answer = self._connections.request(
@@ -285,10 +281,8 @@ async def _send(uploads: S3Uploads, key: str, upload: _Upload, body: Body) -> No
             position += part.length
 
     async def put(offset: int, data: Buffer) -> None:
-        whole = GrowingHash()  # For the signature, beside the blocks' own.
-        await asyncio.to_thread(body.hash, offset, data, whole)
         if offset not in upload.tags:
-            tag = await uploads.put_part(key, upload.id, offset // size + 1, data, whole.digest())
+            tag = await uploads.put_part(key, upload.id, offset // size + 1, data)
             digest = body.digests(offset, len(data))
             body.parts.keep(KeptPart(offset=offset, length=len(data), token=upload.token(tag), digest=digest))
             upload.tags[offset] = tag
@@ -297,7 +291,7 @@ async def _send(uploads: S3Uploads, key: str, upload: _Upload, body: Body) -> No
     try:
         async with asyncio.TaskGroup() as group:
             try:
-                async for data in cut(body.stream(position, hashes=False), body.size - position, size):
+                async for data in cut(body.stream(position), body.size - position, size):
                     await uploads.slots.acquire()
                     # A task that is canceled before it begins runs no code of its own.
                     group.create_task(put(position, data)).add_done_callback(lambda _: uploads.slots.release())

@@ -63,7 +63,7 @@ class RemotePartial:
         self._file, self.scratch, self._size, self._answer = file, scratch, size, answer
         self.is_new = size is None
 
-    async def holds(self, part: KeptPart) -> bool:
+    async def holds(self, part: KeptPart, body: Body) -> bool:
         """Whether the file is long enough: parts are recorded once they are durable."""
         return part.offset + part.length <= (self._size or 0)
 

@@ -6,13 +6,12 @@ the groups that are in transit. Cost: one call on a thread at either end for eac
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 
 from attrs import frozen
 
-from grid.ports import Buffer
 from grid.transfer.body import COPIES, Flow
+from grid.transfer.digest import digest_of_bytes
 from grid.transfer.ends import Entry, SmallSource, SmallTarget, SourceEnd, TargetEnd, cancelled_as_error
 from grid.transfer.rates import let_pass
 
@@ -78,7 +77,7 @@ class Together:
             await self._count(sum(len(data) for _, data in files))
             tokens = await self._target.store_together(files, self._scratch)
         sent = [
-            Sent(entry, token, small_digest(data))
+            Sent(entry, token, digest_of_bytes(self._flow.digest_key, data))
             for (entry, data), token in zip(files, tokens, strict=True)
             if token is not None
         ]
@@ -93,8 +92,3 @@ class Together:
     async def _count(self, size: int) -> None:
         self._flow.advance(size)
         await let_pass(self._flow.slow, size)
-
-
-def small_digest(data: Buffer) -> str:
-    """What a ContentDigest says of contents that are at most one block."""
-    return hashlib.sha256(hashlib.sha256(data).digest() if data else b"").hexdigest()
