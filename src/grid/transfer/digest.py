@@ -24,10 +24,7 @@ _NONCE_SIZE = 12
 
 
 class ContentDigest:
-    """A digest of contents that arrive in ranges, which begin at block boundaries.
-
-    Several threads may add different blocks.
-    """
+    """A digest of contents that arrive in ranges, which begin at block boundaries."""
 
     def __init__(self, key: bytes) -> None:
         """key: 32 secret bytes."""
