@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from grid.transfer.body import Flow
 from grid.transfer.choices import choose_ranges
+from grid.transfer.digest import DigestKey
 from grid.transfer.ends import EndError, Entry, KeptPart, SourceChangedError
 from grid.transfer.object_end import open_object_end
 from grid.transfer.partial_files import fill
@@ -45,7 +46,7 @@ def test_memory_of_a_huge_file_is_that_of_some_ranges() -> None:
             streams=4,
             slow=unlimited,
             advance=lambda count: None,
-            digest_key=bytes(32),
+            digest_key=DigestKey(bytes(32)),
         )
         assert flow.memory_of(10**12) == flow.memory_of(2**30) == 2 * 4 * 2**20
         assert flow.memory_of(HUGE) > 0

@@ -11,13 +11,14 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.transfer.digest import BLOCK, DIGEST_SIZE, ContentDigest, digest_of_bytes
+from grid.transfer.digest import BLOCK, DIGEST_SIZE, ContentDigest, DigestKey, digest_of_bytes
 
-KEY = bytes(range(32))
+SECRET = bytes(range(32))
+KEY = DigestKey(SECRET)
 
 
 def mac(index: int, block: bytes) -> bytes:
-    return AESGCM(KEY).encrypt(index.to_bytes(12), b"", block)
+    return AESGCM(SECRET).encrypt(index.to_bytes(12), b"", block)
 
 
 def blocks_of(data: bytes) -> list[bytes]:
@@ -71,5 +72,5 @@ def test_other_contents_have_another_digest(change: str) -> None:
     elif change == "order":
         other = other[BLOCK:] + other[:BLOCK]
     else:
-        key = bytes(32)
+        key = DigestKey(bytes(32))
     assert digest_of_bytes(key, other) != digest_of_bytes(KEY, data)

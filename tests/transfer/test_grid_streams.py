@@ -16,6 +16,7 @@ from grid.errors import DamagedFileError
 from grid.ports import Buffer, Sink
 from grid.transfer.body import FileBody, Flow
 from grid.transfer.choices import Mode
+from grid.transfer.digest import DigestKey
 from grid.transfer.ends import PIECE_SIZE, Entry, SourceChangedError
 from grid.transfer.engine import FILE_MEMORY
 from grid.transfer.grid_contents import READ_AHEAD, READ_SIZE, BodySource, OpenedImmutableFile
@@ -69,7 +70,7 @@ class _File:
 def flow_of(plan: Plan) -> Flow:
     return Flow(
         mode=plan.mode, chunk_size=plan.chunk_size, streams=plan.streams, slow=unlimited,
-        advance=lambda count: None, max_memory=plan.max_memory, digest_key=bytes(32),
+        advance=lambda count: None, max_memory=plan.max_memory, digest_key=DigestKey(bytes(32)),
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from attrs import evolve
 from grid.errors import GridError
 from grid.ports import Buffer
 from grid.transfer.comparing import PAGE_COUNT
-from grid.transfer.digest import BLOCK, ContentDigest, digest_of_bytes
+from grid.transfer.digest import BLOCK, ContentDigest, DigestKey, digest_of_bytes
 from grid.transfer.ends import Entry, LeftOut
 from grid.transfer.engine import Transfer
 from grid.transfer.journal import DONE, Journal
@@ -185,7 +185,7 @@ def test_page_of_a_slow_listing_is_sent_before_the_listing_ends(
 
 @pytest.mark.parametrize("size", [0, 1, 1024, SMALL_SIZE, BLOCK])
 def test_digest_of_a_small_file_is_that_of_the_same_file_in_ranges(size: int) -> None:
-    data, key = os.urandom(size), os.urandom(32)
+    data, key = os.urandom(size), DigestKey(os.urandom(32))
     whole = ContentDigest(key)
     whole.add(0, data)
     assert digest_of_bytes(key, data) == whole.text()

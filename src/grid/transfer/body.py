@@ -16,7 +16,7 @@ from attrs import field, frozen
 
 from grid.ports import Buffer
 from grid.transfer.choices import Mode, choose_chunk_size, choose_ranges
-from grid.transfer.digest import BLOCK, ContentDigest
+from grid.transfer.digest import BLOCK, ContentDigest, DigestKey
 from grid.transfer.ends import (
     PIECE_SIZE,
     EndError,
@@ -49,7 +49,7 @@ class Flow:
     """How contents flow. slow: counts bytes to keep the rate limit. advance: counts bytes.
 
     chunk_size: None for a size that suits each file. max_memory: for all files of a transfer; None for no limit.
-    digest_key: as in ContentDigest.
+    digest_key: of the journal's digests.
     """
 
     mode: Mode
@@ -57,7 +57,7 @@ class Flow:
     streams: int
     slow: Slow
     advance: Callable[[int], None]
-    digest_key: bytes = field(repr=False)
+    digest_key: DigestKey = field(repr=False)
     max_memory: int | None = None
 
     def chunk_size_of(self, size: int) -> int:
@@ -209,8 +209,8 @@ async def require_contents(opened: OpenedSource, size: int | None, digest: str, 
         raise EndError("its contents differ")
 
 
-async def digest_of(opened: OpenedSource, size: int, key: bytes, slow: Slow = unlimited) -> str:
-    """The digest of an opened file's contents. key: as in ContentDigest."""
+async def digest_of(opened: OpenedSource, size: int, key: DigestKey, slow: Slow = unlimited) -> str:
+    """The digest of an opened file's contents."""
     flow = Flow(mode="stream", chunk_size=BLOCK, streams=1, slow=slow, advance=lambda count: None, digest_key=key)
     body = FileBody(opened, size, flow)
     async for _ in body.stream():

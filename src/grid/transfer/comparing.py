@@ -46,7 +46,7 @@ class Comparer:
         self, journal: Journal, target: TargetEnd, plan: Plan, sources: Sequence[SourceEnd], slow: Slow
     ) -> None:
         """Compare by the options of a plan; a dry run puts no stored files in place, and verifies none. slow: as in Flow."""
-        self._journal, self._target, self._slow = journal, target, slow
+        self._journal, self._target = journal, target
         self._digest_of = partial(digest_of, key=journal.digest_key, slow=slow)
         self._selection, self._comparison, self._keeps_times = plan.selection, plan.comparison, plan.keeps_times
         self._resumes, self._verifies = not plan.dry_run, plan.verify and not plan.dry_run

@@ -20,7 +20,7 @@ from attrs import field, frozen
 
 from grid.errors import BusyError, ConfigError
 from grid.node.files import make_private_directory, make_private_file, state_directory
-from grid.transfer.digest import KIND
+from grid.transfer.digest import KIND, DigestKey
 from grid.transfer.ends import Entry, KeptPart, KeptParts, NoParts
 from grid.transfer.listings import Listings
 from grid.transfer.records import (
@@ -219,15 +219,8 @@ class Journal:
 
     def note_part(self, source: str, entry: Entry, part: KeptPart) -> None:
         """Record a part. JournalError."""
-        value = (
-            text_of(source),
-            key_of(entry.name),
-            version_of(entry),
-            part.offset,
-            part.length,
-            part.token,
-            part.digest,
-        )
+        version = version_of(entry)
+        value = (text_of(source), key_of(entry.name), version, part.offset, part.length, part.token, part.digest)
         self._step()
         self._many("INSERT OR REPLACE INTO parts VALUES (?, ?, ?, ?, ?, ?, ?)", [value])
         self._begun.add(value[:2])
@@ -251,9 +244,9 @@ class Journal:
         return self.mark + digest[:24]
 
     @property
-    def digest_key(self) -> bytes:
-        """The key of the digests that it records, as in ContentDigest."""
-        return hashlib.sha256(b"digests" + self._secret).digest()
+    def digest_key(self) -> DigestKey:
+        """The key of the digests that it records."""
+        return DigestKey(hashlib.sha256(b"digests" + self._secret).digest())
 
     @property
     def mark(self) -> str:
