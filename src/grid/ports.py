@@ -9,9 +9,10 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Literal, NewType, Protocol, TypeVar, runtime_checkable
 
-from attrs import field, frozen, validators
+from attrs import field, validators
 
 from grid.caps import StorageIndex
+from grid.values import frozen
 
 ServerId = NewType("ServerId", str)
 """Identifies a server for its whole life: `v0-` and 52 base32 characters if introduced, any text if static."""

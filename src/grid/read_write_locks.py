@@ -6,11 +6,12 @@ from collections import deque
 from collections.abc import Hashable
 from types import TracebackType
 
-from attrs import define, field
+from attrs import field
 from twisted.internet.defer import CancelledError, Deferred
 
 from grid.errors import PeerRefusedError
 from grid.limits import MAX_WAITING_CALLS
+from grid.values import define
 
 
 @define(eq=False)

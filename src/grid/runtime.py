@@ -18,13 +18,13 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Generic, TypeVar
 
-from attrs import define, frozen
 from twisted.internet.defer import CancelledError, Deferred, DeferredList
 from twisted.python import log as legacy_log
 from twisted.python.failure import Failure
 
 from grid.errors import BusyError
 from grid.ports import Clock, CpuPool, Entropy, Timer
+from grid.values import define, frozen
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from attrs import field, frozen, validators
+from attrs import field, validators
 
 from grid.caps.values import (
     ChkCap,
@@ -20,6 +20,7 @@ from grid.caps.values import (
     _CapBase,
 )
 from grid.codec import base32
+from grid.values import frozen
 
 KEY_SIZE = 16
 

@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from attrs import frozen
-
 from grid.caps.extents import KEPT_PACKS, Cap, KnownCap, SequenceCap, SliceCap
 from grid.caps.values import (
     ChkCap,
@@ -32,6 +30,7 @@ from grid.codec import base32
 from grid.errors import CapError, FormatError, MustBeDeepImmutableError, MustBeReadOnlyError
 from grid.limits import MAX_CAP_DIGITS, MAX_CAP_LENGTH, MAX_FILE_SIZE, MAX_SEQUENCE_TABLE_SIZE, MAX_SHARES
 from grid.plural import counted
+from grid.values import frozen
 
 READ_PREFIX = b"ro."
 IMMUTABLE_PREFIX = b"imm."

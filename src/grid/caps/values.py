@@ -9,11 +9,12 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, Literal, NewType, Self, TypeVar
 
-from attrs import Attribute, field, frozen
+from attrs import Attribute, field
 
 from grid.codec import base32
 from grid.crypto.hashing import tagged_hash
 from grid.errors import CapError
+from grid.values import frozen
 
 StorageIndex = NewType("StorageIndex", bytes)
 """The 16 bytes that identify a file on the servers."""

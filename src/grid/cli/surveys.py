@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Protocol
 
-from attrs import frozen
-
 from grid.caps import DirectoryCap
 from grid.directory.deep_check import Checked, deep_check
 from grid.directory.stats import Stats
 from grid.directory.store import Store
 from grid.directory.walk import OnUnreadable, Visited, walk
+from grid.values import frozen
 
 OnStats = Callable[[Mapping[str, object]], None]
 """Called at the end with the STATS object of [spec webapi 7.2]."""

@@ -5,13 +5,14 @@ Keys are bytes; codec.key_text has their text forms. No repr contains a seed.
 
 from __future__ import annotations
 
-from attrs import field, frozen, validators
+from attrs import field, validators
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from grid.crypto.buffer import Buffer
 from grid.errors import IntegrityError
+from grid.values import frozen
 
 SEED_SIZE = 32
 PUBLIC_KEY_SIZE = 32

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import frozen
-
 from grid.crypto.buffer import Buffer
+from grid.values import frozen
 
 
 @frozen

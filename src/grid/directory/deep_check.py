@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 from twisted.internet.defer import Deferred
 
 from grid.caps import DirectoryCap, KnownCap, SequenceCap, SliceCap, UnknownChild
@@ -19,6 +19,7 @@ from grid.directory.store import Health, RepairResult, Store
 from grid.directory.walk import OnUnreadable, Visited, walk
 from grid.errors import GridError
 from grid.runtime import Tasks
+from grid.values import define, frozen
 
 JOBS = 8
 """Objects checked at once; each check asks all its servers at once."""

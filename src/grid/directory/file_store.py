@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from weakref import WeakValueDictionary
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from grid.caps import (
     ChkCap,
@@ -50,6 +50,7 @@ from grid.mutable.share.keys import WriteCap, write_cap
 from grid.mutable.sources import MemorySource
 from grid.ports import Buffer, Observer, Runtime, Sink, Source, StorageServer
 from grid.runtime import run_sized
+from grid.values import frozen
 
 FileHealth = immutable_check.CheckResult | health.CheckResult
 """What a check finds; both kinds have storage_index, healthy, recoverable, corrupt, summary and to_json()."""

@@ -11,10 +11,9 @@ import re
 from collections.abc import Mapping
 from math import isfinite
 
-from attrs import define
-
 from grid.errors import FormatError
 from grid.limits import KEPT_METADATA_BYTES, MAX_METADATA_DEPTH, MAX_METADATA_SIZE
+from grid.values import define
 
 Metadata = Mapping[str, object]
 """A JSON object."""

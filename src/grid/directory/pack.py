@@ -12,7 +12,7 @@ from hashlib import sha256
 from io import BytesIO
 from itertools import islice
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from grid.caps import KnownCap, UnknownCap, UnknownChild, parse_cap, settle_unknown_child
 from grid.caps.parsing import IMMUTABLE_PREFIX
@@ -24,6 +24,7 @@ from grid.directory.metadata import Metadata, MetadataRoom, pack_metadata, parse
 from grid.directory.names import parse_name, sort_names
 from grid.errors import CapError, FormatError, MustBeDeepImmutableError
 from grid.limits import MAX_CAP_LENGTH, MAX_DIRECTORY_ENTRIES, MAX_DIRECTORY_SIZE, MAX_METADATA_SIZE, MAX_NAME_SIZE
+from grid.values import frozen
 
 SALT_SIZE = 16
 MAC_SIZE = 32

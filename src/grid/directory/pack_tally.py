@@ -5,9 +5,10 @@ Memory: two numbers per slice.
 
 from __future__ import annotations
 
-from attrs import define, field
+from attrs import field
 
 from grid.caps import ChkCap, SliceCap, StorageIndex
+from grid.values import define
 
 
 @define

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from attrs import asdict, field, frozen
+from attrs import asdict, field
 
 from grid.caps import DirectoryCap
 from grid.directory.pack import Child
+from grid.values import frozen
 
 ARCHIVES = "Archives"
 """The directory of a backup's snapshots."""

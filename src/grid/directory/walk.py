@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 from twisted.internet.defer import Deferred
 
 from grid.caps import ChkCap, DirectoryCap, ImmutableFileCap, KnownCap, SequenceCap, SliceCap, UnknownChild
@@ -19,6 +19,7 @@ from grid.extents.health import chk_files_of
 from grid.extents.reader import read_table
 from grid.ports import Sink
 from grid.runtime import Tasks, run_sized
+from grid.values import define, frozen
 
 if TYPE_CHECKING:
     from grid.directory.store import Store

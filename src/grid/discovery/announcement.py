@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from grid.codec import base32
 from grid.codec.key_text import pack_bare_key, pack_signature, parse_bare_key, parse_signature
@@ -20,6 +20,7 @@ from grid.errors import FormatError
 from grid.limits import MAX_ANNOUNCEMENT_SIZE, MAX_FURL_LENGTH, MAX_LOCATION_HINTS
 from grid.placement.order import permutation_seed
 from grid.ports import ServerId, ServerIdentity
+from grid.values import frozen
 from grid.wire.http.format.announced import NURLS_FIELD, PLAIN_FIELD
 from grid.wire.locators import Furl, parse_furl
 

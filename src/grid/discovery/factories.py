@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from attrs import frozen
-
 from grid.discovery.announcement import Announcement, storage_furl
 from grid.discovery.server_set import MakeServer
 from grid.engine.server_memory import ServerMemory
 from grid.ports import Runtime, ServerIdentity
+from grid.values import frozen
 from grid.wire.status import RemoteServer
 
 Transport = Literal["auto", "foolscap", "http"]

@@ -13,7 +13,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import field
 from foolscap.api import Referenceable, fireEventually
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
@@ -27,6 +27,7 @@ from grid.errors import FormatError, GridError, IntegrityError, PeerError, PeerR
 from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import Clock, Timer
 from grid.runtime import Tasks, is_cancellation, with_deadline
+from grid.values import frozen
 from grid.wire.foolscap.client.calls import call
 from grid.wire.foolscap.remote_errors import REMOTE_ERRORS, from_remote
 from grid.wire.foolscap.tub import write_private

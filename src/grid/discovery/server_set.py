@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any
 
-from attrs import define, frozen
 from twisted.logger import Logger
 
 from grid.crypto.ed25519 import VerifyingKey
@@ -29,6 +28,7 @@ from grid.discovery.grid_manager import permit_expires
 from grid.errors import FormatError
 from grid.limits import MAX_ANNOUNCEMENTS, MAX_LOCATION_HINTS
 from grid.ports import Clock, ServerId, ServerIdentity, StorageServer
+from grid.values import define, frozen
 from grid.wire.http.format.announced import NURLS_FIELD, PLAIN_FIELD
 from grid.wire.status import ConnectionStatus, RemoteServer
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-from attrs import define
-
 from grid.engine.lateness import ServerLoad
 from grid.ports import ShareNumber
+from grid.values import define
 
 PARITY_COST = 1.22
 PARITY_COST_OF_EACH = 0.01

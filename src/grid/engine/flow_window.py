@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from attrs import frozen
-
 from grid.engine.batches import full_read_bytes
+from grid.values import frozen
 
 START_BYTES = 2 * 2**20
 """Bytes in flight until the first batch has come: that batch, and enough to keep the line busy."""

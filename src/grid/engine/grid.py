@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from grid.engine.batches import DEFAULT_MAX_SEGMENT_SIZE
 from grid.engine.server_memory import ServerMemory
 from grid.errors import FormatError
 from grid.placement.leases import LeaseMaster
 from grid.ports import Observer, Runtime, ServerId, StorageServer, ignore_events
+from grid.values import frozen
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ Pure: elapsed time is an argument. It decides nothing; plans compare its predict
 
 from __future__ import annotations
 
-from attrs import define
+from grid.values import define
 
 FIRST_LATENCY_S = 0.1
 FIRST_BYTE_S = 1 / 10e6

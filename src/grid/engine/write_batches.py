@@ -12,10 +12,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
-from attrs import define, field
+from attrs import field
 
 from grid.engine.requests import ReadSource, Request
 from grid.ports import ServerId
+from grid.values import define
 
 E = TypeVar("E")
 R = TypeVar("R", bound=Request)

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
-from attrs import define, field
+from attrs import field
 from twisted.internet.defer import Deferred
 
 from grid.caps import ChkCap
 from grid.errors import GridError
 from grid.extents.pack_writer import SEGMENT_SIZE
 from grid.ports import Buffer, Sink
+from grid.values import define
 
 ReadChk = Callable[[ChkCap, Sink, int, int, int], Awaitable[object]]
 """Writes a range of a CHK file to a sink, all of it proven: cap, sink, offset, length, likely size of its segments."""

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from attrs import define
-
 from grid.caps import DirectoryCap
 from grid.directory.edits import Edit, SetChild
 from grid.directory.gathering import Coalescer
 from grid.directory.store import Store
 from grid.errors import GridError, MayHoldError
 from grid.runtime import Tasks
+from grid.values import define
 
 
 @define(eq=False)

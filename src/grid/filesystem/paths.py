@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.caps import DirectoryCap, KnownCap, has_cap_prefix, parse_cap
 from grid.errors import CapError, ChildOfWrongTypeError, NoSuchChildError
+from grid.values import frozen
 
 PROTOCOL, CAP_PROTOCOL = "grid", "grid+cap"
 

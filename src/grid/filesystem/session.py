@@ -15,7 +15,6 @@ from threading import Lock
 from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from attrs import frozen
 from twisted.internet.defer import Deferred
 from twisted.persisted.styles import pickleMethod
 from twisted.python import threadable
@@ -30,6 +29,7 @@ from grid.node.client import Client, LiveServers
 from grid.node.directory import NodeDirectory
 from grid.node.files import expand_home, read_text
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
+from grid.values import frozen
 
 if TYPE_CHECKING:
     # Programs without a gateway do not pay for this import.

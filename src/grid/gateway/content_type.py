@@ -10,7 +10,7 @@ from mimetypes import MimeTypes
 from pathlib import PurePosixPath
 from urllib.parse import quote
 
-from attrs import frozen
+from grid.values import frozen
 
 DEFAULT_TYPE = "text/plain"
 """The type of a file whose name has no known extension."""

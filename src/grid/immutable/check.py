@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from grid.caps import ChkCap, ChkVerifyCap, LitCap, StorageIndex, require_usable
 from grid.codec.base32 import encode
@@ -26,6 +26,7 @@ from grid.placement.order import permute
 from grid.placement.space import may_take
 from grid.plural import counted
 from grid.ports import ServerId, ShareNumber
+from grid.values import frozen
 
 
 @frozen(kw_only=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from grid.crypto.rsa import PrivateKey
 from grid.engine.lateness import WRITE_FLOOR_S
@@ -38,6 +38,7 @@ from grid.mutable.write.stream_plan import TOKEN_SIZE, ClaimKind, StreamJob, mak
 from grid.mutable.write.write_job import REPAIR_FLOOR_S, LostLocations, ShareContents, WriteJob, Written
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, ServerId, ShareNumber, Source
+from grid.values import frozen
 
 WHOLE_BYTES = 24 * 2**20
 """Up to this many bytes of shares in all, a version is held in memory and sent whole; an SDMF version always is."""

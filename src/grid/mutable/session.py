@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.crypto.rsa import PrivateKey
 from grid.drive import drive, drive_until_settled
@@ -44,6 +44,7 @@ from grid.ports import (
     StorageServer,
 )
 from grid.sinks import BytesSink, FrozenBytesSink
+from grid.values import frozen
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from grid.codec.merkle import build_tree, padded_leaf_count
 from grid.crypto.rsa import PrivateKey
@@ -34,6 +34,7 @@ from grid.mutable.write.staging import needs_stage
 from grid.mutable.write.write_job import ShareContents, WriteJob
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Range, ShareNumber
+from grid.values import frozen
 
 NEIGHBORS = 2
 """If a change reaches no more segments than this, all of them are read at once, although their middle is not needed."""

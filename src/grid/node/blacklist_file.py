@@ -13,12 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from grid.codec import base32
 from grid.errors import ConfigError, FormatError
 from grid.gateway.shared.blacklist import MAX_BLACKLIST, parse_entry
 from grid.node.files import locked, make_private_directory, write_atomically
+from grid.values import frozen
 
 NAME = "access.blacklist"
 

@@ -11,7 +11,7 @@ import configparser
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeVar
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.errors import ConfigError
 from grid.limits import MAX_SEGMENT_SIZE, MAX_SHARES
@@ -27,6 +27,7 @@ from grid.node.quantities import (
     parse_size,
     parse_whole,
 )
+from grid.values import frozen
 
 T = TypeVar("T")
 Durability = Literal["full", "none"]

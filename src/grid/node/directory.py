@@ -11,7 +11,7 @@ import os
 from enum import Enum
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.codec import base32
 from grid.errors import ConfigError, FormatError
@@ -24,6 +24,7 @@ from grid.node.files import (
     read_text,
     write_atomically,
 )
+from grid.values import frozen
 
 CONFIG_NAMES = ("grid.cfg", "tahoe.cfg")
 _SECRET_SIZE = 32

@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 from typing import Any, TypeVar
 
-from attrs import frozen
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
 from zope.interface import directlyProvides, providedBy
@@ -42,6 +41,7 @@ from grid.node.redaction import one_line
 from grid.plural import counted
 from grid.ports import Clock
 from grid.runtime import with_deadline
+from grid.values import frozen
 
 T = TypeVar("T")
 

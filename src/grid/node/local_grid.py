@@ -14,8 +14,6 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from attrs import define, frozen
-
 from grid.errors import ConfigError, GridError
 from grid.node.addresses import LOOPBACK, free_port
 from grid.node.create import Listening, NewClient, NewStorage, create_client, create_introducer, create_storage
@@ -25,6 +23,7 @@ from grid.node.redaction import one_line
 from grid.node.running import STOP_S, RunningProcess, ask_to_stop, find_running, patience_s, stop
 from grid.node.share_file import DOOR_URLS
 from grid.plural import counted
+from grid.values import define, frozen
 
 MAX_NODES = 250
 DEFAULT_NODES = 10

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from attrs import frozen
-
 from grid.caps import DirectoryCap, parse_cap
 from grid.errors import ConfigError, GridError
 from grid.node.files import read_text, write_atomically
+from grid.values import frozen
 
 DEFAULT_ALIAS = "tahoe"
 """The alias of a path that names none."""

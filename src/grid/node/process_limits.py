@@ -12,11 +12,10 @@ import resource
 from collections.abc import Callable
 from time import process_time
 
-from attrs import frozen
-
 from grid.limits import MAX_CONNECTIONS
 from grid.ports import Clock, Timer
 from grid.runtime import return_freed_memory
+from grid.values import frozen
 
 WANTED = 65536
 """File descriptors for thousands of idle connections and for the files of active ones."""

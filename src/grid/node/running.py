@@ -17,11 +17,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
-from attrs import frozen
 
 from grid.errors import ConfigError, GridError
 from grid.node.directory import open_directory
 from grid.node.files import PUBLIC_MODE, read_text, write_atomically
+from grid.values import frozen
 
 FILE_NAME = "running.process"
 _SAME_S = 1.5

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from attrs import define, evolve
+from attrs import evolve
 
 from grid.codec import base32
 from grid.crypto.ed25519 import VerifyingKey
@@ -23,6 +23,7 @@ from grid.storage.calls.service import StorageService
 from grid.storage.files.disk import RealDisk
 from grid.storage.settings import ExpirySettings, StorageSettings
 from grid.storage.upkeep.housekeeping import Housekeeping
+from grid.values import define
 
 
 def identify_node(directory: NodeDirectory, key: VerifyingKey, node_id: bytes) -> tuple[str, ServerIdentity]:

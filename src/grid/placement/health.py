@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, Protocol, TypeVar
 
-from attrs import frozen
+from grid.values import frozen
 
 HEALTH_COUNTS = (
     "count-happiness",

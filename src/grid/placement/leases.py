@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from attrs import field, frozen, validators
+from attrs import field, validators
 
 from grid.caps import StorageIndex
 from grid.crypto.hashing import tagged_hash, tagged_pair_hash
 from grid.ports import LeaseSecrets
+from grid.values import frozen
 
 _CLIENT_RENEWAL = b"allmydata_client_renewal_secret_v1"
 _CLIENT_CANCEL = b"allmydata_client_cancel_secret_v1"

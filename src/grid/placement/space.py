@@ -9,9 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
-from attrs import frozen
-
 from grid.ports import StorageServer
+from grid.values import frozen
 
 LackOfRoom = Literal["full", "read-only", "no space or read-only"]
 """Why a server takes no new shares: it has no space, its operator forbids it, or it does not say which."""

@@ -10,11 +10,12 @@ import json
 import re
 from collections.abc import Mapping
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.caps import DirectoryCap, parse_cap
 from grid.directory.metadata import seconds_in
 from grid.errors import CapError, ConfigError
+from grid.values import frozen
 
 MAX_KEYS = 10_000
 

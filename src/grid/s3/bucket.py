@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from attrs import define, field, frozen
+from attrs import field
 
 from grid.caps import DirectoryCap, KnownCap, LitCap
 from grid.directory.edits import RemoveChild, SetChild
@@ -30,6 +30,7 @@ from grid.s3.lifetimes import BucketLink
 from grid.s3.names import MARK, KeyPath, path_of
 from grid.s3.object_info import StoredObject, object_of
 from grid.s3.removal import require_unmarked, storing
+from grid.values import define, frozen
 
 R = TypeVar("R")
 

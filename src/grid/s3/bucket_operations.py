@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from attrs import frozen
 from twisted.internet.defer import DeferredSemaphore, FirstError, gatherResults
 
 from grid.caps import DirectoryCap, KnownCap, LitCap
@@ -34,6 +33,7 @@ from grid.s3.permissions import owner_element, require_owned
 from grid.s3.removal import remove_bucket
 from grid.s3.tagging import bucket_tags
 from grid.s3.times import iso_time
+from grid.values import frozen
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -10,11 +10,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from attrs import frozen
-
 from grid.s3.faults import S3Fault
 from grid.s3.object_info import StoredObject
 from grid.s3.times import header_time
+from grid.values import frozen
 
 Header = Callable[[str], str | None]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from attrs import define, field
+from attrs import field
 
 from grid.caps import DirectoryCap
 from grid.directory.gathering import Children, Directories
@@ -24,6 +24,7 @@ from grid.s3.names import beside_of, path_of
 from grid.s3.object_info import StoredObject
 from grid.s3.packing import ObjectPacks
 from grid.s3.signature import RequestHead
+from grid.values import define
 
 FindAccount = Callable[[str], Account | None]
 

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.caps import ChkCap, KnownCap, LitCap, SequenceCap, SliceCap
 from grid.extents.table import Part, Table
@@ -19,6 +19,7 @@ from grid.s3.checksums import ALGORITHMS, Digests, combine, is_checksum
 from grid.s3.documents import Element
 from grid.s3.faults import S3Fault, invalid_argument
 from grid.s3.object_info import MAX_PARTS, StoredObject
+from grid.values import frozen
 
 MAX_ELEMENTS = 6 * MAX_PARTS
 """Elements of the document that names the parts."""

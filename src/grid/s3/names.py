@@ -17,9 +17,8 @@ import unicodedata
 from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
-from attrs import frozen
-
 from grid.s3.faults import S3Fault
+from grid.values import frozen
 
 MAX_KEY = 1024
 RESERVED = "%!"

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Literal
 
-from attrs import frozen
-
 from grid.gateway.http.answers import AnyAnswer
 from grid.s3 import (
     bucket_operations,
@@ -25,6 +23,7 @@ from grid.s3 import (
 from grid.s3.door import Call
 from grid.s3.faults import S3Fault, not_implemented
 from grid.s3.signature import RequestHead
+from grid.values import frozen
 
 Level = Literal["service", "bucket", "object"]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from attrs import define, field, frozen
+from attrs import field
 
 from grid.caps import DirectoryCap
 from grid.directory.metadata import Metadata, pack_metadata
@@ -28,6 +28,7 @@ from grid.s3.names import SHARING
 from grid.s3.object_info import FIELD
 from grid.s3.payload import read_document
 from grid.s3.signature import RequestHead
+from grid.values import define, frozen
 
 MAX_RULES = 100
 MAX_RULES_DOCUMENT = 2**16

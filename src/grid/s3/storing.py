@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from attrs import define
-
 from grid.caps import KnownCap
 from grid.extents.pack_writer import is_packed
 from grid.gateway.files.uploads import Arriving, NewFile, spool_body, store_new
@@ -15,6 +13,7 @@ from grid.runtime import Begun
 from grid.s3.bucket import Bucket
 from grid.s3.door import Call, Place
 from grid.s3.payload import Payload
+from grid.values import define
 
 FRESH_S = 1.0
 """How long before the last byte of an object its place may have been sought."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.caps import DirectoryCap, KnownCap
 from grid.directory.edits import RemoveChild, SetChild
@@ -23,6 +23,7 @@ from grid.s3.bucket import Bucket
 from grid.s3.checksums import ALGORITHMS
 from grid.s3.names import UPLOADS
 from grid.s3.object_info import MAX_PARTS, ObjectInfo, StoredObject, object_of, texts_in
+from grid.values import frozen
 
 FIELD = "s3-upload"
 """Its key in the metadata of an upload's link."""

@@ -11,10 +11,11 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.caps import DirectoryCap, parse_cap
 from grid.errors import ConfigError
+from grid.values import frozen
 
 MAX_ACCOUNTS = 10_000
 

@@ -10,10 +10,9 @@ import stat
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from attrs import frozen
-
 from grid.caps import DirectoryCap, KnownCap
 from grid.directory.metadata import Metadata, seconds_in
+from grid.values import frozen
 
 Wire = Mapping[str, int]
 """Attributes in a request: those given of `size`, `uid`, `gid`, `permissions`, `atime`, `mtime`."""

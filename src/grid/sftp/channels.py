@@ -10,7 +10,6 @@ import struct
 from collections import deque
 from typing import Any
 
-from attrs import define
 from twisted.conch.error import ConchError
 from twisted.conch.interfaces import IConchUser
 from twisted.conch.ssh.channel import SSHChannel
@@ -23,6 +22,7 @@ from grid.sftp.door import LARGEST_WINDOW, LEAST_WINDOW, MAX_SESSIONS, MOST_WIND
 from grid.sftp.packets import MAX_DATA
 from grid.sftp.protocol import SILENT, SftpProtocol
 from grid.sftp.session import Session
+from grid.values import define
 
 LEAST_PACKET = 2**10
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from attrs import define, field
+from attrs import field
 
 from grid.caps import KnownCap
 from grid.directory.pack import Child
@@ -15,6 +15,7 @@ from grid.sftp.door import Door
 from grid.sftp.drafts import Draft
 from grid.sftp.faults import PERMISSION_DENIED, SftpFault
 from grid.sftp.read_ahead import ReadAhead
+from grid.values import define
 
 READ, WRITE, APPEND, CREATE, TRUNCATE, EXCLUSIVE = 1, 2, 4, 8, 16, 32
 """Flags for opening a file."""

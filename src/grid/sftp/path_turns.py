@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from attrs import define, field
+from attrs import field
 from twisted.internet.defer import Deferred
 
 from grid.sftp.paths import Path
+from grid.values import define
 
 T = TypeVar("T")
 

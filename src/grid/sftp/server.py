@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from attrs import define
 from twisted.conch.error import ValidPublicKey
 from twisted.conch.interfaces import IConchUser
 from twisted.conch.ssh.common import getNS
@@ -31,6 +30,7 @@ from grid.sftp.channels import SftpChannel, SftpConnection, User
 from grid.sftp.door import MAX_CONNECTIONS_OF_ACCOUNT, Door
 from grid.sftp.packets import GCM_KEY_SIZES, PacketTransport
 from grid.sftp.protocol import SILENT
+from grid.values import define
 from grid.wire.connections.connection_limit import ConnectionLimit, Permit, Standing
 from grid.wire.connections.sockets import acknowledged_size, chunk_size, probe_when_idle
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from attrs import field, frozen, validators
+from attrs import field, validators
 
 from grid.errors import ConfigError
+from grid.values import frozen
 
 Durability = Literal["full", "none"]
 ExpiryMode = Literal["age", "cutoff-date"]

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import Protocol, cast, runtime_checkable
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.ports import Buffer
 from grid.transfer.choices import Mode, choose_chunk_size, choose_ranges
@@ -30,6 +30,7 @@ from grid.transfer.ends import (
 )
 from grid.transfer.memory import BodyMemory, Unlimited
 from grid.transfer.rates import Slow, let_pass, unlimited
+from grid.values import frozen
 
 FILES_IN_MEMORY = 8
 """Large files whose ranges fit into the memory of a transfer side by side: the default number of files in transit."""

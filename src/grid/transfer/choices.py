@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, overload
 
-from attrs import frozen
-
 from grid.errors import (
     AuthorityError,
     CapError,
@@ -23,6 +21,7 @@ from grid.errors import (
     PeerRefusedError,
 )
 from grid.transfer.ends import EndError, Entry, PassingError
+from grid.values import frozen
 
 Comparison = Literal["time", "size", "checksum", "update"]
 """How to compare a file with the target's: by size and time, size alone, tags, or whether the target's is older."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from attrs import define, evolve, field
+from attrs import evolve, field
 
 from grid.errors import GridError
 from grid.transfer.body import digest_of
@@ -18,6 +18,7 @@ from grid.transfer.journal import DONE, FAILED, STORED, UNVERIFIED, Journal, Row
 from grid.transfer.outcome import Plan
 from grid.transfer.rates import Slow
 from grid.transfer.traits import CheckingTarget, identity_of
+from grid.values import define
 
 PAGE_COUNT = 256
 """Files that are compared together."""

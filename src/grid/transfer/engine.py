@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.errors import GridError
 from grid.transfer.body import FileBody, Flow, require_contents
@@ -42,6 +42,7 @@ from grid.transfer.records import JournalError
 from grid.transfer.repeating import Settling, patiently
 from grid.transfer.together import Together
 from grid.transfer.traits import as_listed, identity_of
+from grid.values import frozen
 
 SETTLE_COUNT = 256
 """Files moved into place together."""

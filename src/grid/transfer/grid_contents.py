@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from grid.caps import ChkCap, KnownCap, SliceCap
 from grid.codec.buffers import unwiped
@@ -23,6 +23,7 @@ from grid.ports import Buffer, Sink
 from grid.sinks import FrozenBytesSink
 from grid.transfer.ends import PIECE_SIZE, Body, Entry, SourceChangedError
 from grid.transfer.grid_session import GridSession
+from grid.values import frozen
 
 READ_SIZE = 4 * 2**20
 """Bytes of one read at least, unless its range ends: several segments, whose shares are fetched in parallel."""

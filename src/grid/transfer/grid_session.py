@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from attrs import evolve, frozen
+from attrs import evolve
 from twisted.internet.defer import Deferred
 
 from grid.caps import KnownCap, SliceCap
@@ -24,6 +24,7 @@ from grid.node.client import Client, LiveServers
 from grid.node.config import ClientSettings
 from grid.node.directory import NodeDirectory
 from grid.runtime import ReactorClock, RealRuntime, SystemEntropy, ThreadCpuPool
+from grid.values import frozen
 
 T = TypeVar("T")
 

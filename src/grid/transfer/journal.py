@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.errors import BusyError, ConfigError
 from grid.node.files import make_private_directory, make_private_file, state_directory
@@ -45,6 +45,7 @@ from grid.transfer.records import (
     version_of,
     what_helps,
 )
+from grid.values import frozen
 
 STORED = "stored"
 """The target has the contents; the file is not in place yet."""

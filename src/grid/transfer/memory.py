@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Protocol
 
-from attrs import frozen
+from grid.values import frozen
 
 
 @frozen

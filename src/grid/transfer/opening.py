@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from grid.transfer.choices import STREAMS
 from grid.transfer.ends import EndError, Located, SourceEnd, TargetEnd
@@ -19,6 +19,7 @@ from grid.transfer.journal import Journal, journal_path
 from grid.transfer.outcome import Observer, Outcome, Plan
 from grid.transfer.rates import RateLimit, Schedule, Slow, minute_of, unlimited
 from grid.transfer.traits import identity_of, keep_times
+from grid.values import frozen
 
 OBJECT_SCHEMES = ("s3", "gs", "az")
 SCHEMES = (*OBJECT_SCHEMES, "sftp", "http", "https")

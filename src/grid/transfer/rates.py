@@ -11,9 +11,8 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
-from attrs import frozen
-
 from grid.node.quantities import parse_size
+from grid.values import frozen
 
 _TIME = re.compile(r"(?:([A-Za-z]+)-)?([01]?[0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")

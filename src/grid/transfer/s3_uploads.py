@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.codec.buffers import unwiped
 from grid.errors import GridError
@@ -28,6 +28,7 @@ from grid.transfer.digest import BLOCK
 from grid.transfer.ends import Body, KeptPart, NotThereError, PassingError, SourceChangedError, first_error
 from grid.transfer.object_errors import of_answer
 from grid.transfer.partial_files import can_resume, of_resumed
+from grid.values import frozen
 
 if TYPE_CHECKING:
     import urllib3

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from attrs import field, frozen
+from attrs import field
+
+from grid.values import frozen
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

@@ -10,11 +10,10 @@ import os
 import sqlite3
 from pathlib import Path
 
-from attrs import frozen
-
 from grid.errors import ConfigError
 from grid.transfer.journal import DONE, FAILED, STORED, UNSENT, UNVERIFIED
 from grid.transfer.records import BLOB, CHANGED, MAYBE_INT, TEXT, is_written, kinds_of, name_of
+from grid.values import frozen
 
 SHOWN_COUNT = 100
 """Files listed of each kind."""

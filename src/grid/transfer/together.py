@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from attrs import frozen
-
 from grid.transfer.body import COPIES, Flow
 from grid.transfer.digest import digest_of_bytes
 from grid.transfer.ends import Entry, SmallSource, SmallTarget, SourceEnd, TargetEnd, cancelled_as_error
 from grid.transfer.rates import let_pass
+from grid.values import frozen
 
 GROUP_COUNT = 32
 """Files of a group. There are as many groups in transit as there are transfers, so folders of some hundred files still

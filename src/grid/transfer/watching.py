@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from grid.errors import GridError
 from grid.transfer.choices import may_pass, pause_before
@@ -26,6 +26,7 @@ from grid.transfer.outcome import GapError, Observer, Outcome, Plan
 from grid.transfer.rates import Slow, unlimited
 from grid.transfer.spool import Stack
 from grid.transfer.traits import identity_of
+from grid.values import frozen
 
 if TYPE_CHECKING:
     from grid.transfer.grid_session import Doubt

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Generic, Protocol, TypeVar
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from grid.errors import GridError, PeerTimeoutError
 from grid.ports import Clock, ServerVersion
 from grid.runtime import with_deadline
+from grid.values import frozen
 from grid.wire.backoff import Backoff
 from grid.wire.single_flight import SingleFlight
 from grid.wire.status import ConnectionState, ConnectionStatus, brief

@@ -5,10 +5,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import Protocol
 
-from attrs import frozen
-
 from grid.errors import GridError, PeerError
 from grid.ports import ServerVersion, StorageServer
+from grid.values import frozen
 
 MOST_LETTERS = 80
 """Most characters of a reason: it must fit on a line beside the server's name."""

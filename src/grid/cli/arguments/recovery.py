@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from grid.caps import DirectoryCap
 from grid.cli.arguments.aliases import alias_cap, check_new_name
@@ -21,6 +21,7 @@ from grid.discovery.announcement import Announcement
 from grid.discovery.server_files import pack_entry, parse_entries
 from grid.errors import ConfigError, FormatError, GridError
 from grid.limits import MAX_SHARES
+from grid.values import frozen
 from grid.wire.locators import parse_furl
 
 MAX_FILE = 4 * 2**20

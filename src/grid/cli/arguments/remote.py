@@ -9,12 +9,13 @@ import os
 from collections.abc import Mapping, Sequence
 
 import click
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from grid.caps import DirectoryCap, KnownCap, has_cap_prefix, parse_cap, require_usable
 from grid.cli.arguments.aliases import alias_cap
 from grid.errors import ChildOfWrongTypeError, GridError, NoSuchChildError
 from grid.node.own_files import DEFAULT_ALIAS
+from grid.values import frozen
 
 
 class UnknownAliasError(NoSuchChildError):

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 import click
-from attrs import frozen
 
 from grid.caps import DirectoryCap, KnownCap, UnknownChild
 from grid.cli.arguments.aliases import read_aliases
@@ -17,6 +16,7 @@ from grid.directory.pack import Child
 from grid.directory.store import Trail
 from grid.errors import ChildOfWrongTypeError, GridError, NoSuchChildError
 from grid.ports import ignore_events
+from grid.values import frozen
 
 if TYPE_CHECKING:
     from grid.cli.connection import Connection, Home

@@ -7,12 +7,12 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
-from attrs import frozen
 
 from grid.cli.arguments.completion import complete_remote
 from grid.cli.terminal.exit_codes import ExitCode
 from grid.cli.terminal.invocation import examples, invocation, progress_options
 from grid.plural import counted
+from grid.values import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -7,11 +7,11 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
-from attrs import define
 
 from grid.cli.arguments.completion import complete_remote
 from grid.cli.terminal.invocation import examples, invocation, progress_options
 from grid.cli.terminal.quoting import plain
+from grid.values import define
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
-from attrs import evolve, frozen
+from attrs import evolve
 
 from grid.caps import ChkCap, DirectoryCap, LitCap, SequenceCap, SliceCap, UnknownChild
 from grid.cli.arguments.completion import complete_remote
@@ -18,6 +18,7 @@ from grid.cli.terminal.invocation import examples
 from grid.cli.terminal.quoting import plain
 from grid.directory.metadata import Metadata
 from grid.directory.pack import Child
+from grid.values import frozen
 
 if TYPE_CHECKING:
     from grid.cli.arguments.remote import RemotePath

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from grid.caps import DirectoryCap, KnownCap
 from grid.cli.arguments.aliases import read_aliases
@@ -27,6 +27,7 @@ from grid.immutable.put import LIT_SIZE, PutResult
 from grid.immutable.put import put as put_file
 from grid.plural import counted
 from grid.ports import Observer, ignore_events
+from grid.values import frozen
 
 if TYPE_CHECKING:
     from grid.cli.connection import Connection, Home

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 import click
-from attrs import evolve, frozen
+from attrs import evolve
 
 from grid.cli.arguments.completion import complete_local_or_remote
 from grid.cli.commands.cp import JOBS, conclude
@@ -22,6 +22,7 @@ from grid.cli.terminal.quoting import plain
 from grid.cli.transfer.selection import selection_options
 from grid.cli.transfer.throttle import bwlimit_option
 from grid.plural import counted
+from grid.values import frozen
 
 if TYPE_CHECKING:
     from grid.cli.terminal.progress import TransferDisplay

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from grid.caps import DirectoryCap
 from grid.cli.arguments.remote import RemotePath
@@ -17,6 +17,7 @@ from grid.directory.pack import Target
 from grid.directory.snapshots import ARCHIVES, LATEST, Snapshot, snapshots_of
 from grid.directory.store import Store
 from grid.errors import ChildOfWrongTypeError, NoSuchChildError
+from grid.values import frozen
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}")
 

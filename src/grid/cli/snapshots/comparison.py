@@ -12,7 +12,7 @@ from collections.abc import Coroutine, Mapping
 from enum import Enum
 from typing import Any
 
-from attrs import asdict, define, field, frozen
+from attrs import asdict, field
 
 from grid.caps import DirectoryCap, ImmutableFileCap, KnownCap, UnknownChild
 from grid.cli.transfer.bounded import run_pieces
@@ -20,6 +20,7 @@ from grid.directory.names import MAX_DEPTH
 from grid.directory.pack import Child, Target
 from grid.directory.store import Store
 from grid.errors import GridError
+from grid.values import define, frozen
 
 PAIRS_AT_ONCE = 8
 

@@ -10,8 +10,10 @@ from importlib import import_module
 from typing import TypeVar
 
 import click
-from attrs import define, field, frozen
+from attrs import field
 from click.shell_completion import CompletionItem
+
+from grid.values import define, frozen
 
 F = TypeVar("F", bound=Callable[..., object])
 

@@ -17,13 +17,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from attrs import frozen
-
 from grid.caps import Cap, require_usable
 from grid.cli.terminal.failures import describe
 from grid.errors import BusyError, ConfigError
 from grid.node.files import make_private_directory, read_text, write_atomically
 from grid.node.running import is_locked
+from grid.values import frozen
 
 LOCKS = "locks"
 

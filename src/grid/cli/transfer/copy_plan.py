@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from attrs import frozen
-
 from grid.cli.transfer.tree import Branch, Leaf
 from grid.errors import ChildOfWrongTypeError, GridError, NoSuchChildError
+from grid.values import frozen
 
 SourceKind = Literal["file", "directory", "other", "missing"]
 TargetKind = Literal["file", "directory", "missing"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from grid.caps import DirectoryCap
 from grid.cli.arguments.replacing import ReplacePolicy, Undo
@@ -55,6 +55,7 @@ from grid.directory.store import OpenDirectory, Store
 from grid.plural import counted
 from grid.transfer.jobs import Jobs
 from grid.transfer.selection import Selection
+from grid.values import frozen
 
 if TYPE_CHECKING:
     from grid.transfer.rates import Schedule

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
-from attrs import define, field, frozen
+from attrs import field
 
 from grid.cli.transfer.tree import FileFacts
 from grid.codec.base32 import encode
@@ -17,6 +17,7 @@ from grid.codec.netstring import pack_netstring
 from grid.errors import DISK_FULL, ConfigError
 from grid.node.files import make_private_file
 from grid.node.redaction import one_line
+from grid.values import define, frozen
 
 VERSION = 2
 

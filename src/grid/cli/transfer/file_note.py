@@ -13,7 +13,9 @@ import errno
 import os
 from collections.abc import Mapping
 
-from attrs import field, frozen
+from attrs import field
+
+from grid.values import frozen
 
 KEY = "grid-file"
 

@@ -10,10 +10,11 @@ import stat
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from grid.cli.transfer.tree import Branch, FileFacts, Leaf, LocalOrigin
 from grid.transfer.selection import MAX_IGNORE_FILE, Patterns, Selection, parse_ignore_file
+from grid.values import define, frozen
 
 IGNORE_FILE = ".gridignore"
 """A file of patterns that a backup leaves out, for its directory and those below."""

@@ -9,8 +9,6 @@ import os
 from collections.abc import Sequence
 from typing import Literal
 
-from attrs import frozen
-
 from grid.caps import KnownCap
 from grid.cli.arguments.remote import RemotePath
 from grid.cli.transfer.names import refuse_name
@@ -20,6 +18,7 @@ from grid.cli.transfer.tree import Branch, Leaf, RemoteOrigin
 from grid.directory.pack import Child
 from grid.directory.store import OpenDirectory
 from grid.plural import counted
+from grid.values import frozen
 
 Verb = Literal["copy", "link", "replace"]
 

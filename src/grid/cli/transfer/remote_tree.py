@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import field
 
 from grid.caps import DirectoryCap, UnknownChild
 from grid.cli.terminal.failures import describe
@@ -21,6 +21,7 @@ from grid.directory.pack import Child
 from grid.directory.store import Store
 from grid.errors import GridError
 from grid.transfer.selection import Selection
+from grid.values import define, frozen
 
 LISTINGS_AT_ONCE = 8
 

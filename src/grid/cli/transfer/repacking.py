@@ -16,7 +16,7 @@ from contextlib import aclosing
 from itertools import islice
 from typing import Any, Protocol
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from grid.caps import ChkCap, DirectoryCap, ImmutableFileCap, KnownCap, SliceCap
 from grid.cli.transfer.bounded import run_pieces
@@ -29,6 +29,7 @@ from grid.errors import GridError, MayHoldError
 from grid.extents.pack_reader import BoundedSink
 from grid.extents.pack_writer import SEGMENT_SIZE, Extent, PackContents, is_packed
 from grid.mutable.sources import MemorySource
+from grid.values import define, frozen
 
 JOBS = 8
 """Files read or stored in parallel."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import click
-from attrs import evolve, frozen
+from attrs import evolve
 
 from grid.caps import has_cap_prefix
 from grid.cli.arguments.aliases import read_aliases
@@ -17,6 +17,7 @@ from grid.cli.connection import Connection, Warnings, open_home, run_connected
 from grid.cli.transfer.backup_lock import LOCKS, RECORDS
 from grid.cli.transfer.database import LocalDatabase
 from grid.cli.transfer.endpoints import Endpoint, LocalEndpoint, RemoteEndpoint
+from grid.values import frozen
 
 if TYPE_CHECKING:
     from grid.cli.connection import Connection, Home

@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 
-from attrs import asdict, define, evolve, frozen
+from attrs import asdict, evolve
 
 from grid.caps import DirectoryCap, KnownCap, parse_cap, require_usable
 from grid.cli.terminal.exit_codes import ExitCode, exit_code
@@ -33,6 +33,7 @@ from grid.directory.store import OpenDirectory, Store
 from grid.errors import AuthorityError, ExistingChildError, GridError, NoSuchChildError
 from grid.node.redaction import one_line
 from grid.plural import counted
+from grid.values import define, frozen
 
 _WARNINGS = {
     Trouble.SPECIAL: "cannot backup special file '{}'",

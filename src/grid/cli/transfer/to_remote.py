@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field
+from attrs import field
 
 from grid.caps import DirectoryCap, KnownCap, LitCap, MdmfWriteCap, SdmfWriteCap
 from grid.cli.arguments.remote import RemotePath
@@ -31,6 +31,7 @@ from grid.directory.pack import Child
 from grid.directory.store import OpenDirectory, Store
 from grid.errors import AuthorityError, GridError
 from grid.transfer.jobs import Jobs
+from grid.values import define
 
 LOOKS_AT_ONCE = 8
 

@@ -6,9 +6,10 @@ import stat
 from collections.abc import Iterator, Mapping
 from os import stat_result
 
-from attrs import define, field, frozen
+from attrs import field
 
 from grid.caps import KnownCap
+from grid.values import define, frozen
 
 
 @frozen(kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.caps import DirectoryCap, parse_cap
 from grid.cli.webapi.shapes import describe_link, parse_child
@@ -17,6 +17,7 @@ from grid.directory.metadata import pack_metadata, seconds_in
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child
 from grid.errors import FormatError, GridError
+from grid.values import frozen
 
 MAX_NUMBER = 2**53
 MAX_TEXT = 2**16

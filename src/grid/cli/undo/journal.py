@@ -17,12 +17,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from attrs import evolve, frozen
+from attrs import evolve
 
 from grid.cli.terminal.invocation import invocation
 from grid.cli.undo.changes import Change, ChangedLink, pack_change, parse_change
 from grid.errors import ConfigError, FormatError
 from grid.node.files import expand_home, make_private_directory, state_directory, write_atomically
+from grid.values import frozen
 
 MAX_CHANGES = 100
 """Changes kept."""

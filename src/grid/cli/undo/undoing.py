@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Literal
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from grid.caps import DirectoryCap
 from grid.cli.undo.changes import ChangedLink, same_child
@@ -22,6 +22,7 @@ from grid.directory.moving import may_hold_others
 from grid.directory.pack import Child
 from grid.directory.store import Store, Trail
 from grid.errors import ConflictError
+from grid.values import define, frozen
 
 Action = Literal["restored", "removed", "unchanged", "left alone"]
 """unchanged: it already is as before. left alone: the change had created it, and it leads elsewhere by now."""

@@ -7,10 +7,10 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
-from attrs import frozen
 from twisted.web.client import BrowserLikePolicyForHTTPS
 
 from grid.errors import ConfigError
+from grid.values import frozen
 
 MAX_URL = 2048
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from attrs import frozen
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
 from twisted.internet.error import ConnectionDone
@@ -23,6 +22,7 @@ from twisted.web.iweb import IAgent, IAgentEndpointFactory
 from zope.interface import implementer
 
 from grid.cli.webapi.refusals import GatewayError
+from grid.values import frozen
 
 MAX_HEAD = 256 * 1024
 """Bytes of all heads before an answer's body; our gateway sends a few hundred."""

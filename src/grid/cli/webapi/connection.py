@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import get_args
 
-from attrs import frozen
-
 from grid.caps import ImmutableFileCap
 from grid.cli.webapi.http import GatewayClient
 from grid.cli.webapi.refusals import GatewayError, readable_text
@@ -16,6 +14,7 @@ from grid.directory.store import Store
 from grid.limits import MAX_STATUS_JSON
 from grid.placement.space import LackOfRoom
 from grid.ports import Observer, Runtime, Sink, ignore_events
+from grid.values import frozen
 
 _CONNECTED = "connected"
 

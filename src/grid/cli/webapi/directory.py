@@ -10,8 +10,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from attrs import frozen
-
 from grid.caps import DirectoryCap, UnknownChild
 from grid.cli.webapi.http import GatewayClient
 from grid.cli.webapi.shapes import describe_link, directory_cap, parse_listing
@@ -28,6 +26,7 @@ from grid.errors import (
 )
 from grid.limits import MAX_LISTING_JSON
 from grid.mutable.share.geometry import FormatName
+from grid.values import frozen
 
 CHILDREN_AT_ONCE = 4000
 """Links set by one request: two megabytes of JSON."""

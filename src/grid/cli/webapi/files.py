@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from attrs import define, frozen
-
 from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap
 from grid.cli.webapi.http import Answer, GatewayClient
 from grid.cli.webapi.refusals import GatewayError
@@ -16,6 +14,7 @@ from grid.limits import MAX_CHECK_JSON
 from grid.mutable.sources import MemorySource
 from grid.ports import Buffer, Event, Observer, Sink, Source
 from grid.sinks import BytesSink
+from grid.values import define, frozen
 
 MISTAKE: Final = b"problem during download\n"
 """What 1.20 writes into a file when it cannot continue; it may be exactly as long as the missing part. [spec webapi

@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
 
-from attrs import frozen
 from treq.client import HTTPClient
 from twisted.internet.error import ConnectError, DNSLookupError
 from twisted.internet.error import TimeoutError as ConnectTimeoutError
@@ -34,6 +33,7 @@ from grid.errors import GridError, PeerGoneError, PeerTimeoutError
 from grid.mutable.sources import MemorySource
 from grid.ports import Runtime, Source
 from grid.runtime import with_deadline
+from grid.values import frozen
 
 CONNECT_S = 30.0
 ANSWER_S = 900.0

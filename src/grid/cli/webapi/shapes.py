@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.caps import Cap, DirectoryCap, KnownCap, UnknownChild, parse_cap, settle_unknown_child
 from grid.cli.webapi.refusals import GatewayError, readable_text
@@ -18,6 +18,7 @@ from grid.directory.walk import Visited
 from grid.errors import FormatError
 from grid.limits import MAX_CAP_LENGTH, MAX_DIRECTORY_ENTRIES
 from grid.placement.health import RepairResult
+from grid.values import frozen
 
 _COUNTS = ("count-shares-good", "count-shares-needed", "count-shares-expected", "count-wrong-shares")
 

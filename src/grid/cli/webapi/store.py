@@ -10,7 +10,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from grid.caps import (
     ChkCap,
@@ -56,6 +56,7 @@ from grid.mutable.share.geometry import FormatName
 from grid.mutable.share.keys import WriteCap
 from grid.mutable.sources import MemorySource
 from grid.ports import Buffer, Observer, Runtime, Sink, Source, ignore_events
+from grid.values import frozen
 
 FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
 JSON = (("Content-Type", "application/json"),)

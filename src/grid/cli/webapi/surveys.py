@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 
-from attrs import frozen
-
 from grid.caps import DirectoryCap, UnknownChild
 from grid.cli.surveys import CheckFlags, DirectSurvey, OnStats
 from grid.cli.webapi.http import STREAM_STALL_S, GatewayClient, parse_json
@@ -21,6 +19,7 @@ from grid.directory.deep_check import Checked
 from grid.directory.walk import OnUnreadable, Path, Visited
 from grid.errors import GridError
 from grid.limits import MAX_CHECK_JSON
+from grid.values import frozen
 
 _OF_DIRECTORIES = ("size-directories", "largest-directory")
 """Statistics that listings do not contain."""

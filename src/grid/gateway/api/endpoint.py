@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from grid.values import frozen
 
 JSON = "application/json"
 TEXT = "text/plain"

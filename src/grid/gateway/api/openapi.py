@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from attrs import frozen
-
 from grid.gateway.api.endpoint import JSON, Action, Endpoint
 from grid.gateway.api.parameters import PARAMETERS
 from grid.gateway.api.schemas import SCHEMAS, ref
 from grid.gateway.api.table import ENDPOINTS
+from grid.values import frozen
 from grid.version import __version__
 
 VERSION = "3.1.0"

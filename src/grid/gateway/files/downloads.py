@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from grid.caps import ChkCap, KnownCap, LitCap, SequenceCap, SliceCap, UnknownChild
 from grid.directory.node_json import describe_file
@@ -33,6 +33,7 @@ from grid.gateway.pages.shell import crumbs
 from grid.ports import Sink
 from grid.runtime import run_sized
 from grid.sinks import BytesSink
+from grid.values import frozen
 
 
 def upload_page(cap: KnownCap, name: str = "") -> Answer:

@@ -10,8 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import format_datetime
 
-from attrs import frozen
-
 from grid.caps import KnownCap
 from grid.gateway.faults import (
     BadRequest,
@@ -28,6 +26,7 @@ from grid.gateway.http.exchange import Exchange
 from grid.gateway.http.routing import Handler, allow
 from grid.gateway.shared.resumable_uploads import ResumableUpload
 from grid.gateway.shared.spool import Spool
+from grid.values import frozen
 
 VERSION = "1.0.0"
 EXTENSIONS = "creation,expiration,termination"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.caps import KnownCap
 from grid.crypto.rsa import PrivateKey
@@ -26,6 +26,7 @@ from grid.limits import MAX_SDMF_BODY
 from grid.mutable.node import MutableFile
 from grid.mutable.sources import MemorySource
 from grid.ports import Buffer, Source
+from grid.values import frozen
 
 
 class ArrivingKey:

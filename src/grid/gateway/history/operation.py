@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from attrs import define, field
+from attrs import field
 
 from grid.codec import base32
 from grid.ports import Event
+from grid.values import define
 
 MAX_ROWS = 1000
 """Requests kept for one operation: enough for a hundred segments from ten servers."""

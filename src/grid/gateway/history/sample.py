@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from grid.values import frozen
 
 
 @frozen(kw_only=True)

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from grid.caps import KnownCap
 from grid.errors import FormatError
@@ -22,6 +22,7 @@ from grid.gateway.faults import Headers, HttpFault
 from grid.gateway.pages.assets import assets_address, styles_source
 from grid.gateway.pages.shell import render_error
 from grid.ports import Sink
+from grid.values import frozen
 from grid.version import __version__
 
 _CAP = "%(uri)s"

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 
-from attrs import frozen
-
 from grid.caps import ChkCap, ChkVerifyCap, DirectoryCap, KnownCap, SequenceCap, SliceCap
 from grid.codec.base32 import encode
 from grid.crypto.hashing import tagged_hash
 from grid.errors import GridError
+from grid.values import frozen
 
 _SPEC = re.compile(r"([0-9]*)[ \t]*-[ \t]*([0-9]*)")
 _MOST_DIGITS = 19

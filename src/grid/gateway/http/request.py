@@ -12,7 +12,6 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any, Protocol
 
-from attrs import define
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 from twisted.web import http
@@ -42,6 +41,7 @@ from grid.gateway.shared.spool import Spool
 from grid.gateway.shared.traffic import Traffic
 from grid.limits import GATEWAY_BODY_RATE, GATEWAY_DISCARDED
 from grid.ports import Clock
+from grid.values import define
 from grid.wire.connections.body_rate import BodyRate
 from grid.wire.connections.connection_limit import Standing
 

@@ -6,14 +6,13 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Literal
 
-from attrs import frozen
-
 from grid.caps import DirectoryCap, ImmutableFileCap, KnownCap, UnknownChild
 from grid.directory.metadata import seconds_in
 from grid.directory.names import sort_by
 from grid.directory.pack import Child, Target
 from grid.gateway.pages.links import can_be_walked, object_path, with_arguments
 from grid.gateway.pages.markup import Markup, join, size_text, time_mark
+from grid.values import frozen
 
 SortKey = Literal["name", "size", "changed"]
 _Item = tuple[str, Child]

@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from attrs import frozen
-
 from grid.gateway.pages.markup import Markup, join, tag
 from grid.gateway.pages.shell import card, document, notice
 from grid.gateway.shared.node_view import ServerView
 from grid.plural import counted
+from grid.values import frozen
 
 
 @frozen(kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from grid.gateway.history.operation import Operation
 from grid.gateway.pages.links import with_arguments
@@ -16,6 +16,7 @@ from grid.gateway.pages.markup import Markup, duration_text, join, size_text, ta
 from grid.gateway.pages.operations import EVENTS, KINDS, STATES, progress_bar, seconds_of, state_mark, subject_text
 from grid.gateway.pages.shell import document, hidden, nothing_here
 from grid.plural import counted
+from grid.values import frozen
 
 Column = Literal["what", "state", "size", "duration", "started"]
 

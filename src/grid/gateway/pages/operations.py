@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from attrs import frozen
-
 from grid.gateway.history.operation import Operation, Row
 from grid.gateway.pages.markup import Markup, duration_text, join, size_text, tag, time_text
 from grid.gateway.pages.shell import card, document, facts, nothing_here, notice
 from grid.plural import counted
+from grid.values import frozen
 
 _BAR, _STEP, _PAD = 10, 12, 8
 _LEAST_WIDTH = 0.3

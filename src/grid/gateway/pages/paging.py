@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from attrs import frozen
-
 from grid.directory.pack import Child
 from grid.gateway.pages.markup import Markup, join, tag
 from grid.plural import counted
+from grid.values import frozen
 
 PAGE_ROWS = 500
 """Entries of one page: as many as a browser shows quickly, even on a phone."""

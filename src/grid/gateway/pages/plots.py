@@ -6,10 +6,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from attrs import frozen
-
 from grid.gateway.history.sample import Sample
 from grid.gateway.pages.markup import Markup, join, size_text, tag
+from grid.values import frozen
 
 Span = Literal["hour", "day"]
 

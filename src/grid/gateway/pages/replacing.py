@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.caps import DirectoryCap, UnknownChild
 from grid.directory.pack import Child
@@ -15,6 +15,7 @@ from grid.gateway.pages.entries import describe, info_path, is_directory, target
 from grid.gateway.pages.forms import post_form, text_field
 from grid.gateway.pages.markup import Markup, tag
 from grid.gateway.pages.shell import button, document, notice
+from grid.values import frozen
 
 
 @frozen(kw_only=True)

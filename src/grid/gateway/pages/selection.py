@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.caps import DirectoryCap, UnknownChild
 from grid.directory.pack import Child
@@ -18,6 +18,7 @@ from grid.gateway.pages.links import can_be_walked
 from grid.gateway.pages.markup import Markup, icon, join, tag
 from grid.gateway.pages.shell import button, document, hidden, notice
 from grid.plural import counted
+from grid.values import frozen
 
 MAX_LISTED = 20
 """Names listed in the question before entries are removed."""

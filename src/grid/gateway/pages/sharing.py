@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.caps import DirectoryCap, KnownCap
 from grid.gateway.pages.file_cards import copy_field
@@ -14,6 +14,7 @@ from grid.gateway.pages.markup import Markup, join, tag
 from grid.gateway.pages.qr_codes import qr_code
 from grid.gateway.pages.share_links import ending_card
 from grid.gateway.pages.shell import card, document, notice
+from grid.values import frozen
 
 
 @frozen(kw_only=True)

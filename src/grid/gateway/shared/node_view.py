@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from attrs import frozen
-
 from grid.placement.space import LackOfRoom, lack_of_room
+from grid.values import frozen
 
 
 @frozen(kw_only=True)

@@ -10,9 +10,10 @@ import unicodedata
 from collections import OrderedDict
 from hashlib import scrypt, sha256
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.ports import Clock
+from grid.values import frozen
 
 SALT_SIZE = 16
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-from attrs import frozen
+from grid.values import frozen
 
 UNIX = "unix"
 """Stands for all that connect through a socket in the file system."""

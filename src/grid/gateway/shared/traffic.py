@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from attrs import frozen
+from grid.values import frozen
 
 KNOWN_METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE"})
 

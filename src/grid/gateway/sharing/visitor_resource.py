@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TypeVar
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from grid.caps import DirectoryCap, KnownCap, UnknownChild
 from grid.codec.base32 import encode
@@ -52,6 +52,7 @@ from grid.gateway.tree.path import Obstacle, Reached, TreePath, follow, list_chi
 from grid.limits import MAX_PATH_DEPTH
 from grid.ports import Buffer, Sink
 from grid.runtime import run_sized
+from grid.values import frozen
 
 COOKIE = "grid-share"
 """The name of the cookie that holds a visitor's pass. Its path is that of the link."""

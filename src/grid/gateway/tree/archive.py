@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Collection, Mapping
 from typing import IO
 
-from attrs import define, field, frozen
+from attrs import field
 
 from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, SequenceCap, SliceCap, UnknownChild
 from grid.directory.metadata import seconds_in
@@ -28,6 +28,7 @@ from grid.gateway.shared.services import Services
 from grid.gateway.tree.path import list_children
 from grid.ports import Sink
 from grid.runtime import with_deadline
+from grid.values import define, frozen
 
 MAX_ENTRIES = 20_000
 """Files and directories of one archive: its central directory is kept in memory until the end."""

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import frozen
-
 from grid.caps import KnownCap, UnknownChild
 from grid.codec.base32 import encode
 from grid.directory.deep_check import Checked, check_and_repair
@@ -23,6 +21,7 @@ from grid.gateway.http.arguments import Arguments
 from grid.gateway.http.exchange import Exchange
 from grid.gateway.tree.directory_views import check_page
 from grid.placement.health import HEALTH_COUNTS
+from grid.values import frozen
 
 
 @frozen(kw_only=True)

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from functools import partial
 from urllib.parse import quote
 
-from attrs import frozen
-
 from grid.caps import DirectoryCap
 from grid.crypto.rsa import PrivateKey
 from grid.directory.edits import Overwrite, SetChild
@@ -27,6 +25,7 @@ from grid.gateway.tree.path import NewBranch, list_children
 from grid.limits import MAX_CHILDREN_BODY
 from grid.mutable.share.geometry import FormatName
 from grid.runtime import run_sized
+from grid.values import frozen
 
 MAKERS = frozenset({"mkdir", "mkdir-with-children", "mkdir-immutable"})
 """The values of `t` that create a directory."""

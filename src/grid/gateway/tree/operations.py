@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from typing import Generic, Literal, Protocol, TypeVar
 
-from attrs import define, field
+from attrs import field
 
 from grid.caps import DirectoryCap
 from grid.codec.base32 import encode
@@ -25,6 +25,7 @@ from grid.gateway.tree.checks import CheckOptions, Json, UnreadDirectories, chec
 from grid.limits import MAX_OPERATION_RECORDS, MAX_OPERATIONS, MAX_RUNNING_OPERATIONS
 from grid.ports import Clock, Timer
 from grid.runtime import Tasks, is_cancellation
+from grid.values import define
 
 MAX_KEPT = 1000
 """Unhealthy objects that a check started from a page keeps; it counts the others."""

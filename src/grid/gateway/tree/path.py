@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from grid.caps import DirectoryCap, UnknownChild
 from grid.directory.edits import Edit
@@ -23,6 +23,7 @@ from grid.gateway.faults import BadRequest, Gone, HttpFault, NoSuchChild, Shape,
 from grid.gateway.http.exchange import parse_child
 from grid.gateway.shared.services import Services
 from grid.limits import MAX_PATH_DEPTH
+from grid.values import frozen
 
 
 @frozen(kw_only=True)

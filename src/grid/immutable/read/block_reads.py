@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import define
-
 from grid import limits
 from grid.engine.lateness import PendingRead
 from grid.immutable.read.hash_rows import RowWant
@@ -13,6 +11,7 @@ from grid.immutable.read.held_share import HeldShare, Peer
 from grid.immutable.read.segment_batch import Batch, BlockFetch
 from grid.immutable.share.requests import ReadShares
 from grid.ports import Range, ShareNumber
+from grid.values import define
 
 
 @define(kw_only=True, eq=False)

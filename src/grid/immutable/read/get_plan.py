@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import frozen
-
 from grid.engine.batches import BatchQueue, BatchState, TextRange
 from grid.engine.flow_window import SPREAD_START_BYTES, START_BYTES
 from grid.engine.hedging import HedgeBudget
@@ -31,6 +29,7 @@ from grid.immutable.share.requests import FindShares, ReadShares
 from grid.immutable.share.segment_run import OpenedRun, SegmentRun
 from grid.immutable.share.verify import FileVerifier
 from grid.ports import Buffer, Event, ShareNumber
+from grid.values import frozen
 
 LONG_READ_BYTES = 16 * 2**20
 """From this size on, a read over long lines uses more servers than it needs."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import define
-
 from grid.engine.lateness import PendingRead
 from grid.errors import FormatError, GridError, IntegrityError
 from grid.immutable.read.held_share import HeldShare, Peer, ShareState
 from grid.immutable.share.verify import FileVerifier, LeafRows
 from grid.ports import Buffer, Range, ShareNumber
+from grid.values import define
 
 
 @define(kw_only=True, eq=False)

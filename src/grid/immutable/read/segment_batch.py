@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from attrs import define, field
+from attrs import field
 
 from grid.engine.batches import PART_BYTES, BatchQueue, SegmentBatch, TextRange, full_read_bytes, split_range
 from grid.engine.choosing import Offer, choose
@@ -20,6 +20,7 @@ from grid.immutable.share.requests import ReadShares
 from grid.immutable.share.segment_run import run_sizes
 from grid.immutable.share.verify import CHUNK_LEAVES, KEPT_CHUNKS
 from grid.ports import Buffer, Range, ShareNumber
+from grid.values import define
 
 
 @define(kw_only=True, eq=False)

@@ -5,12 +5,11 @@ It owns only the guess; the bytes are proven like any others. [spec immutable 14
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from grid.immutable.share.layout import MAX_HEADER_SIZE, Guess
 from grid.immutable.share.segment_run import run_sizes
 from grid.immutable.share.verify import CHUNK_LEAVES, RowRanges
 from grid.ports import Range
+from grid.values import frozen
 
 WHOLE_SHARE_SIZE = 65536
 """Shares up to this size are fetched whole by the first request."""

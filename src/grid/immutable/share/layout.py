@@ -9,8 +9,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 
-from attrs import frozen
-
 from grid import limits
 from grid.codec.merkle import sibling_chain
 from grid.engine.batches import DEFAULT_MAX_SEGMENT_SIZE
@@ -18,6 +16,7 @@ from grid.errors import FormatError, UnknownVersionError
 from grid.immutable.share.geometry import HASH_SIZE, Geometry
 from grid.immutable.share.ueb import ueb_size
 from grid.ports import Buffer
+from grid.values import frozen
 
 MAX_HEADER_SIZE = 68
 """Bytes that are enough for the header of either version."""

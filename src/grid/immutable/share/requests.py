@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import define, field
+from attrs import field
 
 from grid.engine.requests import AddLease, Request, ServerRequest
 from grid.immutable.share.encode import EncodedBatch, FinishedEncoding
 from grid.ports import Buffer, Range, ServerId, ShareNumber, ShareWrite
+from grid.values import define
 
 CLOSE_SHARES = "CloseShares"
 """The memory of servers keeps writes that close shares under this name."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from attrs import field, fields, frozen
+from attrs import field, fields
 
 from grid import limits
 from grid.codec.netstring import pack_netstring, parse_netstring
@@ -16,6 +16,7 @@ from grid.crypto.hashing import tagged_hash
 from grid.errors import FormatError
 from grid.immutable.share.geometry import HASH_SIZE, Geometry
 from grid.ports import Buffer
+from grid.values import frozen
 
 UEB_TAG = b"allmydata_uri_extension_v1"
 CODEC_NAME = b"crs"

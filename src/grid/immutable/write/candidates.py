@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from enum import Enum
 
-from attrs import define, field
+from attrs import field
 
 from grid.ports import ServerId, ServerVersion, ShareNumber
+from grid.values import define
 
 
 class Standing(Enum):

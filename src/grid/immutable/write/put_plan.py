@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from attrs import frozen
-
 from grid.engine.latency import are_distant
 from grid.engine.plan import PlanBase
 from grid.engine.requests import ReadSource, Request, ServerRequest
@@ -35,6 +33,7 @@ from grid.immutable.write.server_writes import ServerWrites
 from grid.immutable.write.sharemap import ShareHolders
 from grid.immutable.write.stalls import StallWatch
 from grid.ports import Buffer, Event, ServerId, ShareNumber
+from grid.values import frozen
 
 WRITE_BYTES = 20 * 2**20
 """Bytes of all shares in a batch of a write: nearly 2 MB to each of ten servers, because each message has a fixed cost."""

@@ -17,8 +17,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 
-from attrs import define, frozen
-
 from grid.engine.lateness import Outstanding
 from grid.engine.plan import PlanBase, timed_out
 from grid.engine.requests import Request, ServerRequest
@@ -30,6 +28,7 @@ from grid.placement.assign import assign
 from grid.placement.happiness import happiness
 from grid.plural import counted
 from grid.ports import Allocation, Event, ServerId, ServerVersion, ShareNumber
+from grid.values import define, frozen
 
 ANSWER_LIMIT_S = 15.0
 """How long any server may take to answer a request here. [spec placement 3]"""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.engine.lateness import Outstanding
 from grid.engine.plan import PlanBase
@@ -23,6 +23,7 @@ from grid.errors import GridError
 from grid.immutable.share.requests import FindShares, StoreShares
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber, StoreAnswer
+from grid.values import frozen
 
 ANSWER_LIMIT_S = 15.0
 """How long any server may take."""

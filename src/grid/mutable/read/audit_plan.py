@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from attrs import frozen
-
 from grid.engine.audit_queue import AuditQueue
 from grid.engine.lateness import PendingRead, ServerLoad, ServerLoads
 from grid.engine.plan import PlanBase, timed_out
@@ -24,6 +22,7 @@ from grid.mutable.share.keys import FileKeys
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.requests import ReadBlocks, ReadFields, ReadSlot
 from grid.mutable.share.versions import ShareLocation, Sighting, VersionMap
+from grid.values import frozen
 
 
 @frozen(kw_only=True)

@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 
-from attrs import frozen
-
 from grid.crypto.rsa import PublicKey
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.versions import Sighting, VersionMap
 from grid.ports import ServerId
+from grid.values import frozen
 
 MARGIN = 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Sequence
 
-from attrs import define, field
+from attrs import field
 
 from grid.engine.batches import SegmentBatch
 from grid.mutable.share.geometry import HASH_SIZE, Geometry
@@ -14,6 +14,7 @@ from grid.mutable.share.prefix import checkstring_size
 from grid.mutable.share.segment_run import ShareRun
 from grid.mutable.share.versions import ShareLocation, Sighting
 from grid.ports import Buffer, Range, ServerId, ShareNumber
+from grid.values import define
 
 
 @define(kw_only=True, eq=False)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.caps import StorageIndex
 from grid.errors import FormatError
@@ -28,6 +28,7 @@ from grid.mutable.share.layout import plan_table
 from grid.mutable.share.offset_table import ShareTable
 from grid.mutable.share.versions import VersionMap
 from grid.ports import Range, ServerId, ShareNumber
+from grid.values import frozen
 
 FIRST_READ = 16384
 """First bytes requested of every share: the header and the keys, and the whole of a directory of a hundred names."""

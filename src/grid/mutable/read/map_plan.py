@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from grid.crypto.rsa import PrivateKey, PublicKey
 from grid.engine.lateness import ServerLoads
@@ -36,6 +36,7 @@ from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.requests import ReadFields, ReadFronts, ReadSlot
 from grid.mutable.share.versions import BadShare, CandidateShare, ShareLocation, Sighting, VersionMap, front_of
 from grid.ports import Buffer, Range, ServerId, ShareNumber
+from grid.values import define, frozen
 
 
 class MapMode(Enum):

@@ -11,11 +11,10 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 
-from attrs import define
-
 from grid.caps import StorageIndex
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.versions import VersionMap, version_name
+from grid.values import define
 
 MOST_FILES = 4096
 """Number of files remembered, the latest ones."""

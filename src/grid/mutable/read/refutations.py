@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from attrs import define, field
+from attrs import field
 
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.versions import ShareLocation, VersionMap
+from grid.values import define
 
 REFUTED_S = 60.0
 """How long a refutation is remembered."""

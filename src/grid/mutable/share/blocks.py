@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.codec.buffers import unwiped_string
 from grid.codec.erasure import erasure
@@ -23,6 +23,7 @@ from grid.mutable.share.geometry import HASH_SIZE, Geometry
 from grid.mutable.share.keys import data_key
 from grid.mutable.share.offset_table import pack_chain
 from grid.ports import Buffer, ShareNumber
+from grid.values import frozen
 
 _block_hasher = LeafHasher(BLOCK_TAG)
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-from attrs import frozen
-
 from grid.codec.merkle import padded_leaf_count
 from grid.errors import FormatError
 from grid.limits import MAX_FILE_SIZE, MAX_MUTABLE_SEGMENTS, MAX_MUTABLE_SHARES, MAX_SEGMENT_SIZE
+from grid.values import frozen
 
 SDMF_VERSION = 0
 MDMF_VERSION = 1

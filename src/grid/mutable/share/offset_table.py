@@ -9,12 +9,11 @@ import struct
 from collections.abc import Mapping
 from itertools import pairwise
 
-from attrs import frozen
-
 from grid.errors import FormatError
 from grid.limits import MAX_CHAIN_ENTRIES, MAX_RSA_KEY_SIZE, MAX_SLOT_SIZE
 from grid.mutable.share.geometry import CHAIN_ENTRY_SIZE, Geometry
 from grid.ports import Buffer, Range
+from grid.values import frozen
 
 SIGNATURE_SIZE = 256
 _CHAIN_ENTRY = struct.Struct(">H32s")

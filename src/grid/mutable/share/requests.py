@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import define, field
+from attrs import field
 
 from grid.engine.requests import Request, ServerRequest
 from grid.mutable.share.blocks import SourceRun
 from grid.ports import Range, ShareNumber, TestWrite
+from grid.values import define
 
 
 @define(kw_only=True, eq=False)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from grid.codec import base32
 from grid.crypto.rsa import PrivateKey, PublicKey
@@ -19,6 +19,7 @@ from grid.mutable.share.offset_table import ShareTable
 from grid.mutable.share.prefix import LONGEST_PREFIX, Prefix
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Range, ServerId, ShareNumber
+from grid.values import define, frozen
 
 ShareLocation = tuple[ServerId, ShareNumber]
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
-from attrs import define, evolve, field
+from attrs import evolve, field
 
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.versions import VersionMap
 from grid.ports import ServerId, ShareNumber
+from grid.values import define
 
 MOST_GIVEN_WAY = 16
 """Versions of one open file that gave way and are remembered: more than a full round of retries produces."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field
 
 from grid.crypto.rsa import PublicKey
 from grid.engine.requests import Request
@@ -26,6 +26,7 @@ from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.requests import ReadSlot
 from grid.mutable.share.versions import CandidateShare, Sighting, front_of
 from grid.ports import Buffer, Range, ServerId, ShareNumber
+from grid.values import define, frozen
 
 FRONT_BYTES = 4096
 """First bytes requested of each share: its keys and chain, and in a small SDMF share everything that proves its number."""

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import frozen
-
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.versions import ShareLocation, VersionMap
 from grid.mutable.write.goal import ABSENT, Goal, hosts_of, spread, tests_of
 from grid.placement.happiness import happiness
 from grid.ports import ServerId, ShareNumber
+from grid.values import frozen
 
 
 @frozen(kw_only=True)

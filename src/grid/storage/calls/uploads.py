@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import Enum, auto
 from typing import Protocol, TypeVar
 
-from attrs import define, field
+from attrs import field
 from twisted.internet.defer import Deferred, DeferredLock
 
 from grid.errors import FormatError, GridError, NoSpaceError, PeerError, PeerRefusedError
@@ -27,6 +27,7 @@ from grid.storage.files.disk import FULL
 from grid.storage.files.incoming import IncomingShare, Span
 from grid.storage.files.store import ShareStore
 from grid.under_way import WritesUnderWay
+from grid.values import define
 
 IDLE_S = 1800.0
 """A share is aborted after this many seconds without a write. [spec storage-server 8.2]"""

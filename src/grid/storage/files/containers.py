@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import struct
 
-from attrs import frozen
-
 from grid.errors import FormatError, UnknownVersionError
 from grid.ports import Buffer
 from grid.storage.files.leases import SHARE_LEASE_SIZE, Lease, parse_share_lease
+from grid.values import frozen
 
 _HEADER = struct.Struct(">LLL")
 HEADER_SIZE = _HEADER.size

@@ -14,9 +14,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NewType, Protocol
 
-from attrs import frozen
-
 from grid.ports import Buffer
+from grid.values import frozen
 
 Handle = NewType("Handle", int)
 """An open file."""

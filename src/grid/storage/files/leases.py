@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from hmac import compare_digest
 
-from attrs import field, frozen
+from attrs import field
 
 from grid.ports import Buffer, LeaseSecrets
+from grid.values import frozen
 
 PERIOD_S = 31 * 86400
 """Duration of a lease from when it was added or renewed."""

@@ -11,7 +11,6 @@ import errno
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from attrs import frozen
 from twisted.logger import Logger
 
 from grid.errors import FormatError, NoRoomError, NoSpaceError
@@ -35,6 +34,7 @@ from grid.storage.files.leases import (
 from grid.storage.files.paths import parse_share_name, share_directory, share_path
 from grid.storage.files.slots import Slot
 from grid.storage.files.undo import Change
+from grid.values import frozen
 
 log = Logger()
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from hmac import compare_digest
 
-from attrs import define, field, frozen
+from attrs import field
 
 from grid.codec import base32
 from grid.errors import BadWriteEnablerError, FormatError, UnknownVersionError
@@ -43,6 +43,7 @@ from grid.storage.files.slot_writes import (
 from grid.storage.files.slots import Slot
 from grid.storage.files.store import ShareStore
 from grid.storage.files.undo import Change
+from grid.values import define, frozen
 
 
 @frozen

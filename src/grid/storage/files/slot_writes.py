@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from grid.errors import NoSpaceError
 from grid.limits import MAX_LEASES
@@ -25,6 +25,7 @@ from grid.storage.files.paths import SHARES, draft_path, prefix_directory, share
 from grid.storage.files.share_files import ShareFile, free_slot
 from grid.storage.files.slots import DATA_OFFSET, LATEST_VERSION, Slot, pack_back, pack_front
 from grid.storage.files.undo import Change
+from grid.values import frozen
 
 COPY_LIMIT = 2**20
 """Shares up to this size are always rewritten, unless they grow into existing room."""

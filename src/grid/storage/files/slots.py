@@ -5,12 +5,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 
 from grid.errors import DataTooLargeError, FormatError, UnknownVersionError
 from grid.limits import MAX_SLOT_SIZE
 from grid.ports import Buffer
 from grid.storage.files.leases import SLOT_LEASE_SIZE, Lease, pack_slot_lease, parse_slot_lease
+from grid.values import frozen
 
 _HEADER = struct.Struct(">32s20s32sQQ")
 FIXED_SIZE = _HEADER.size

@@ -15,12 +15,12 @@ from contextlib import ExitStack
 from hashlib import sha256
 from threading import Lock
 
-from attrs import frozen
 from twisted.logger import Logger
 
 from grid.ports import Buffer, Range
 from grid.storage.files.disk import Disk, Handle
 from grid.storage.files.paths import INCOMING, share_path, undo_path
+from grid.values import frozen
 
 SECTOR_SIZE = 512
 """Bytes that every medium writes atomically."""

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from attrs import define, field
+from attrs import field
+
+from grid.values import define
 
 JUMP_S = 3600.0
 CONFIRM_S = 86400.0

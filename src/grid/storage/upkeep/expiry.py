@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
-from attrs import frozen
-
 from grid.ports import ShareKind
 from grid.storage.files.leases import Lease
 from grid.storage.settings import ExpirySettings
+from grid.values import frozen
 
 DAY_S = 86400
 MAX_CORRUPT_NOTED = 1000

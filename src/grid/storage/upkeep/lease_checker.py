@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from attrs import frozen
 from twisted.logger import Logger
 
 from grid.errors import FormatError
@@ -33,6 +32,7 @@ from grid.storage.upkeep.expiry import (
     note_corrupt,
     note_shares,
 )
+from grid.values import frozen
 
 HISTORY_FILE = "lease_checker.history.json"
 HISTORY_LENGTH = 10

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from threading import Lock
 
-from attrs import define
 from twisted.internet.defer import CancelledError, Deferred
 
 from grid.errors import DataTooLargeError, GridError, PeerGoneError, PeerRefusedError
@@ -33,6 +32,7 @@ from grid.limits import (
     SMALL_ANSWERS_BYTES,
 )
 from grid.ports import Clock, Timer
+from grid.values import define
 from grid.wire.budget.answer_room import AnswerRoom
 from grid.wire.budget.fair_queue import FairQueue
 from grid.wire.budget.reservation import Outgoing, Reservation

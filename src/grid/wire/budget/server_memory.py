@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Protocol
 
-from attrs import define
 from twisted.internet.defer import CancelledError, Deferred
 
 from grid.errors import PeerGoneError, PeerRefusedError
@@ -23,6 +22,7 @@ from grid.limits import (
     REQUESTS_BYTES,
 )
 from grid.ports import Clock, Timer
+from grid.values import define
 from grid.wire.budget.answer_budget import AnswerBudget
 from grid.wire.budget.fair_queue import FairQueue
 from grid.wire.budget.reservation import Reservation

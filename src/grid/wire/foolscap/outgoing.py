@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
-from attrs import frozen
 from foolscap.banana import int2b128
 from foolscap.constraint import ByteStringConstraint
 from foolscap.eventual import eventually
@@ -19,6 +18,7 @@ from twisted.internet.defer import Deferred
 
 from grid.errors import PeerError
 from grid.ports import Buffer
+from grid.values import frozen
 from grid.wire.budget.answer_budget import AnswerBudget
 from grid.wire.budget.reservation import Outgoing, Reservation
 from grid.wire.foolscap.remote_errors import answer

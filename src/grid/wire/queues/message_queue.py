@@ -11,13 +11,13 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
-from attrs import define
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.python.failure import Failure
 
 from grid.errors import PeerError
 from grid.ports import Clock
 from grid.runtime import Tasks
+from grid.values import define
 
 MESSAGES_IN_FLIGHT = 2
 """One is being answered while the next one travels."""

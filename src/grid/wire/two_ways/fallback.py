@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
-from attrs import evolve, frozen
+from attrs import evolve
 from twisted.internet.defer import CancelledError
 from twisted.logger import Logger
 
@@ -45,6 +45,7 @@ from grid.ports import (
     TestWrite,
 )
 from grid.runtime import Tasks, with_deadline
+from grid.values import frozen
 from grid.wire.queues.shared_messages import store_by_steps
 from grid.wire.reasons import ABANDONED, ANOTHER_NODE, MUTE
 from grid.wire.remote_server import server_name

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from attrs import frozen
 from twisted.internet.defer import Deferred
 
 from grid.errors import GridError
 from grid.ports import Clock, Timer
 from grid.runtime import Tasks
+from grid.values import frozen
 
 HEAD_START_S = 2.0
 """How long the first attempt may take before the second begins as well: a handshake around the world."""

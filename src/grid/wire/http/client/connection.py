@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from attrs import define
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IPushProducer
 from twisted.internet.protocol import Protocol as TwistedProtocol
@@ -20,6 +19,7 @@ from zope.interface import implementer
 from grid.errors import FormatError, GridError, PeerError, PeerGoneError, PeerTimeoutError
 from grid.limits import HTTP_STALL_DEADLINE_S, MAX_HTTP_HEAD
 from grid.ports import Buffer, Clock, Timer
+from grid.values import define
 from grid.wire.connections.sockets import probe_when_idle, shortest_round_trip_s
 from grid.wire.http.client.spread import Direction
 from grid.wire.http.format.messages import (

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from attrs import define, field
+from attrs import field
 from twisted.internet.defer import Deferred, DeferredSemaphore
 
 from grid.ports import Buffer
+from grid.values import define
 from grid.wire.http.client.connection import IDLE_S, LONG_IDLE_S, ClientConnection
 from grid.wire.http.client.spread import MUCH_SLOWER, TURNS, Direction, Line
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import define, evolve
+from attrs import evolve
 
 from grid.errors import FormatError, GridError, PeerGoneError, PeerTimeoutError
 from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import Clock, ServerVersion
 from grid.runtime import Tasks, with_deadline
+from grid.values import define
 from grid.wire.http.client.requester import Access, HttpRequest, Requester, first_of
 from grid.wire.http.format.answers import DATE_HEADER, EXTENSIONS_HEADER, parse_date, parse_version
 from grid.wire.reasons import MUTE, unreachable

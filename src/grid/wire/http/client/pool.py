@@ -10,7 +10,6 @@ import ipaddress
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from attrs import frozen
 from twisted.internet.defer import CancelledError, Deferred, DeferredSemaphore
 from twisted.internet.endpoints import HostnameEndpoint, TCP4ClientEndpoint, TCP6ClientEndpoint
 from twisted.internet.protocol import Factory
@@ -19,6 +18,7 @@ from grid.errors import FormatError, GridError, PeerTimeoutError
 from grid.limits import CONNECT_DEADLINE_S, MAX_HTTP_CBOR_ANSWER
 from grid.ports import Buffer, Clock
 from grid.runtime import with_deadline
+from grid.values import frozen
 from grid.wire.connections.connect_watch import QUIET_S, ConnectWatch, OnQuiet, ignore_quiet
 from grid.wire.http.client.connection import IDLE_S, ClientConnection, Discarder
 from grid.wire.http.client.destination import Destination

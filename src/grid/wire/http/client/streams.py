@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 
-from attrs import define
 from twisted.internet.defer import Deferred
 
 from grid.errors import FormatError, GridError, PeerError
 from grid.limits import MAX_FILE_SIZE
 from grid.ports import Buffer, Clock, Timer
 from grid.runtime import Tasks
+from grid.values import define
 from grid.wire.http.client import single_requests
 from grid.wire.http.client.connection import ClientConnection, Receiver
 from grid.wire.http.client.requester import Access, HttpRequest, Requester

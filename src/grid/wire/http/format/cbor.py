@@ -12,11 +12,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from attrs import frozen
-
 from grid.errors import FormatError
 from grid.limits import MAX_CBOR_ITEMS
 from grid.ports import Buffer
+from grid.values import frozen
 
 MAX_DEPTH = 8
 SET_TAG = 258

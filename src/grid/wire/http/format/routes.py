@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from enum import Enum
 
-from attrs import frozen
-
 from grid.codec import base32
 from grid.errors import FormatError
 from grid.limits import MAX_SHARES
 from grid.ports import ShareNumber, StorageIndex
+from grid.values import frozen
 from grid.wire.http.format.authority import CANCEL, RENEW, UPLOAD, WRITE_ENABLER
 
 PREFIX = b"/storage/v1/"

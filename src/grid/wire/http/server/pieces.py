@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 
-from attrs import frozen
-
 from grid.ports import Range, ShareNumber
+from grid.values import frozen
 
 LARGEST_PIECE = 1024 * 1024
 SMALLEST_PIECE = 64 * 1024

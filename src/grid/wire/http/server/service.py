@@ -10,11 +10,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from contextlib import asynccontextmanager
 from types import TracebackType
 
-from attrs import frozen
-
 from grid.errors import GridError, PeerGoneError
 from grid.limits import HTTP_BODIES_BYTES, HTTP_PIECES_BYTES, MAX_HTTP_ERROR_BODY, MAX_SHARED_BODY, SMALL_REQUEST
 from grid.ports import Buffer
+from grid.values import frozen
 from grid.wire.budget.server_memory import MadeWay, PressedRate, ServerMemory
 from grid.wire.http.format.authority import Gatekeeper, parse_secrets
 from grid.wire.http.format.messages import Headers, first_value
