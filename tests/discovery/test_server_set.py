@@ -192,3 +192,40 @@ def test_close_when_called_then_closes_every_client() -> None:
     (server,) = servers.servers
     assert isinstance(server, FakeServer)
     assert server.closed
+
+
+def test_expected_server_is_none_of_the_set_until_it_is_announced_and_keeps_its_client() -> None:
+    servers = server_set()
+    expected = servers.expect(parse_fields(ServerId(IDS[0]), fields(7)))
+    assert expected is not None and servers.servers == [] and servers.find(ServerId(IDS[0])) is None
+    servers.announced(announcement(0, 7))
+    assert servers.servers == [expected]
+    assert servers.expect(announcement(0, 7)) is None, "it is known"
+
+
+def test_expected_server_that_has_moved_or_is_only_recalled_gets_another_client() -> None:
+    servers = server_set()
+    moved = servers.expect(parse_fields(ServerId(IDS[0]), fields(7)))
+    recalled = parse_fields(ServerId(IDS[1]), fields(7, **{"anonymous-storage-FURL": furl("b")}))
+    unpermitted = servers.expect(recalled)
+    servers.announced(announcement(0, 8, **{"anonymous-storage-FURL": furl("a", "tcp:127.0.0.1:2")}))
+    servers.recalled(recalled)
+    assert len(servers.servers) == 2
+    assert not {id(moved), id(unpermitted)} & {id(server) for server in servers.servers}
+    assert all(isinstance(each, FakeServer) and each.closed for each in (moved, unpermitted))
+
+
+def test_expected_server_that_is_never_announced_is_closed_with_the_set() -> None:
+    servers = server_set()
+    expected = servers.expect(announcement(0))
+    servers.close()
+    assert isinstance(expected, FakeServer) and expected.closed
+
+
+def test_expected_server_without_a_usable_address_is_ignored() -> None:
+    def refuse(identity: ServerIdentity, made: Announcement) -> RemoteServer:
+        raise FormatError("no usable address")
+
+    from twisted.internet import reactor
+
+    assert ServerSet(refuse, ReactorClock(reactor)).expect(announcement(0)) is None

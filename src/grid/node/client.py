@@ -16,7 +16,7 @@ from attrs import evolve
 
 from grid.codec.key_text import parse_verifying_key
 from grid.crypto.ed25519 import VerifyingKey
-from grid.discovery.announcement import STORAGE_SERVICE
+from grid.discovery.announcement import STORAGE_SERVICE, Announcement
 from grid.discovery.condition import Condition
 from grid.discovery.factories import Transports
 from grid.discovery.server_files import read_cache, read_static_servers
@@ -32,6 +32,7 @@ from grid.node.memory_file import MemoryFile
 from grid.node.prober import Prober
 from grid.placement.leases import LeaseMaster
 from grid.ports import Observer, Runtime, ServerId, StorageServer, ignore_events
+from grid.runtime import Tasks
 from grid.version import __version__
 
 if TYPE_CHECKING:
@@ -45,6 +46,10 @@ OTHERS_S = 2.0
 
 MEMORY_S = 12 * 3600.0
 """The greatest age, in seconds, of a remembered list of servers with which reads may begin."""
+
+
+MOST_GREETED = 32
+"""A command that needs all servers needs no more than these of a larger grid."""
 
 
 class Client:
@@ -84,6 +89,7 @@ class Client:
         for announcement in read_static_servers(directory.private / STATIC_FILE_NAME):
             self.server_set.add_static(announcement)
         self._started = False
+        self._greetings = Tasks()
 
     @property
     def introducers(self) -> list[IntroducerClient]:
@@ -156,6 +162,8 @@ class Client:
         """All known servers, once an introducer has announced its own; NoServersError with the reason if there are
         none.
         """
+        if not self._started:
+            self._greet()
         self.start()
         await self._condition.wait_until(self._some_settled, DISCOVERY_S)
         await self._condition.wait_until(self._all_settled, OTHERS_S)
@@ -171,19 +179,30 @@ class Client:
         """
         if self._started and self._all_settled():
             return self.server_set.servers
-        now = self.runtime.clock.unix_time()
-        for petname in self._furls:
-            file = self._cache_file(petname)
-            if not _is_recent(file, now):
-                return []
-            for announcement in read_cache(file):
-                if announcement.service_name == STORAGE_SERVICE:
-                    self.server_set.announced(announcement)
+        for announcement in self._remembered():
+            self.server_set.announced(announcement)
         return self.server_set.servers
+
+    def _greet(self) -> None:
+        """Connect to the servers that introducers announced last time, while these are asked who is there now."""
+        remembered = self._remembered()
+        if len(remembered) <= MOST_GREETED:
+            for announcement in remembered:
+                server = self.server_set.expect(announcement)
+                if server is not None:
+                    self._greetings.start(server.connect())
+
+    def _remembered(self) -> list[Announcement]:
+        """The servers that introducers announced last time, unless that was long ago."""
+        files, now = [self._cache_file(petname) for petname in self._furls], self.runtime.clock.unix_time()
+        if not all(_is_recent(file, now) for file in files):
+            return []
+        return [each for file in files for each in read_cache(file) if each.service_name == STORAGE_SERVICE]
 
     async def close(self) -> None:
         """Close all connections, and save for the next process which servers are in doubt."""
         self._prober.close()
+        self._greetings.cancel()
         self.remembered.of(RestOfRuns).cancel()
         self._memory_file.save()
         for introducer in self._introducers or ():
