@@ -194,8 +194,10 @@ class ServerSet:
 
     def close(self) -> None:
         """Close all connections."""
-        for each in (*self._machines.values(), *self._expected.values()):
-            each.server.close()
+        for machine in self._machines.values():
+            machine.server.close()
+        for expected in self._expected.values():
+            expected.server.close()
 
     def _put(self, announcement: Announcement, *, is_static: bool, is_recalled: bool = False) -> None:
         identity = self._identity(announcement, is_recalled=is_recalled)
