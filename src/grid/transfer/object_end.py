@@ -74,6 +74,8 @@ def open_object_end(url: str, *, is_target: bool = False) -> ObjectEnd:
     make: Any = {"s3": stores.S3Store, "gs": stores.GCSStore, "az": stores.AzureStore}[scheme]
     arguments = store_arguments(scheme)
     uploads = open_uploads(bucket, arguments) if scheme == "s3" else None
+    if uploads is not None and is_target:
+        uploads.prepare()
     with as_settings_errors(url):
         store = make(bucket, **arguments)
     names = _IDENTIFIER if scheme == "az" else _HEADER_NAME

@@ -15,6 +15,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
+from importlib import import_module
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
@@ -100,6 +102,10 @@ class S3Uploads:
         self.slots = asyncio.Semaphore(PARTS_AT_ONCE)
         """Of parts in transit, for all uploads together."""
         self._connections: urllib3.PoolManager | None = None
+
+    def prepare(self) -> None:
+        """Import on a thread what requests need, which takes tens of milliseconds, while the other end is being opened."""
+        Thread(target=import_module, args=("urllib3",), daemon=True).start()
 
     def close(self) -> None:
         """Close idle connections."""
