@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -47,6 +48,8 @@ OTHERS_S = 2.0
 MEMORY_S = 12 * 3600.0
 """The greatest age, in seconds, of a remembered list of servers with which reads may begin."""
 
+
+INTRODUCER_CLIENT = "grid.discovery.introducer_client"
 
 MOST_GREETED = 32
 """A command that needs all servers needs no more than these of a larger grid."""
@@ -162,8 +165,9 @@ class Client:
         """All known servers, once an introducer has announced its own; NoServersError with the reason if there are
         none.
         """
-        if not self._started:
-            self._greet()
+        if not self._started and self._greet():
+            # It takes as long as the servers' answers, for which this thread must be free.
+            await self.runtime.cpu.run(import_module, INTRODUCER_CLIENT)
         self.start()
         await self._condition.wait_until(self._some_settled, DISCOVERY_S)
         await self._condition.wait_until(self._all_settled, OTHERS_S)
@@ -183,14 +187,18 @@ class Client:
             self.server_set.announced(announcement)
         return self.server_set.servers
 
-    def _greet(self) -> None:
-        """Connect to the servers that introducers announced last time, while these are asked who is there now."""
+    def _greet(self) -> bool:
+        """Connect to the servers that introducers announced last time, while these are asked who is there now. Return whether there
+        are any.
+        """
         remembered = self._remembered()
-        if len(remembered) <= MOST_GREETED:
-            for announcement in remembered:
-                server = self.server_set.expect(announcement)
-                if server is not None:
-                    self._greetings.start(server.connect())
+        if len(remembered) > MOST_GREETED:
+            return False
+        expected = [self.server_set.expect(announcement) for announcement in remembered]
+        for server in expected:
+            if server is not None:
+                self._greetings.start(server.connect())
+        return any(expected)
 
     def _remembered(self) -> list[Announcement]:
         """The servers that introducers announced last time, unless that was long ago."""
