@@ -206,4 +206,4 @@ def test_import_writes_few_methods() -> None:
 
 def test_checkers_see_attrs() -> None:
     """Type checkers have plugins for attrs, and know nothing of ours."""
-    assert grid.values.__all__ == ["define", "frozen"]
+    assert grid.values.__all__ == ["define", "field", "frozen"]

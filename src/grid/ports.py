@@ -148,10 +148,7 @@ class Allocation:
 
 @frozen(kw_only=True)
 class NewShares:
-    """Whole small shares of one file for one server, all of equal size, with the secrets of their leases.
-
-    The joined pieces of each share are all its bytes. They are borrowed until the store is answered.
-    """
+    """Whole small shares of one file for one server, of equal size, and their leases' secrets. Pieces are borrowed until the answer."""
 
     storage_index: StorageIndex
     secrets: LeaseSecrets

@@ -6,12 +6,11 @@ from collections import deque
 from collections.abc import Hashable
 from types import TracebackType
 
-from attrs import field
 from twisted.internet.defer import CancelledError, Deferred
 
 from grid.errors import PeerRefusedError
 from grid.limits import MAX_WAITING_CALLS
-from grid.values import define
+from grid.values import define, field
 
 
 @define(eq=False)

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 if TYPE_CHECKING:
-    from attrs import define, frozen
+    from attrs import define, field, frozen
 else:
+    field = attrs.field
 
     def define(cls: type | None = None, **options: object) -> object:
         """`attrs.define`, later."""
@@ -30,7 +31,7 @@ else:
         return _decorate(attrs.frozen, cls, options)
 
 
-__all__ = ["define", "frozen"]
+__all__ = ["define", "field", "frozen"]
 
 Decorator = Callable[..., Any]
 """One of attrs."""

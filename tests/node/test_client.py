@@ -13,10 +13,11 @@ from grid.discovery.announcement import parse_announcement
 from grid.discovery.introducer_server import Introducer
 from grid.discovery.server_files import KeptAnnouncements, pack_cache
 from grid.errors import PeerUnreachableError
-from grid.node.client import MEMORY_S, Client
+from grid.node.client import Client
 from grid.node.create import NewClient, create_client
 from grid.node.directory import open_directory
 from grid.node.files import read_or_create
+from grid.node.greetings import MEMORY_S
 from grid.node.introducers import cache_file, read_introducers
 from grid.runtime import make_runtime
 from tests.discovery.samples import IDS, signed
@@ -87,7 +88,7 @@ async def test_remembered_servers_are_connected_to_while_the_introducer_is_asked
     """Once, if they are few and were announced lately; that they do not answer does not matter."""
     from twisted.internet import reactor
 
-    monkeypatch.setattr("grid.node.client.MOST_GREETED", most)
+    monkeypatch.setattr("grid.node.greetings.MOST_GREETED", most)
     async with offered(Introducer("grid/1")) as furl, introducer_client(furl, signed(0)) as (_, own):
         await own.wait_for(1)
         create_client(tmp_path / "node", NewClient(nickname="c", introducer_furl=furl.to_string()))

@@ -5,12 +5,10 @@ Owns the rule for keeping future caps without granting more than the user who st
 
 from __future__ import annotations
 
-from attrs import field
-
 from grid.caps.parsing import IMMUTABLE_PREFIX, READ_PREFIX, parse_cap
 from grid.caps.values import UnknownCap
 from grid.errors import CapError, MustBeDeepImmutableError, UnknownWriteCapError
-from grid.values import frozen
+from grid.values import field, frozen
 
 
 @frozen(kw_only=True)

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
-from attrs import field
 
 from grid.cli.terminal.failures import tell_warning
 from grid.cli.terminal.invocation import invocation, prints_json
 from grid.errors import ConfigError
 from grid.node.redaction import one_line
 from grid.ports import Event, Observer, Runtime, Sink, StorageServer, ignore_events
-from grid.values import frozen
+from grid.values import field, frozen
 
 if TYPE_CHECKING:
     from grid.caps import ImmutableFileCap

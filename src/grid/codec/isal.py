@@ -10,11 +10,9 @@ from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from attrs import field
-
 from grid.codec.isal_declarations import ffi as _ffi
 from grid.crypto.buffer import Buffer
-from grid.values import frozen
+from grid.values import field, frozen
 
 _TABLE_SIZE = 32
 _LONGEST_CALL = 2**31 - 65536

@@ -6,7 +6,6 @@ Keys have 2048 bits, because 1.20 refuses others. No repr and no message contain
 
 from __future__ import annotations
 
-from attrs import field
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.padding import MGF1, PSS
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey, generate_private_key
@@ -24,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 from grid.crypto.hashing import tagged_hash
 from grid.errors import FormatError, IntegrityError
 from grid.limits import MAX_RSA_KEY_SIZE
-from grid.values import frozen
+from grid.values import field, frozen
 
 KEY_BITS = 2048
 SIGNATURE_SIZE = 256

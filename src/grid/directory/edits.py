@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
-from attrs import field
-
 from grid.caps import DirectoryCap, UnknownChild
 from grid.directory.metadata import Metadata
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child, Entries, Entry, Target, make_entry
 from grid.errors import ChildOfWrongTypeError, ExistingChildError, LinkChangedError, MayHoldError, NoSuchChildError
-from grid.values import frozen
+from grid.values import field, frozen
 
 Overwrite = bool | Literal["only-files"]
 """Whether an existing child may be replaced. "only-files": unless it is a directory."""

@@ -17,7 +17,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Generic, Protocol, TypeVar
 
-from attrs import field
 from twisted.internet.defer import Deferred
 
 from grid.caps import DirectoryCap
@@ -26,7 +25,7 @@ from grid.directory.node import Directory, Look
 from grid.directory.pack import Child
 from grid.errors import ExistingChildError, GridError
 from grid.runtime import Begun, Tasks
-from grid.values import define
+from grid.values import define, field
 
 MOST_TOGETHER = 1000
 """Changes in one publish."""

@@ -5,10 +5,8 @@ Memory: two numbers per slice.
 
 from __future__ import annotations
 
-from attrs import field
-
 from grid.caps import ChkCap, SliceCap, StorageIndex
-from grid.values import define
+from grid.values import define, field
 
 
 @define

@@ -13,14 +13,12 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from threading import Lock
 
-from attrs import field
-
 from grid.caps import DirectoryCap
 from grid.directory.large import LARGE, LARGE_SIZE, Emptied
 from grid.directory.metadata import metadata_memory
 from grid.directory.names import sort_names
 from grid.directory.pack import Child, Entry
-from grid.values import define
+from grid.values import define, field
 
 MOST_KEPT_BYTES = 64 * 2**20
 """Memory for kept directories: 10,000 typical objects of a bucket."""

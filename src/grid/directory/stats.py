@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from math import isqrt
 
-from attrs import field
-
 from grid.caps import ChkCap, DirectoryCap, LitCap, SequenceCap, SliceCap, UnknownChild
 from grid.codec.base32 import encode
 from grid.directory.names import sort_names
 from grid.directory.pack_tally import PackTally
 from grid.directory.walk import Path, Visited
-from grid.values import define
+from grid.values import define, field
 
 
 @define

@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from attrs import field
-
 from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap
 from grid.directory.edits import Edit, Overwrite
 from grid.directory.pack import Child
 from grid.ports import Buffer, Runtime, Sink, Source
-from grid.values import frozen
+from grid.values import field, frozen
 
 if TYPE_CHECKING:
     # Reading an immutable file loads this module, but nothing of mutable files.

@@ -13,7 +13,6 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from attrs import field
 from foolscap.api import Referenceable, fireEventually
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
@@ -27,7 +26,7 @@ from grid.errors import FormatError, GridError, IntegrityError, PeerError, PeerR
 from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import Clock, Timer
 from grid.runtime import Tasks, is_cancellation, with_deadline
-from grid.values import frozen
+from grid.values import field, frozen
 from grid.wire.foolscap.client.calls import call
 from grid.wire.foolscap.remote_errors import REMOTE_ERRORS, from_remote
 from grid.wire.foolscap.tub import write_private
@@ -112,7 +111,9 @@ class IntroducerClient:
         return self._is_settled
 
     def start(self) -> None:
-        """Start connecting; call this once."""
+        """Start connecting; only the first call does."""
+        if self._status.state is not ConnectionState.IDLE:
+            return
         self._tasks.start(self._keep_connected(), on_error=self._ended)
         if self._settings.cache_file is not None:
             self._silence = self._clock.call_later(SILENCE_S, self._use_cache)

@@ -11,11 +11,9 @@ import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from attrs import field
-
 from grid.errors import FormatError
 from grid.limits import MAX_INVITATION_SIZE, MAX_NICKNAME_LENGTH, MAX_SHARES
-from grid.values import frozen
+from grid.values import field, frozen
 from grid.wire.locators import Furl, parse_furl
 
 APPLICATION = "tahoe-lafs.org/invite"

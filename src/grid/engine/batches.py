@@ -10,11 +10,9 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Generic, TypeVar
 
-from attrs import field
-
 from grid.engine.requests import Request
 from grid.ports import Buffer, Range
-from grid.values import define
+from grid.values import define, field
 
 DEFAULT_MAX_SEGMENT_SIZE = 2**20
 """Bytes of text in a segment of a new immutable file; what 1.20 writes with. [spec immutable 2]"""

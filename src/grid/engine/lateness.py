@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Generic, Self, TypeVar
 
-from attrs import field
-
 from grid.engine.latency import SMALL_ANSWER, Latency, are_distant, slowest_recent
 from grid.engine.server_memory import SHORT_PATIENCE_S, ServerMemory
 from grid.ports import ServerId
-from grid.values import define
+from grid.values import define, field
 
 L = TypeVar("L", bound="ServerLoad")
 Q = TypeVar("Q")

@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from attrs import field
-
 from grid.engine.server_memory import MANY_BYTES
 from grid.errors import PeerError
 from grid.ports import Buffer, ServerId, ShareNumber
-from grid.values import define
+from grid.values import define, field
 
 LARGE_REQUEST = 1 << 16
 """A server may answer requests for fewer bytes and still stall on larger ones."""

@@ -15,11 +15,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, TypeGuard
 
-from attrs import field
-
 from grid.engine.latency import Latency, are_distant
 from grid.ports import ServerId
-from grid.values import define
+from grid.values import define, field
 
 SHORT_PATIENCE_S = 0.08
 """How long to wait for a server in doubt."""

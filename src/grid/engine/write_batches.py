@@ -12,11 +12,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
-from attrs import field
-
 from grid.engine.requests import ReadSource, Request
 from grid.ports import ServerId
-from grid.values import define
+from grid.values import define, field
 
 E = TypeVar("E")
 R = TypeVar("R", bound=Request)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from attrs import field
-
 from grid.caps import ChkCap, ChkVerifyCap, ExtentCap, LitCap, SequenceCap, SliceCap, require_usable
 from grid.engine.batches import DEFAULT_MAX_SEGMENT_SIZE
 from grid.engine.grid import Grid
@@ -15,7 +13,7 @@ from grid.immutable.get import ImmutableFile
 from grid.immutable.read.get_plan import GetResult
 from grid.ports import Observer, ServerId, Sink
 from grid.sinks import CountingSink
-from grid.values import frozen
+from grid.values import field, frozen
 
 KEPT_OPEN = 8
 """CHK files that stay open, so that the next range costs only its blocks. Each remembers the blocks of at most two segments."""

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
-from attrs import field
 from twisted.internet.defer import Deferred
 
 from grid.caps import ChkCap
 from grid.errors import GridError
 from grid.extents.pack_writer import SEGMENT_SIZE
 from grid.ports import Buffer, Sink
-from grid.values import define
+from grid.values import define, field
 
 ReadChk = Callable[[ChkCap, Sink, int, int, int], Awaitable[object]]
 """Writes a range of a CHK file to a sink, all of it proven: cap, sink, offset, length, likely size of its segments."""

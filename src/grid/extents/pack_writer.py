@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from attrs import field
-
 from grid.caps import ChkCap, LitCap, SliceCap
 from grid.errors import GridError
 from grid.extents.ciphers import encrypt_slice, slice_key
 from grid.ports import Buffer
-from grid.values import frozen
+from grid.values import field, frozen
 
 LEAST_SIZE = 56
 """Least size of a packed file: a smaller one fits into its capability."""

@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
-from attrs import field
 from twisted.internet.defer import Deferred
 
 from grid.caps import ChkCap, ExtentCap, LitCap, SequenceCap, SliceCap, require_usable
@@ -25,7 +24,7 @@ from grid.extents.table import Part, Table, parse_table
 from grid.immutable.share.geometry import Geometry
 from grid.ports import Buffer, Sink
 from grid.runtime import Tasks
-from grid.values import define
+from grid.values import define, field
 
 PIECE_BYTES = 8 * 2**20
 """Largest piece of a sequence that is requested before its turn: a whole part as clients of S3 usually send them."""

@@ -12,13 +12,11 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from attrs import field
-
 from grid.caps import ChkCap, KnownCap, LitCap, SliceCap, UnknownCap, parse_cap, require_usable
 from grid.errors import CapError, FormatError
 from grid.limits import MAX_FILE_SIZE, MAX_SEQUENCE_LINE, MAX_SEQUENCE_PARTS, MAX_SEQUENCE_TABLE_SIZE
 from grid.plural import counted
-from grid.values import frozen
+from grid.values import field, frozen
 
 HEAD = b"grid-sequence-1\n"
 

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import field
-
 from grid.caps import DirectoryCap, KnownCap, has_cap_prefix, parse_cap
 from grid.errors import CapError, ChildOfWrongTypeError, NoSuchChildError
-from grid.values import frozen
+from grid.values import field, frozen
 
 PROTOCOL, CAP_PROTOCOL = "grid", "grid+cap"
 

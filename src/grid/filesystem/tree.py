@@ -11,7 +11,6 @@ from collections.abc import Callable, Coroutine, Sequence, Set
 from functools import partial
 from typing import Any, TypeVar
 
-from attrs import field
 from twisted.internet.defer import Deferred, DeferredLock, DeferredSemaphore, gatherResults
 
 from grid.caps import ChkCap, DirectoryCap, KnownCap
@@ -31,7 +30,7 @@ from grid.filesystem.paths import GridPath, plan_reads, settle_range
 from grid.ports import Sink, Source
 from grid.sinks import FrozenBytesSink
 from grid.transfer.ends import refuse_name
-from grid.values import frozen
+from grid.values import field, frozen
 
 T = TypeVar("T")
 

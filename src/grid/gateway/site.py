@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from attrs import field
-
 from grid.gateway.files import file_resource, resumable_resource
 from grid.gateway.http.routing import Routes
 from grid.gateway.http.server import GatewayFactory
@@ -21,7 +19,7 @@ from grid.gateway.tree import operation_resource
 from grid.gateway.tree.mkdir import make_unlinked
 from grid.gateway.tree.operations import Operations
 from grid.gateway.tree.tree_resource import tree_resource
-from grid.values import define
+from grid.values import define, field
 from grid.wire.connections.connection_limit import ConnectionLimit
 
 

@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 
-from attrs import field
-
 from grid.caps import ChkCap, LitCap
 from grid.drive import drive
 from grid.engine.grid import Grid
@@ -42,7 +40,7 @@ from grid.immutable.write.store_plan import Stored, StorePlan
 from grid.placement.happiness import happiness
 from grid.placement.order import permute
 from grid.ports import Event, ServerId, ShareNumber, Source, StorageServer
-from grid.values import frozen
+from grid.values import field, frozen
 
 LIT_SIZE = 55
 """Files of up to this many bytes are stored in their capability. [spec immutable 2]"""

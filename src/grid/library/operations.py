@@ -13,8 +13,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, BinaryIO, Literal
 
-from attrs import field
-
 from grid.caps import (
     ChkVerifyCap,
     DirectoryCap,
@@ -40,7 +38,7 @@ from grid.node.directory import NodeDirectory, NodeKind, open_directory
 from grid.node.files import Rereads
 from grid.ports import Buffer, CpuPool, Runtime, Source
 from grid.sinks import FrozenBytesSink
-from grid.values import frozen
+from grid.values import field, frozen
 
 Contents = bytes | bytearray | memoryview | os.PathLike[str] | BinaryIO
 """Bytes, the path of a file, or a binary file that can seek."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from attrs import field
-
 from grid.crypto.rsa import PrivateKey
 from grid.drive import drive, drive_until_settled
 from grid.engine.grid import Grid
@@ -44,7 +42,7 @@ from grid.ports import (
     StorageServer,
 )
 from grid.sinks import BytesSink, FrozenBytesSink
-from grid.values import frozen
+from grid.values import field, frozen
 
 T = TypeVar("T")
 

@@ -5,13 +5,11 @@ Every byte from the grid is proven. No source holds more than one piece of a fil
 
 from __future__ import annotations
 
-from attrs import field
-
 from grid.mutable.session import Session
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.versions import VersionMap
 from grid.ports import Buffer, Source
-from grid.values import frozen
+from grid.values import field, frozen
 
 
 @frozen

@@ -17,7 +17,6 @@ from attrs import evolve
 
 from grid.codec.key_text import parse_verifying_key
 from grid.crypto.ed25519 import VerifyingKey
-from grid.discovery.announcement import STORAGE_SERVICE, Announcement
 from grid.discovery.condition import Condition
 from grid.discovery.factories import Transports
 from grid.discovery.server_files import read_cache, read_static_servers
@@ -28,12 +27,12 @@ from grid.engine.server_memory import ServerMemory
 from grid.errors import ConfigError, FormatError, NoServersError
 from grid.node.config import require_plain_tcp
 from grid.node.directory import NodeDirectory
+from grid.node.greetings import Greetings
 from grid.node.introducers import STATIC_FILE_NAME, cache_file, read_introducers
 from grid.node.memory_file import MemoryFile
 from grid.node.prober import Prober
 from grid.placement.leases import LeaseMaster
 from grid.ports import Observer, Runtime, ServerId, StorageServer, ignore_events
-from grid.runtime import Tasks
 from grid.version import __version__
 
 if TYPE_CHECKING:
@@ -45,14 +44,8 @@ DISCOVERY_S = 20.0
 OTHERS_S = 2.0
 """Seconds to wait for the other introducers after the first has answered."""
 
-MEMORY_S = 12 * 3600.0
-"""The greatest age, in seconds, of a remembered list of servers with which reads may begin."""
-
 
 INTRODUCER_CLIENT = "grid.discovery.introducer_client"
-
-MOST_GREETED = 32
-"""A command that needs all servers needs no more than these of a larger grid."""
 
 
 class Client:
@@ -91,8 +84,7 @@ class Client:
         self._introducers: list[IntroducerClient] | None = None
         for announcement in read_static_servers(directory.private / STATIC_FILE_NAME):
             self.server_set.add_static(announcement)
-        self._started = False
-        self._greetings = Tasks()
+        self._greetings = Greetings(self.server_set, runtime)
 
     @property
     def introducers(self) -> list[IntroducerClient]:
@@ -138,10 +130,8 @@ class Client:
 
     def start(self) -> None:
         """Start connecting to the introducers; servers() does this too."""
-        if not self._started:
-            self._started = True
-            for introducer in self.introducers:
-                introducer.start()
+        for introducer in self.introducers:
+            introducer.start()
 
     def start_probing(self) -> None:
         """From now until close(), ask servers in doubt in the background: for long-running clients."""
@@ -156,7 +146,7 @@ class Client:
         if not in_doubt:
             return
         for petname in self._furls:
-            for announcement in read_cache(self._cache_file(petname)):
+            for announcement in read_cache(cache_file(self.directory.private, petname)):
                 if announcement.server_id in in_doubt:
                     self.server_set.announced(announcement)
         self._prober.ask_once()
@@ -165,7 +155,7 @@ class Client:
         """All known servers, once an introducer has announced its own; NoServersError with the reason if there are
         none.
         """
-        if not self._started and self._greet():
+        if self._introducers is None and self._greetings.send(self._cache_files()):
             # It takes as long as the servers' answers, for which this thread must be free.
             await self.runtime.cpu.run(import_module, INTRODUCER_CLIENT)
         self.start()
@@ -181,40 +171,21 @@ class Client:
 
         For reads only: a missing server costs a read time, but a put must not overlook a new one.
         """
-        if self._started and self._all_settled():
+        if self._introducers is not None and self._all_settled():
             return self.server_set.servers
-        for announcement in self._remembered():
+        for announcement in self._greetings.remembered(self._cache_files()):
             self.server_set.announced(announcement)
         return self.server_set.servers
-
-    def _greet(self) -> bool:
-        """Connect to the servers that introducers announced last time, while these are asked who is there now. Return whether there
-        are any.
-        """
-        remembered = self._remembered()
-        if len(remembered) > MOST_GREETED:
-            return False
-        expected = [self.server_set.expect(announcement) for announcement in remembered]
-        for server in expected:
-            if server is not None:
-                self._greetings.start(server.connect())
-        return any(expected)
-
-    def _remembered(self) -> list[Announcement]:
-        """The servers that introducers announced last time, unless that was long ago."""
-        files, now = [self._cache_file(petname) for petname in self._furls], self.runtime.clock.unix_time()
-        if not all(_is_recent(file, now) for file in files):
-            return []
-        return [each for file in files for each in read_cache(file) if each.service_name == STORAGE_SERVICE]
 
     async def close(self) -> None:
         """Close all connections, and save for the next process which servers are in doubt."""
         self._prober.close()
-        self._greetings.cancel()
+        self._greetings.close()
         self.remembered.of(RestOfRuns).cancel()
         self._memory_file.save()
         for introducer in self._introducers or ():
             introducer.close()
+        self._introducers = []  # What still waits starts nothing.
         self.server_set.close()
         if self._pool is not None:
             self._pool.close()
@@ -226,8 +197,8 @@ class Client:
     def _returned(self, server_id: ServerId) -> None:
         self.memory.heard(server_id, self.runtime.clock.now())
 
-    def _cache_file(self, petname: str) -> Path:
-        return cache_file(self.directory.private, petname)
+    def _cache_files(self) -> list[Path]:
+        return [cache_file(self.directory.private, petname) for petname in self._furls]
 
     def _make_introducers(self) -> list[IntroducerClient]:
         from grid.discovery.introducer_client import IntroducerClient, IntroducerSettings
@@ -239,7 +210,7 @@ class Client:
                     petname=petname,
                     nickname=self.directory.settings.nickname,
                     version=f"grid/{__version__}",
-                    cache_file=self._cache_file(petname),
+                    cache_file=cache_file(self.directory.private, petname),
                     enough=self.directory.settings.client.happy,
                 ),
                 self._foolscap_tub(),
@@ -305,13 +276,6 @@ class LiveServers(Sequence[StorageServer]):
 
     def __iter__(self) -> Iterator[StorageServer]:
         return iter(self._client.server_set.servers)
-
-
-def _is_recent(file: Path, now: float) -> bool:
-    try:
-        return 0 <= now - file.stat().st_mtime <= MEMORY_S
-    except OSError:
-        return False
 
 
 def _manager_keys(directory: NodeDirectory) -> list[VerifyingKey]:

@@ -11,8 +11,6 @@ import configparser
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeVar
 
-from attrs import field
-
 from grid.errors import ConfigError
 from grid.limits import MAX_SEGMENT_SIZE, MAX_SHARES
 from grid.node.known_keys import unknown_keys, without_own_keys
@@ -27,7 +25,7 @@ from grid.node.quantities import (
     parse_size,
     parse_whole,
 )
-from grid.values import frozen
+from grid.values import field, frozen
 
 T = TypeVar("T")
 Durability = Literal["full", "none"]

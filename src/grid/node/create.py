@@ -14,13 +14,11 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from attrs import field
-
 from grid.errors import ConfigError, FormatError
 from grid.limits import MAX_SHARES
 from grid.node.config import parse_config
 from grid.node.files import PUBLIC_MODE, expand_home, make_private_directory, write_atomically
-from grid.values import frozen
+from grid.values import field, frozen
 from grid.wire.locators import parse_furl
 
 _PLAIN = re.compile(r"pb://[a-z2-7]{32}@[A-Za-z0-9.,:-]*/[A-Za-z0-9_-]+", re.ASCII)

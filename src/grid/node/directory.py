@@ -11,8 +11,6 @@ import os
 from enum import Enum
 from pathlib import Path
 
-from attrs import field
-
 from grid.codec import base32
 from grid.errors import ConfigError, FormatError
 from grid.node.config import NodeSettings, agree, parse_config
@@ -24,7 +22,7 @@ from grid.node.files import (
     read_text,
     write_atomically,
 )
-from grid.values import frozen
+from grid.values import field, frozen
 
 CONFIG_NAMES = ("grid.cfg", "tahoe.cfg")
 _SECRET_SIZE = 32

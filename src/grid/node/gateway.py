@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from attrs import field
 from OpenSSL.SSL import Error as SSLError
 from twisted.internet.endpoints import serverFromString
 from twisted.internet.error import CannotListenError
@@ -50,7 +49,7 @@ from grid.placement.space import lack_of_room
 from grid.plural import counted
 from grid.ports import ServerId, StorageServer, Timer
 from grid.runtime import Tasks, with_deadline
-from grid.values import define, frozen
+from grid.values import define, field, frozen
 from grid.wire.connections.connection_limit import ConnectionLimit
 from grid.wire.connections.limited_factory import deepen_backlog
 from grid.wire.status import ConnectionState, ConnectionStatus, clock_text

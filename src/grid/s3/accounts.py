@@ -10,12 +10,10 @@ import json
 import re
 from collections.abc import Mapping
 
-from attrs import field
-
 from grid.caps import DirectoryCap, parse_cap
 from grid.directory.metadata import seconds_in
 from grid.errors import CapError, ConfigError
-from grid.values import frozen
+from grid.values import field, frozen
 
 MAX_KEYS = 10_000
 

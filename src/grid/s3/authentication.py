@@ -10,12 +10,10 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 
-from attrs import field
-
 from grid.s3.faults import S3Fault, invalid_argument
 from grid.s3.signature import ALGORITHM, LISTS, UNSIGNED, RequestHead, Scope, is_equal, request_text, sign, signing_key
 from grid.s3.times import iso_time
-from grid.values import frozen
+from grid.values import field, frozen
 
 MAX_SKEW_S = 15 * 60
 MAX_EXPIRY_S = 7 * 24 * 3600

@@ -16,8 +16,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from attrs import field
-
 from grid.caps import DirectoryCap, KnownCap, LitCap
 from grid.directory.edits import RemoveChild, SetChild
 from grid.directory.gathering import Children, Directories
@@ -30,7 +28,7 @@ from grid.s3.lifetimes import BucketLink
 from grid.s3.names import MARK, KeyPath, path_of
 from grid.s3.object_info import StoredObject, object_of
 from grid.s3.removal import require_unmarked, storing
-from grid.values import define, frozen
+from grid.values import define, field, frozen
 
 R = TypeVar("R")
 

@@ -10,11 +10,9 @@ from collections.abc import Iterator
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
-from attrs import field
-
 from grid.ports import Buffer
 from grid.s3.faults import S3Fault
-from grid.values import define
+from grid.values import define, field
 
 NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 XML = "application/xml"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from attrs import field
-
 from grid.caps import DirectoryCap
 from grid.directory.gathering import Children, Directories
 from grid.engine.grid import Remembered
@@ -24,7 +22,7 @@ from grid.s3.names import beside_of, path_of
 from grid.s3.object_info import StoredObject
 from grid.s3.packing import ObjectPacks
 from grid.s3.signature import RequestHead
-from grid.values import define
+from grid.values import define, field
 
 FindAccount = Callable[[str], Account | None]
 

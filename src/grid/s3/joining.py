@@ -10,8 +10,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from attrs import field
-
 from grid.caps import ChkCap, KnownCap, LitCap, SequenceCap, SliceCap
 from grid.extents.table import Part, Table
 from grid.limits import MAX_SEQUENCE_PARTS
@@ -19,7 +17,7 @@ from grid.s3.checksums import ALGORITHMS, Digests, combine, is_checksum
 from grid.s3.documents import Element
 from grid.s3.faults import S3Fault, invalid_argument
 from grid.s3.object_info import MAX_PARTS, StoredObject
-from grid.values import frozen
+from grid.values import field, frozen
 
 MAX_ELEMENTS = 6 * MAX_PARTS
 """Elements of the document that names the parts."""

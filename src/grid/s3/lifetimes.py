@@ -13,15 +13,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
-from attrs import field
-
 from grid.caps import DirectoryCap
 from grid.directory.edits import RemoveChild, SetChild
 from grid.directory.gathering import Directories
 from grid.directory.node import Look
 from grid.read_write_locks import ReadWriteLocks
 from grid.s3.faults import S3Fault
-from grid.values import define
+from grid.values import define, field
 
 
 @define(eq=False)

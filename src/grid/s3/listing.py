@@ -16,8 +16,6 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from sys import getsizeof
 
-from attrs import field
-
 from grid.caps import DirectoryCap, KnownCap, parse_cap
 from grid.directory.gathering import Children, Directories
 from grid.directory.pack import Child
@@ -25,7 +23,7 @@ from grid.ports import Runtime
 from grid.runtime import Begun, Tasks
 from grid.s3.names import name_of, segment_of
 from grid.s3.object_info import ListedObject, listed_object
-from grid.values import define, frozen
+from grid.values import define, field, frozen
 
 MOST_DIRECTORIES = 2000
 """Directories read for one page; the next page continues from there."""

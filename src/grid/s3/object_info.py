@@ -11,13 +11,11 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import TypeGuard
 
-from attrs import field
-
 from grid.caps import ChkCap, KnownCap, LitCap, SequenceCap, SliceCap, UnknownChild
 from grid.directory.metadata import Metadata, seconds_in
 from grid.directory.pack import Child
 from grid.s3.checksums import is_checksum
-from grid.values import frozen
+from grid.values import field, frozen
 
 FIELD = "s3"
 """Its key in a link's metadata."""

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from attrs import field
 from twisted.internet.defer import Deferred
 
 from grid.caps import DirectoryCap, KnownCap
@@ -30,7 +29,7 @@ from grid.gateway.shared.spool import Spool
 from grid.mutable.sources import MemorySource
 from grid.ports import Buffer, Clock, Timer
 from grid.runtime import Tasks
-from grid.values import define
+from grid.values import define, field
 
 MOST_OBJECTS = 256
 """Objects of one group."""

@@ -12,8 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from attrs import field
-
 from grid.caps import DirectoryCap
 from grid.directory.metadata import Metadata, pack_metadata
 from grid.errors import GridError
@@ -28,7 +26,7 @@ from grid.s3.names import SHARING
 from grid.s3.object_info import FIELD
 from grid.s3.payload import read_document
 from grid.s3.signature import RequestHead
-from grid.values import define, frozen
+from grid.values import define, field, frozen
 
 MAX_RULES = 100
 MAX_RULES_DOCUMENT = 2**16

@@ -12,9 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from urllib.parse import quote, unquote_to_bytes
 
-from attrs import field
-
-from grid.values import frozen
+from grid.values import field, frozen
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 EMPTY_HASH = hashlib.sha256(b"").hexdigest()

@@ -11,8 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from attrs import field
-
 from grid.caps import DirectoryCap, KnownCap
 from grid.directory.edits import RemoveChild, SetChild
 from grid.directory.gathering import Children
@@ -23,7 +21,7 @@ from grid.s3.bucket import Bucket
 from grid.s3.checksums import ALGORITHMS
 from grid.s3.names import UPLOADS
 from grid.s3.object_info import MAX_PARTS, ObjectInfo, StoredObject, object_of, texts_in
-from grid.values import frozen
+from grid.values import field, frozen
 
 FIELD = "s3-upload"
 """Its key in the metadata of an upload's link."""

@@ -11,11 +11,9 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping
 
-from attrs import field
-
 from grid.caps import DirectoryCap, parse_cap
 from grid.errors import ConfigError
-from grid.values import frozen
+from grid.values import field, frozen
 
 MAX_ACCOUNTS = 10_000
 

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from attrs import field
 from twisted.internet.defer import Deferred, succeed
 
 from grid.errors import GridError
@@ -22,7 +21,7 @@ from grid.sftp.handles import APPEND, CREATE, WRITE, OpenFile
 from grid.sftp.path_turns import PathTurns
 from grid.sftp.paths import parse_path, show_path
 from grid.sftp.session import MAX_READ, Listing, Session
-from grid.values import define
+from grid.values import define, field
 
 EXTENSIONS = {
     b"posix-rename@openssh.com": b"1",

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Callable
 from weakref import WeakValueDictionary
 
-from attrs import field
-
 from grid.caps import ChkCap, KnownCap, LitCap, SequenceCap, SliceCap
 from grid.directory.gathering import Directories
 from grid.directory.removals import Removals
@@ -17,7 +15,7 @@ from grid.runtime import Tasks
 from grid.sftp.accounts import Account
 from grid.sftp.read_ahead import AheadRoom
 from grid.sftp.scratch import PieceRoom
-from grid.values import define
+from grid.values import define, field
 
 MAX_CONNECTIONS_OF_ACCOUNT = 64
 MAX_SESSIONS = 4

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from attrs import field
 from twisted.internet.defer import Deferred
 
 from grid.caps import KnownCap, MdmfWriteCap
@@ -35,7 +34,7 @@ from grid.sftp.paths import Path
 from grid.sftp.read_ahead import ReadAhead
 from grid.sftp.scratch import OldContents, Scratch
 from grid.sftp.tree import Tree
-from grid.values import define
+from grid.values import define, field
 
 MAX_FILE = 2**40
 """Bytes of the largest file."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from attrs import field
-
 from grid.caps import KnownCap
 from grid.directory.pack import Child
 from grid.ports import Buffer
@@ -15,7 +13,7 @@ from grid.sftp.door import Door
 from grid.sftp.drafts import Draft
 from grid.sftp.faults import PERMISSION_DENIED, SftpFault
 from grid.sftp.read_ahead import ReadAhead
-from grid.values import define
+from grid.values import define, field
 
 READ, WRITE, APPEND, CREATE, TRUNCATE, EXCLUSIVE = 1, 2, 4, 8, 16, 32
 """Flags for opening a file."""

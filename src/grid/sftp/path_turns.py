@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from attrs import field
 from twisted.internet.defer import Deferred
 
 from grid.sftp.paths import Path
-from grid.values import define
+from grid.values import define, field
 
 T = TypeVar("T")
 

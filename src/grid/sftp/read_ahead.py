@@ -16,14 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from attrs import field
 from twisted.internet.defer import Deferred
 
 from grid.errors import GridError
 from grid.gateway.shared.store_turns import Semaphore
 from grid.ports import Sink
 from grid.sftp.spans import Span, Stream
-from grid.values import define
+from grid.values import define, field
 
 FIRST_SPAN = 2**18
 LARGEST_SPAN = 2**23

@@ -18,8 +18,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Sequence
 from operator import itemgetter
 
-from attrs import field
-
 from grid.errors import DataTooLargeError, GridError
 from grid.gateway.files.uploads import ArrivingKey
 from grid.gateway.shared.spool import BATCH_SIZE, LEAST_BATCH, PART_SIZE, SpoolFolder, UnnamedFile, in_parts
@@ -27,7 +25,7 @@ from grid.gateway.shared.store_turns import Semaphore
 from grid.immutable.put import INLINE_SIZE
 from grid.ports import Buffer, CpuPool
 from grid.runtime import Tasks
-from grid.values import define, frozen
+from grid.values import define, field, frozen
 
 MOST_HOLE = 2**30
 """The largest hole, in bytes, that one request may create."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import deque
 from contextlib import AsyncExitStack
 
-from attrs import field
 from twisted.internet.defer import Deferred, gatherResults
 
 from grid.caps import DirectoryCap, ImmutableFileCap, KnownCap, UnknownChild
@@ -25,7 +24,7 @@ from grid.sftp.faults import BAD_MESSAGE, FAILURE, NO_SUCH_FILE, PERMISSION_DENI
 from grid.sftp.handles import APPEND, CREATE, EXCLUSIVE, READ, TRUNCATE, WRITE, DraftHandle, OpenFile, ReadHandle
 from grid.sftp.paths import Path, can_be_named, parse_path
 from grid.sftp.tree import Tree
-from grid.values import define
+from grid.values import define, field
 
 MAX_READ = 2**18 - 2**10
 """Bytes that one request may read or write; OpenSSH asks for no more."""

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 
-from attrs import field
-
 from grid.caps import DirectoryCap, KnownCap, UnknownChild
 from grid.directory.edits import NONCE, Overwrite, RemoveChild, SetChild
 from grid.directory.gathering import Children, Directories
@@ -25,7 +23,7 @@ from grid.errors import NoSuchChildError
 from grid.gateway.history.recorded_store import RecordedStore
 from grid.sftp.faults import FAILURE, NO_SUCH_FILE, PERMISSION_DENIED, SftpFault
 from grid.sftp.paths import Path
-from grid.values import define
+from grid.values import define, field
 
 Edits = Sequence[SetChild | RemoveChild]
 

@@ -12,8 +12,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import Protocol, cast, runtime_checkable
 
-from attrs import field
-
 from grid.ports import Buffer
 from grid.transfer.choices import Mode, choose_chunk_size, choose_ranges
 from grid.transfer.digest import BLOCK, ContentDigest, DigestKey
@@ -30,7 +28,7 @@ from grid.transfer.ends import (
 )
 from grid.transfer.memory import BodyMemory, Unlimited
 from grid.transfer.rates import Slow, let_pass, unlimited
-from grid.values import frozen
+from grid.values import field, frozen
 
 FILES_IN_MEMORY = 8
 """Large files whose ranges fit into the memory of a transfer side by side: the default number of files in transit."""

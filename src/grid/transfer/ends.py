@@ -10,13 +10,12 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
-from attrs import field
 from twisted.internet.defer import CancelledError as CancelledByTwisted
 
 from grid.errors import ConfigError, GridError, NoSuchChildError
 from grid.ports import Buffer
 from grid.transfer.memory import BodyMemory
-from grid.values import frozen
+from grid.values import field, frozen
 
 PIECE_SIZE = 2**20
 """Bytes of a piece of a stream, unless an end has reasons to differ."""

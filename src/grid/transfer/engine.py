@@ -12,8 +12,6 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from attrs import field
-
 from grid.errors import GridError
 from grid.transfer.body import FileBody, Flow, require_contents
 from grid.transfer.choices import may_pass, pause_before
@@ -42,7 +40,7 @@ from grid.transfer.records import JournalError
 from grid.transfer.repeating import Settling, patiently
 from grid.transfer.together import Together
 from grid.transfer.traits import as_listed, identity_of
-from grid.values import frozen
+from grid.values import field, frozen
 
 SETTLE_COUNT = 256
 """Files moved into place together."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
-from attrs import field
-
 from grid.caps import DirectoryCap, SliceCap
 from grid.directory.edits import SetChild, previous_of
 from grid.directory.metadata import nanoseconds_in, seconds_in
@@ -18,7 +16,7 @@ from grid.directory.node import Directory
 from grid.directory.pack import Child
 from grid.errors import GridError, MayHoldError
 from grid.transfer.ends import EndError, Entry, LeftOut
-from grid.values import frozen
+from grid.values import field, frozen
 
 MOST_REPEATED = 5_000_000
 """Entries that are listed once more, because their directory is linked several times: a few directories that link each

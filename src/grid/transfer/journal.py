@@ -16,8 +16,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from attrs import field
-
 from grid.errors import BusyError, ConfigError
 from grid.node.files import make_private_directory, make_private_file, state_directory
 from grid.transfer.digest import KIND, DigestKey
@@ -45,7 +43,7 @@ from grid.transfer.records import (
     version_of,
     what_helps,
 )
-from grid.values import frozen
+from grid.values import field, frozen
 
 STORED = "stored"
 """The target has the contents; the file is not in place yet."""

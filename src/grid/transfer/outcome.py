@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, assert_never
 
-from attrs import field
-
 from grid.errors import GridError
 from grid.transfer.choices import STREAMS, Comparison, Mode
 from grid.transfer.ends import Entry, LeftOut
 from grid.transfer.selection import Selection
 from grid.transfer.spool import Spool
-from grid.values import define, frozen
+from grid.values import define, field, frozen
 
 Failure = tuple[str, GridError | OSError]
 """A name, and the reason."""

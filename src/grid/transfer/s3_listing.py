@@ -11,11 +11,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_plus
 
-from attrs import field
-
 from grid.transfer.ends import PassingError
 from grid.transfer.s3_uploads import S3Uploads
-from grid.values import frozen
+from grid.values import field, frozen
 
 if TYPE_CHECKING:
     from grid.s3.documents import Element

@@ -20,8 +20,6 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from attrs import field
-
 from grid.codec.buffers import unwiped
 from grid.errors import GridError
 from grid.ports import Buffer
@@ -30,7 +28,7 @@ from grid.transfer.digest import BLOCK
 from grid.transfer.ends import Body, KeptPart, NotThereError, PassingError, SourceChangedError, first_error
 from grid.transfer.object_errors import of_answer
 from grid.transfer.partial_files import can_resume, of_resumed
-from grid.values import frozen
+from grid.values import field, frozen
 
 if TYPE_CHECKING:
     import urllib3

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from attrs import field
-
-from grid.values import frozen
+from grid.values import field, frozen
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

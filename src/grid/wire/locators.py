@@ -8,12 +8,10 @@ from __future__ import annotations
 import ipaddress
 import re
 
-from attrs import field
-
 from grid.codec import base32
 from grid.errors import FormatError
 from grid.limits import MAX_FURL_LENGTH, MAX_LOCATION_HINTS
-from grid.values import frozen
+from grid.values import field, frozen
 
 TUB_ID_LENGTH = 32
 

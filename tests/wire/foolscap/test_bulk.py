@@ -14,8 +14,8 @@ from twisted.internet.task import deferLater
 from twisted.protocols.tls import BufferingTLSTransport, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 
+from grid.wire.connections.sockets import LARGEST_CHUNK as CHUNK_SIZE
 from grid.wire.connections.sockets import set_wake_mark
-from grid.wire.connections.tls_records import CHUNK_SIZE
 from grid.wire.foolscap import broker
 from grid.wire.foolscap.bulk import BulkTransport
 from grid.wire.foolscap.client.calls import call

@@ -13,11 +13,10 @@ from functools import wraps
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import click
-from attrs import field
 
 from grid.directory.metadata import seconds_in
 from grid.errors import MayHoldError
-from grid.values import define, frozen
+from grid.values import define, field, frozen
 
 if TYPE_CHECKING:
     from grid.caps import DirectoryCap

@@ -7,14 +7,13 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
-from attrs import field
 
 from grid.cli.arguments.completion import complete_remote
 from grid.cli.commands.find import size_of, type_of, walk_path
 from grid.cli.terminal.invocation import examples, json_option
 from grid.cli.terminal.quoting import encodable, plain
 from grid.plural import counted
-from grid.values import define
+from grid.values import define, field
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -12,11 +12,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from attrs import field
-
 from grid.directory.snapshots import Snapshot
 from grid.errors import GridError
-from grid.values import frozen
+from grid.values import field, frozen
 
 AHEAD = timedelta(hours=1)
 """How far clocks of several machines may differ."""

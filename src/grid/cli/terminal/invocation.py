@@ -10,10 +10,9 @@ from importlib import import_module
 from typing import TypeVar
 
 import click
-from attrs import field
 from click.shell_completion import CompletionItem
 
-from grid.values import define, frozen
+from grid.values import define, field, frozen
 
 F = TypeVar("F", bound=Callable[..., object])
 

@@ -15,12 +15,10 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from attrs import field
-
 from grid.cli.terminal.failures import dated
 from grid.node.redaction import one_line
 from grid.ports import Event
-from grid.values import define, frozen
+from grid.values import define, field, frozen
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

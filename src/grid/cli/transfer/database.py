@@ -9,15 +9,13 @@ from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
-from attrs import field
-
 from grid.cli.transfer.tree import FileFacts
 from grid.codec.base32 import encode
 from grid.codec.netstring import pack_netstring
 from grid.errors import DISK_FULL, ConfigError
 from grid.node.files import make_private_file
 from grid.node.redaction import one_line
-from grid.values import define, frozen
+from grid.values import define, field, frozen
 
 VERSION = 2
 

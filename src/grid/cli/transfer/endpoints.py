@@ -6,8 +6,6 @@ import os
 import stat
 from collections.abc import Sequence
 
-from attrs import field
-
 from grid.caps import Cap, DirectoryCap, KnownCap, UnknownChild, require_usable
 from grid.cli.arguments.remote import RemotePath
 from grid.cli.transfer.copy_plan import CopyError, SourceFacts, SourceKind, TargetFacts, TargetKind
@@ -15,7 +13,7 @@ from grid.cli.transfer.tree import RemoteOrigin
 from grid.directory.pack import Child
 from grid.directory.store import Store
 from grid.errors import CapError, ChildOfWrongTypeError, NoSuchChildError
-from grid.values import frozen
+from grid.values import field, frozen
 
 
 @frozen

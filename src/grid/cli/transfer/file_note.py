@@ -13,9 +13,7 @@ import errno
 import os
 from collections.abc import Mapping
 
-from attrs import field
-
-from grid.values import frozen
+from grid.values import field, frozen
 
 KEY = "grid-file"
 

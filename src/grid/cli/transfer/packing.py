@@ -11,7 +11,6 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 
-from attrs import field
 from twisted.internet.defer import Deferred
 
 from grid.caps import SliceCap
@@ -23,7 +22,7 @@ from grid.directory.store import Store
 from grid.errors import GridError
 from grid.extents.pack_writer import Extent, PackContents, is_packed
 from grid.transfer.grid_packing import put_pack
-from grid.values import frozen
+from grid.values import field, frozen
 
 FILES_AT_ONCE = 64
 """Files read in one call on the pool."""

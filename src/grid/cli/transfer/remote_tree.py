@@ -9,8 +9,6 @@ from collections import deque
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
-from attrs import field
-
 from grid.caps import DirectoryCap, UnknownChild
 from grid.cli.terminal.failures import describe
 from grid.cli.transfer.bounded import run_pieces
@@ -21,7 +19,7 @@ from grid.directory.pack import Child
 from grid.directory.store import Store
 from grid.errors import GridError
 from grid.transfer.selection import Selection
-from grid.values import define, frozen
+from grid.values import define, field, frozen
 
 LISTINGS_AT_ONCE = 8
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import field
-
 from grid.caps import DirectoryCap, KnownCap, LitCap, MdmfWriteCap, SdmfWriteCap
 from grid.cli.arguments.remote import RemotePath
 from grid.cli.arguments.replacing import ReplacePolicy, Undo, previous_child, time_of
@@ -31,7 +29,7 @@ from grid.directory.pack import Child
 from grid.directory.store import OpenDirectory, Store
 from grid.errors import AuthorityError, GridError
 from grid.transfer.jobs import Jobs
-from grid.values import define
+from grid.values import define, field
 
 LOOKS_AT_ONCE = 8
 

@@ -6,10 +6,8 @@ import stat
 from collections.abc import Iterator, Mapping
 from os import stat_result
 
-from attrs import field
-
 from grid.caps import KnownCap
-from grid.values import define, frozen
+from grid.values import define, field, frozen
 
 
 @frozen(kw_only=True)

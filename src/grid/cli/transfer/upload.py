@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from attrs import field
-
 from grid.caps import ImmutableFileCap, LitCap, SliceCap, parse_cap
 from grid.cli.arguments.sources import FileSource
 from grid.cli.terminal.progress import Tally
@@ -28,7 +26,7 @@ from grid.errors import GridError, NoServersError, NotHappyError, PeerError
 from grid.mutable.sources import MemorySource
 from grid.node.files import FileChangedError
 from grid.ports import Buffer
-from grid.values import frozen
+from grid.values import field, frozen
 
 ATTEMPTS = 3
 """How often to read a file that keeps changing while it is read."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from attrs import field
-
 from grid.caps import DirectoryCap, parse_cap
 from grid.cli.webapi.shapes import describe_link, parse_child
 from grid.directory.edits import read_only
@@ -17,7 +15,7 @@ from grid.directory.metadata import pack_metadata, seconds_in
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child
 from grid.errors import FormatError, GridError
-from grid.values import frozen
+from grid.values import field, frozen
 
 MAX_NUMBER = 2**53
 MAX_TEXT = 2**16

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
-from attrs import field
 
 from grid.caps import DirectoryCap
 from grid.cli.terminal.failures import tell_warning
@@ -15,7 +14,7 @@ from grid.directory.edits import OnReplaced, Replaced
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child
 from grid.errors import ConfigError
-from grid.values import define
+from grid.values import define, field
 
 if TYPE_CHECKING:
     from grid.cli.undo.changes import ChangedLink

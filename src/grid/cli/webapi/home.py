@@ -10,14 +10,13 @@ import tempfile
 from pathlib import Path
 
 import click
-from attrs import field
 
 from grid.cli.terminal.failures import tell_warning
 from grid.cli.terminal.invocation import invocation
 from grid.cli.webapi.address import GatewayAddress, parse_address
 from grid.errors import ConfigError
 from grid.node.files import make_private_directory, read_text
-from grid.values import frozen
+from grid.values import field, frozen
 
 
 @frozen(kw_only=True)

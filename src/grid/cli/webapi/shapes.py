@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import field
-
 from grid.caps import Cap, DirectoryCap, KnownCap, UnknownChild, parse_cap, settle_unknown_child
 from grid.cli.webapi.refusals import GatewayError, readable_text
 from grid.directory.names import normalize_name
@@ -18,7 +16,7 @@ from grid.directory.walk import Visited
 from grid.errors import FormatError
 from grid.limits import MAX_CAP_LENGTH, MAX_DIRECTORY_ENTRIES
 from grid.placement.health import RepairResult
-from grid.values import frozen
+from grid.values import field, frozen
 
 _COUNTS = ("count-shares-good", "count-shares-needed", "count-shares-expected", "count-wrong-shares")
 

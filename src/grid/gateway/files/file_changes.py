@@ -10,8 +10,6 @@ from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from attrs import field
-
 from grid.caps import DirectoryCap, KnownCap, SdmfWriteCap, UnknownCap, UnknownChild, parse_cap, settle_unknown_child
 from grid.directory.edits import Edit, RemoveChild, SetChild
 from grid.directory.pack import Child, Target
@@ -36,7 +34,7 @@ from grid.gateway.shared.home import is_local
 from grid.gateway.shared.services import Services
 from grid.gateway.shared.spool import Spool
 from grid.limits import MAX_CAP_LENGTH, MAX_SDMF_BODY
-from grid.values import frozen
+from grid.values import field, frozen
 
 
 class Parent(Protocol):

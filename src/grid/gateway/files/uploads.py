@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from attrs import field
-
 from grid.caps import KnownCap
 from grid.crypto.rsa import PrivateKey
 from grid.engine.grid import Encoding
@@ -26,7 +24,7 @@ from grid.limits import MAX_SDMF_BODY
 from grid.mutable.node import MutableFile
 from grid.mutable.sources import MemorySource
 from grid.ports import Buffer, Source
-from grid.values import frozen
+from grid.values import field, frozen
 
 
 class ArrivingKey:

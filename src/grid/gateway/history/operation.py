@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from attrs import field
-
 from grid.codec import base32
 from grid.ports import Event
-from grid.values import define
+from grid.values import define, field
 
 MAX_ROWS = 1000
 """Requests kept for one operation: enough for a hundred segments from ten servers."""

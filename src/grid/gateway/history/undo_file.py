@@ -18,7 +18,6 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from attrs import field
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -28,7 +27,7 @@ from grid.directory.metadata import pack_metadata
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child, Target
 from grid.errors import FormatError, GridError
-from grid.values import define, frozen
+from grid.values import define, field, frozen
 
 MAX_LINE = 2**18
 """Bytes of a line. A larger change is remembered until the gateway stops."""

@@ -14,15 +14,13 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
-from attrs import field
-
 from grid.caps import DirectoryCap, UnknownChild
 from grid.directory.edits import Edit, SetChild
 from grid.directory.names import normalize_name
 from grid.directory.pack import Child, Target
 from grid.errors import FormatError
 from grid.gateway.history.undo_file import SealedChange, UndoFile, unseal
-from grid.values import frozen
+from grid.values import field, frozen
 
 MAX_CHANGES = 100
 """Changes kept, in all directories together."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import unquote_to_bytes
 
-from attrs import field
-
 from grid.caps import UnknownCap, UnknownChild, parse_cap, settle_unknown_child
 from grid.directory.pack import Child
 from grid.gateway.faults import BadRequest, ServiceUnavailable
@@ -16,7 +14,7 @@ from grid.gateway.http.forms import Form, is_form, read_form
 from grid.gateway.pages.links import SHARED, object_path
 from grid.gateway.shared.home import is_local
 from grid.gateway.shared.services import Services
-from grid.values import define
+from grid.values import define, field
 from grid.wire.budget.server_memory import ByteBudget
 
 TAKES_CHILDREN = frozenset({"mkdir-with-children", "mkdir-immutable", "set_children", "set-children"})

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from attrs import field
 from multipart import MultipartError, MultipartSegment, PushMultipartParser, parse_options_header
 
 from grid.gateway.faults import BadRequest, PayloadTooLarge
@@ -15,7 +14,7 @@ from grid.gateway.http.arguments import MAX_ARGUMENTS, Arguments, parse_query
 from grid.gateway.http.body import Body
 from grid.gateway.shared.spool import Spool, SpoolFolder
 from grid.ports import CpuPool
-from grid.values import define
+from grid.values import define, field
 
 FILE_FIELD = "file"
 MULTIPART = "multipart/form-data"

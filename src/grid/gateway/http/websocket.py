@@ -11,7 +11,6 @@ from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Awaitable, Callable
 
-from attrs import field
 from wsproto.connection import Connection, ConnectionType
 from wsproto.events import CloseConnection, Message, Ping, TextMessage
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError, generate_accept_token
@@ -20,7 +19,7 @@ from grid.gateway.faults import BadRequest
 from grid.gateway.http.answers import StreamedAnswer
 from grid.gateway.http.exchange import Exchange
 from grid.ports import Sink
-from grid.values import frozen
+from grid.values import field, frozen
 
 _WORDS = re.compile(r"[\s,]+")
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import field
-
 from grid.caps import DirectoryCap
 from grid.directory.pack import Child
 from grid.gateway.history.undo_journal import PastChange
@@ -23,7 +21,7 @@ from grid.gateway.pages.snapshots import snapshots_card, way_to_snapshots
 from grid.gateway.pages.tree_check import tree_card
 from grid.gateway.pages.undo import undo_part
 from grid.gateway.shared.node_view import ServerView
-from grid.values import frozen
+from grid.values import field, frozen
 
 LEAST_FILTERED = 12
 """Entries from which scripts offer to filter them, as `filter.js` has it."""

@@ -6,9 +6,7 @@ import re
 from collections.abc import Sequence
 from urllib.parse import parse_qs, quote, unquote, urlencode
 
-from attrs import field
-
-from grid.values import frozen
+from grid.values import field, frozen
 
 SHARED = "s"
 """The first segment of the address of a share link."""

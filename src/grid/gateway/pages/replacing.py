@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from attrs import field
-
 from grid.caps import DirectoryCap, UnknownChild
 from grid.directory.pack import Child
 from grid.gateway.pages.entries import describe, info_path, is_directory, target_text
 from grid.gateway.pages.forms import post_form, text_field
 from grid.gateway.pages.markup import Markup, tag
 from grid.gateway.pages.shell import button, document, notice
-from grid.values import frozen
+from grid.values import field, frozen
 
 
 @frozen(kw_only=True)

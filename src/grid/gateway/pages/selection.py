@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from attrs import field
-
 from grid.caps import DirectoryCap, UnknownChild
 from grid.directory.pack import Child
 from grid.gateway.pages.entries import natural_key
@@ -18,7 +16,7 @@ from grid.gateway.pages.links import can_be_walked
 from grid.gateway.pages.markup import Markup, icon, join, tag
 from grid.gateway.pages.shell import button, document, hidden, notice
 from grid.plural import counted
-from grid.values import frozen
+from grid.values import field, frozen
 
 MAX_LISTED = 20
 """Names listed in the question before entries are removed."""

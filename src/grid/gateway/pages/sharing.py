@@ -5,8 +5,6 @@ from __future__ import annotations
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from attrs import field
-
 from grid.caps import DirectoryCap, KnownCap
 from grid.gateway.pages.file_cards import copy_field
 from grid.gateway.pages.links import file_path, named_directory
@@ -14,7 +12,7 @@ from grid.gateway.pages.markup import Markup, join, tag
 from grid.gateway.pages.qr_codes import qr_code
 from grid.gateway.pages.share_links import ending_card
 from grid.gateway.pages.shell import card, document, notice
-from grid.values import frozen
+from grid.values import field, frozen
 
 
 @frozen(kw_only=True)

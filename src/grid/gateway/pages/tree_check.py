@@ -9,14 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 from urllib.parse import quote
 
-from attrs import field
-
 from grid.gateway.pages.forms import post_form
 from grid.gateway.pages.links import can_be_walked
 from grid.gateway.pages.markup import Markup, icon, size_text, tag
 from grid.gateway.pages.shell import button, card, document, facts, hidden, notice
 from grid.plural import counted
-from grid.values import frozen
+from grid.values import field, frozen
 
 MAX_SHOWN = 500
 """Unhealthy objects listed on the page."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote, urlencode
 
-from attrs import field
-
 from grid.caps import DirectoryCap, ImmutableFileCap, UnknownChild
 from grid.directory.pack import Child
 from grid.gateway.pages.entries import SORT_KEYS, SortKey, linked_at, order_arguments, sorted_entries
@@ -20,7 +18,7 @@ from grid.gateway.pages.markup import Markup, icon, size_text, tag, time_mark, t
 from grid.gateway.pages.mistakes import sentence
 from grid.gateway.pages.paging import PAGE_ROWS, Paged, caption_text, find_names, page_links
 from grid.gateway.pages.shell import button, card, document, facts, nothing_here, notice
-from grid.values import frozen
+from grid.values import field, frozen
 
 GONE = "This link does not exist, has ended, or was taken back. Ask the person who sent it to you for a new one."
 

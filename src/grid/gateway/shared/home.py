@@ -14,12 +14,10 @@ from hashlib import sha256
 from ipaddress import ip_address
 from typing import Protocol
 
-from attrs import field
-
 from grid.caps import DirectoryCap, KnownCap
 from grid.codec import base32
 from grid.ports import Clock, Entropy
-from grid.values import frozen
+from grid.values import field, frozen
 
 MAX_SESSIONS = 16
 """Browsers known at once; the oldest are forgotten first."""

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 
-from attrs import field
-
 from grid.caps import ChkCap, ExtentCap, KnownCap, SequenceCap, SliceCap
 from grid.engine.batches import DEFAULT_MAX_SEGMENT_SIZE
 from grid.engine.grid import Grid
@@ -23,7 +21,7 @@ from grid.immutable.get import ImmutableFile
 from grid.immutable.share.geometry import Geometry
 from grid.ports import Buffer, Clock, Observer, ServerId, Sink
 from grid.sinks import CountingSink
-from grid.values import frozen
+from grid.values import field, frozen
 
 MOMENT_S = 0.25
 """Seconds in which the client should take a chunk."""

@@ -10,10 +10,8 @@ import unicodedata
 from collections import OrderedDict
 from hashlib import scrypt, sha256
 
-from attrs import field
-
 from grid.ports import Clock
-from grid.values import frozen
+from grid.values import field, frozen
 
 SALT_SIZE = 16
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
-from attrs import field
 from twisted.internet.defer import Deferred
 
 from grid.codec.base32 import encode
@@ -17,7 +16,7 @@ from grid.gateway.faults import Conflict, NotFound, PayloadTooLarge, ServiceUnav
 from grid.gateway.shared.spool import Spool, SpoolFolder
 from grid.ports import Runtime, Timer
 from grid.runtime import Tasks
-from grid.values import define
+from grid.values import define, field
 
 MAX_UPLOADS = 64
 """Uploads at once, waiting or in progress."""

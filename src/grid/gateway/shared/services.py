@@ -10,7 +10,6 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Protocol
 
-from attrs import field
 from twisted.logger import Logger
 
 from grid.caps import DirectoryCap, KnownCap, LitCap
@@ -29,7 +28,7 @@ from grid.gateway.shared.share_links import LinkStore
 from grid.gateway.shared.spool import SpoolFolder
 from grid.gateway.shared.store_turns import Stores
 from grid.gateway.shared.traffic import Traffic
-from grid.values import define, frozen
+from grid.values import define, field, frozen
 
 _log = Logger()
 

@@ -15,12 +15,10 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Literal, Protocol
 
-from attrs import field
-
 from grid.caps import DirectoryCap, KnownCap, UnknownCap, parse_cap
 from grid.errors import CapError, ConfigError, GridError, NoSuchChildError
 from grid.gateway.shared.passwords import PasswordHash
-from grid.values import frozen
+from grid.values import field, frozen
 
 MAX_LINKS = 1000
 """Links kept, with those that ended lately."""

@@ -13,8 +13,6 @@ import zipfile
 from collections.abc import Collection, Mapping
 from typing import IO
 
-from attrs import field
-
 from grid.caps import ChkCap, DirectoryCap, KnownCap, LitCap, SequenceCap, SliceCap, UnknownChild
 from grid.directory.metadata import seconds_in
 from grid.directory.names import normalize_name
@@ -28,7 +26,7 @@ from grid.gateway.shared.services import Services
 from grid.gateway.tree.path import list_children
 from grid.ports import Sink
 from grid.runtime import with_deadline
-from grid.values import define, frozen
+from grid.values import define, field, frozen
 
 MAX_ENTRIES = 20_000
 """Files and directories of one archive: its central directory is kept in memory until the end."""

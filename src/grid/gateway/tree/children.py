@@ -11,8 +11,6 @@ import re
 from codecs import getincrementaldecoder
 from collections.abc import Iterator, Mapping
 
-from attrs import field
-
 from grid.caps import UnknownCap, parse_cap, settle_unknown_child
 from grid.directory.edits import Overwrite, SetChild, read_only
 from grid.directory.metadata import Metadata, pack_metadata
@@ -20,7 +18,7 @@ from grid.directory.names import normalize_name
 from grid.directory.pack import Child, Target
 from grid.errors import CapError, FormatError
 from grid.limits import MAX_CAP_LENGTH, MAX_DIRECTORY_ENTRIES
-from grid.values import frozen
+from grid.values import field, frozen
 
 WINDOWS = (2**12, 2**17, 2**20)
 """Sizes in bytes of the successive windows in which a name or value must end; one that exceeds the last is too long."""

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from contextlib import aclosing
 from typing import Generic, Literal, Protocol, TypeVar
 
-from attrs import field
-
 from grid.caps import DirectoryCap
 from grid.codec.base32 import encode
 from grid.directory.deep_check import CheckCounters, Checked, deep_check, good_shares
@@ -25,7 +23,7 @@ from grid.gateway.tree.checks import CheckOptions, Json, UnreadDirectories, chec
 from grid.limits import MAX_OPERATION_RECORDS, MAX_OPERATIONS, MAX_RUNNING_OPERATIONS
 from grid.ports import Clock, Timer
 from grid.runtime import Tasks, is_cancellation
-from grid.values import define
+from grid.values import define, field
 
 MAX_KEPT = 1000
 """Unhealthy objects that a check started from a page keeps; it counts the others."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from attrs import field
-
 from grid.directory.edits import Edit, Overwrite, RemoveChild, SetChild, read_only
 from grid.directory.node import Directory, Look
 from grid.directory.pack import Child, Target
@@ -25,7 +23,7 @@ from grid.gateway.pages.entries import target_text
 from grid.gateway.pages.links import object_path
 from grid.gateway.pages.replacing import Conflict, Gone, free_name, render_conflict, render_gone
 from grid.gateway.tree.path import list_children
-from grid.values import frozen
+from grid.values import field, frozen
 
 
 @frozen(kw_only=True)

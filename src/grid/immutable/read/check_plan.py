@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from math import inf
 
-from attrs import field
-
 from grid.engine.audit_queue import AuditQueue
 from grid.engine.lateness import DOUBT_FACTOR, DOUBTFUL_S, HOPELESS_S, SLOWEST_RATE
 from grid.engine.plan import PlanBase, timed_out
@@ -26,7 +24,7 @@ from grid.immutable.share.audit import ShareAudit, Verdict
 from grid.immutable.share.requests import FindShares, ReadShares
 from grid.immutable.share.verify import FileVerifier
 from grid.ports import Buffer, Range, ServerId, ShareNumber
-from grid.values import define, frozen
+from grid.values import define, field, frozen
 
 ANSWER_LIMIT_S = 15.0
 """How long a server may take to list its shares, however fast the others are."""

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import TypeVar
 
-from attrs import field
-
 from grid import limits
 from grid.engine.lateness import ServerLoad
 from grid.engine.requests import AdviseCorrupt, Request
@@ -18,7 +16,7 @@ from grid.errors import DamagedFileError, FormatError, GridError
 from grid.immutable.share.layout import MAX_HEADER_SIZE, ShareLayout, parse_header, parse_ueb_length
 from grid.immutable.share.verify import UEB_MISMATCH, FileVerifier
 from grid.ports import Buffer, Range, ServerId, ShareNumber
-from grid.values import define
+from grid.values import define, field
 
 R = TypeVar("R", bound=Request)
 

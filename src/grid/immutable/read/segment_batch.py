@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from attrs import field
-
 from grid.engine.batches import PART_BYTES, BatchQueue, SegmentBatch, TextRange, full_read_bytes, split_range
 from grid.engine.choosing import Offer, choose
 from grid.engine.flow_window import LEAST_BATCHES, NEVER, START_BYTES, FlowWindow, Mark
@@ -20,7 +18,7 @@ from grid.immutable.share.requests import ReadShares
 from grid.immutable.share.segment_run import run_sizes
 from grid.immutable.share.verify import CHUNK_LEAVES, KEPT_CHUNKS
 from grid.ports import Buffer, Range, ShareNumber
-from grid.values import define
+from grid.values import define, field
 
 
 @define(kw_only=True, eq=False)

@@ -15,8 +15,6 @@ from functools import partial
 from itertools import pairwise
 from typing import assert_never
 
-from attrs import field
-
 from grid import limits
 from grid.codec.merkle import build_tree, padded_leaf_count
 from grid.crypto.hashing import hash_blocks
@@ -34,7 +32,7 @@ from grid.immutable.share.layout import (
 from grid.immutable.share.requests import ReadShares
 from grid.immutable.share.verify import FileVerifier
 from grid.ports import Buffer, Range, ServerId, ShareNumber
-from grid.values import frozen
+from grid.values import field, frozen
 
 AUDIT_BYTES = 2 * 2**20
 """Bytes of blocks read and hashed at a time, so that each answer is fast even on a slow line."""

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import field
-
 from grid.caps import ChkCap
 from grid.codec.buffers import unwiped
 from grid.codec.erasure import erasure
@@ -39,7 +37,7 @@ from grid.immutable.share.layout import (
 )
 from grid.immutable.share.ueb import check_ueb, describe_file, pack_ueb, parse_ueb, ueb_hash, ueb_size
 from grid.ports import Buffer
-from grid.values import frozen
+from grid.values import field, frozen
 
 CRYPTTEXT_SEGMENT_TAG = b"allmydata_crypttext_segment_v1"
 CRYPTTEXT_TAG = b"allmydata_crypttext_v1"

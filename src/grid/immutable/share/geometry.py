@@ -6,12 +6,10 @@ nothing: a geometry from a hostile extension block is only numbers. [spec immuta
 
 from __future__ import annotations
 
-from attrs import field
-
 from grid import limits
 from grid.engine.batches import DEFAULT_MAX_SEGMENT_SIZE
 from grid.errors import FormatError
-from grid.values import frozen
+from grid.values import field, frozen
 
 HASH_SIZE = 32
 """Bytes of every hash in a share."""

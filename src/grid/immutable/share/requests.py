@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import field
-
 from grid.engine.requests import AddLease, Request, ServerRequest
 from grid.immutable.share.encode import EncodedBatch, FinishedEncoding
 from grid.ports import Buffer, Range, ServerId, ShareNumber, ShareWrite
-from grid.values import define
+from grid.values import define, field
 
 CLOSE_SHARES = "CloseShares"
 """The memory of servers keeps writes that close shares under this name."""

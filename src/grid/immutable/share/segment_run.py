@@ -15,8 +15,6 @@ import hmac
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
-from attrs import field
-
 from grid.codec.buffers import unwiped
 from grid.codec.erasure import primary_blocks
 from grid.crypto.aes import CtrCipher
@@ -25,7 +23,7 @@ from grid.crypto.hashing import BLOCK_TAG, HASH_SIZE, LeafHasher, hash_rows
 from grid.errors import DamagedFileError
 from grid.immutable.share.geometry import Geometry
 from grid.ports import Buffer, ShareNumber
-from grid.values import frozen
+from grid.values import field, frozen
 
 _block_hasher = LeafHasher(BLOCK_TAG)
 _segment_hasher = LeafHasher(b"allmydata_crypttext_segment_v1")

@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from enum import Enum
 
-from attrs import field
-
 from grid.ports import ServerId, ServerVersion, ShareNumber
-from grid.values import define
+from grid.values import define, field
 
 
 class Standing(Enum):

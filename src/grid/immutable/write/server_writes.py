@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from attrs import field
-
 from grid import limits
 from grid.engine.write_batches import WriteBatch
 from grid.immutable.share.encode import EncodedBatch
 from grid.immutable.share.requests import WriteShares
 from grid.ports import Buffer, ServerId, ShareNumber, ShareWrite
-from grid.values import define
+from grid.values import define, field
 
 
 @define(kw_only=True, eq=False)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import field
-
 from grid import limits
 from grid.caps import ChkCap, StorageIndex
 from grid.crypto.hashing import tagged_hash
@@ -18,7 +16,7 @@ from grid.immutable.share.layout import plan_layout, share_size
 from grid.immutable.share.ueb import ueb_size
 from grid.placement.assign import assign
 from grid.ports import Buffer, ServerId, ShareNumber, StorageServer
-from grid.values import frozen
+from grid.values import field, frozen
 
 ASK_FIRST_SIZE = 64 * 1024
 """From this share size on, first ask whether the file exists, because sending it in vain would cost more."""

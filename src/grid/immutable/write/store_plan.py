@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
-from attrs import field
-
 from grid.engine.lateness import Outstanding
 from grid.engine.plan import PlanBase
 from grid.engine.requests import Request, ServerRequest
@@ -23,7 +21,7 @@ from grid.errors import GridError
 from grid.immutable.share.requests import FindShares, StoreShares
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber, StoreAnswer
-from grid.values import frozen
+from grid.values import field, frozen
 
 ANSWER_LIMIT_S = 15.0
 """How long any server may take."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hmac
 from collections.abc import Sequence
 
-from attrs import field
-
 from grid.engine.batches import SegmentBatch
 from grid.mutable.share.geometry import HASH_SIZE, Geometry
 from grid.mutable.share.hash_rows import hash_ranges
@@ -14,7 +12,7 @@ from grid.mutable.share.prefix import checkstring_size
 from grid.mutable.share.segment_run import ShareRun
 from grid.mutable.share.versions import ShareLocation, Sighting
 from grid.ports import Buffer, Range, ServerId, ShareNumber
-from grid.values import define
+from grid.values import define, field
 
 
 @define(kw_only=True, eq=False)

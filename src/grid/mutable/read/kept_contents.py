@@ -13,10 +13,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from attrs import field
-
 from grid.mutable.share.prefix import Prefix
-from grid.values import frozen
+from grid.values import field, frozen
 
 MOST_KEPT_BYTES = 64 * 2**20
 """Bytes of all files together: the directories of 100,000 typical objects."""

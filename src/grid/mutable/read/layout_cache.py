@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 
-from attrs import field
-
 from grid.caps import StorageIndex
 from grid.errors import FormatError
 from grid.mutable.read.segment_batch import ranges_of_read
@@ -28,7 +26,7 @@ from grid.mutable.share.layout import plan_table
 from grid.mutable.share.offset_table import ShareTable
 from grid.mutable.share.versions import VersionMap
 from grid.ports import Range, ServerId, ShareNumber
-from grid.values import frozen
+from grid.values import field, frozen
 
 FIRST_READ = 16384
 """First bytes requested of every share: the header and the keys, and the whole of a directory of a hundred names."""

@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
-from attrs import field
-
 from grid.engine.lateness import PendingRead, ServerLoad, ServerLoads
 from grid.engine.server_memory import SHORT_PATIENCE_S
 from grid.mutable.read.layout_cache import FIRST_READ
 from grid.mutable.share.requests import ReadFronts, ReadSlot
 from grid.mutable.share.versions import CandidateShare
 from grid.ports import ServerId
-from grid.values import define
+from grid.values import define, field
 
 ANSWER_LIMIT_S = 15.0
 """How long a server may take to list its shares if nothing can be read without it."""

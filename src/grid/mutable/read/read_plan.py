@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import field
-
 from grid.engine.batches import PART_BYTES, BatchQueue, BatchState, TextRange, split_range
 from grid.engine.choosing import Offer, choose
 from grid.engine.hedging import HedgeBudget
@@ -30,7 +28,7 @@ from grid.mutable.share.requests import ReadBlocks, ReadSlot
 from grid.mutable.share.segment_run import OpenedRun, SegmentRun
 from grid.mutable.share.versions import ShareLocation, Sighting
 from grid.ports import Buffer, Event, Range, ServerId, ShareNumber
-from grid.values import define, frozen
+from grid.values import define, field, frozen
 
 WINDOW_BYTES = 16 * 2**20
 """Bytes of text requested, being opened, or not yet taken by the consumer; two batches, if that is more."""

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from attrs import field
-
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.versions import ShareLocation, VersionMap
-from grid.values import define
+from grid.values import define, field
 
 REFUTED_S = 60.0
 """How long a refutation is remembered."""

@@ -5,15 +5,13 @@ Pure; part of the read plan. One message per server fetches a batch, and one poo
 
 from __future__ import annotations
 
-from attrs import field
-
 from grid.engine.batches import full_read_bytes
 from grid.mutable.read.held_share import ChunkBatch, HeldShare
 from grid.mutable.share.geometry import Geometry
 from grid.mutable.share.hash_rows import chunk_leaves, hash_ranges
 from grid.mutable.share.offset_table import ShareTable
 from grid.ports import Buffer, Range, ShareNumber
-from grid.values import define
+from grid.values import define, field
 
 FIRST_BYTES = 512 * 2**10
 """Bytes of text in the first batch, so that the first bytes come soon. Each further batch has twice as many."""

@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 
-from attrs import field
-
 from grid.codec.merkle import build_tree, prove_leaf, sibling_chain
 from grid.crypto.hashing import BLOCK_TAG, LeafHasher
 from grid.crypto.rsa import PublicKey
@@ -25,7 +23,7 @@ from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.segment_run import block_spans
 from grid.mutable.share.versions import Sighting
 from grid.ports import Buffer, Range
-from grid.values import define
+from grid.values import define, field
 
 READ_BYTES = 4 * 2**20
 """Bytes of a share read at once."""

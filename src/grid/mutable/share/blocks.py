@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import field
-
 from grid.codec.buffers import unwiped_string
 from grid.codec.erasure import erasure
 from grid.codec.merkle import build_tree, sibling_chain, tree_root
@@ -23,7 +21,7 @@ from grid.mutable.share.geometry import HASH_SIZE, Geometry
 from grid.mutable.share.keys import data_key
 from grid.mutable.share.offset_table import pack_chain
 from grid.ports import Buffer, ShareNumber
-from grid.values import frozen
+from grid.values import field, frozen
 
 _block_hasher = LeafHasher(BLOCK_TAG)
 

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import field
-
 from grid.codec.base32 import encode
 from grid.mutable.share.versions import ShareLocation, Sighting, VersionMap, distinct_hosts, version_name
 from grid.placement import health
 from grid.placement.happiness import happiness
 from grid.plural import counted
 from grid.ports import ServerId
-from grid.values import frozen
+from grid.values import field, frozen
 
 UNKNOWN_ENCODING = (3, 10)
 """k and N in the result for a file with no shares found."""

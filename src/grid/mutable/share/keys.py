@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import hmac
 
-from attrs import field
-
 from grid.caps import (
     DirectoryCap,
     KnownCap,
@@ -25,7 +23,7 @@ from grid.crypto.hashing import tagged_hash, tagged_pair_hash
 from grid.crypto.rsa import PrivateKey, PublicKey, parse_private_key, parse_public_key
 from grid.errors import AuthorityError, CapError, IntegrityError
 from grid.mutable.share.geometry import MDMF_VERSION, SDMF_VERSION
-from grid.values import frozen
+from grid.values import field, frozen
 
 WriteCap = SdmfWriteCap | MdmfWriteCap
 ReadCap = SdmfReadCap | MdmfReadCap

@@ -5,14 +5,12 @@ Pure. Only this module chooses between sdmf and mdmf.
 
 from __future__ import annotations
 
-from attrs import field
-
 from grid.mutable.share import mdmf, sdmf
 from grid.mutable.share.geometry import SDMF_VERSION, Geometry
 from grid.mutable.share.offset_table import ShareTable
 from grid.mutable.share.prefix import Prefix, parse_prefix
 from grid.ports import Buffer
-from grid.values import frozen
+from grid.values import field, frozen
 
 HEADER_SIZE = max(sdmf.HEADER_SIZE, mdmf.HEADER_SIZE)
 """Bytes of the front that contain the header of either format."""

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import struct
 
-from attrs import field
-
 from grid.errors import FormatError, UnknownVersionError
 from grid.mutable.share.geometry import HASH_SIZE, MDMF_VERSION, SALT_SIZE, SDMF_VERSION, Geometry
 from grid.ports import Buffer
-from grid.values import frozen
+from grid.values import field, frozen
 
 SDMF_PREFIX = struct.Struct(">BQ32s16sBBQQ")
 MDMF_PREFIX = struct.Struct(">BQ32sBBQQ")

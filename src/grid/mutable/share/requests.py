@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import field
-
 from grid.engine.requests import Request, ServerRequest
 from grid.mutable.share.blocks import SourceRun
 from grid.ports import Range, ShareNumber, TestWrite
-from grid.values import define
+from grid.values import define, field
 
 
 @define(kw_only=True, eq=False)

@@ -13,8 +13,6 @@ import hmac
 from collections.abc import Mapping
 from itertools import pairwise
 
-from attrs import field
-
 from grid.codec.erasure import primary_blocks
 from grid.codec.merkle import padded_leaf_count
 from grid.crypto.aes import CtrCipher
@@ -26,7 +24,7 @@ from grid.mutable.share.keys import data_key
 from grid.mutable.share.offset_table import parse_chain
 from grid.mutable.share.prefix import Prefix
 from grid.ports import Buffer, ShareNumber
-from grid.values import frozen
+from grid.values import field, frozen
 
 _block_hasher = LeafHasher(BLOCK_TAG)
 

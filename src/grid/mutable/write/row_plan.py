@@ -12,8 +12,6 @@ import hmac
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from attrs import field
-
 from grid.codec.merkle import padded_leaf_count, prove_leaf
 from grid.engine.lateness import PendingRead, ServerLoad, ServerLoads
 from grid.engine.plan import PlanBase, timed_out
@@ -26,7 +24,7 @@ from grid.mutable.share.prefix import Prefix, checkstring_size
 from grid.mutable.share.requests import ReadFields, ReadSlot
 from grid.mutable.share.versions import ShareLocation, Sighting
 from grid.ports import Buffer, Event, Range, ShareNumber
-from grid.values import define, frozen
+from grid.values import define, field, frozen
 
 MESSAGE_BYTES = 16 * 2**20
 """Bytes of hashes requested per message, unless those of one share are more."""

@@ -15,8 +15,6 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import partial
 
-from attrs import field
-
 from grid.engine.latency import are_distant
 from grid.engine.lateness import WriteLateness
 from grid.engine.plan import PlanBase
@@ -32,7 +30,7 @@ from grid.mutable.write.goal import ABSENT, Goal, Tests, hosts_of
 from grid.mutable.write.placed_shares import AS_IT_WAS, are_enough, too_few
 from grid.placement.happiness import happiness
 from grid.ports import Buffer, Event, ServerId, ShareNumber, SlotAnswer, TestWrite
-from grid.values import define, frozen
+from grid.values import define, field, frozen
 
 WRITE_BYTES = 32 * 2**20
 """Bytes of all shares in a batch: more than for an immutable file, because each write to a slot costs a server more than its bytes."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from attrs import field
-
 from grid.engine.lateness import WRITE_FLOOR_S
 from grid.mutable.share.prefix import Prefix
 from grid.mutable.share.versions import ShareLocation
 from grid.mutable.write.goal import Guards
 from grid.mutable.write.other_writers import Identity
 from grid.ports import Buffer, ServerId, ShareNumber, TestWrite
-from grid.values import frozen
+from grid.values import field, frozen
 
 REPAIR_FLOOR_S = 1.0
 """In a repair, no server is late before this: the file is safe already, and the share is the purpose of the repair."""

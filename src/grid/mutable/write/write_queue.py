@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Set
 
-from attrs import field
-
 from grid.engine.requests import Request
 from grid.mutable.share.prefix import LONGEST_PREFIX
 from grid.mutable.share.requests import WriteSlot
@@ -17,7 +15,7 @@ from grid.mutable.share.versions import ShareLocation
 from grid.mutable.write.goal import ABSENT, Goal, Guards, Tests, tests_of_front, tests_of_version
 from grid.mutable.write.write_job import WriteJob
 from grid.ports import ServerId, ShareNumber, SlotAnswer, TestWrite
-from grid.values import define
+from grid.values import define, field
 
 LIVE_BYTES = 32 * 2**20
 """Bytes in flight at once. Several messages are in flight only within this limit."""

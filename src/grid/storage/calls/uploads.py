@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import Enum, auto
 from typing import Protocol, TypeVar
 
-from attrs import field
 from twisted.internet.defer import Deferred, DeferredLock
 
 from grid.errors import FormatError, GridError, NoSpaceError, PeerError, PeerRefusedError
@@ -27,7 +26,7 @@ from grid.storage.files.disk import FULL
 from grid.storage.files.incoming import IncomingShare, Span
 from grid.storage.files.store import ShareStore
 from grid.under_way import WritesUnderWay
-from grid.values import define
+from grid.values import define, field
 
 IDLE_S = 1800.0
 """A share is aborted after this many seconds without a write. [spec storage-server 8.2]"""

@@ -11,10 +11,8 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from hmac import compare_digest
 
-from attrs import field
-
 from grid.ports import Buffer, LeaseSecrets
-from grid.values import frozen
+from grid.values import field, frozen
 
 PERIOD_S = 31 * 86400
 """Duration of a lease from when it was added or renewed."""

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from hmac import compare_digest
 
-from attrs import field
-
 from grid.codec import base32
 from grid.errors import BadWriteEnablerError, FormatError, UnknownVersionError
 from grid.limits import MAX_SLOT_WRITE, READ_CALL_BYTES
@@ -43,7 +41,7 @@ from grid.storage.files.slot_writes import (
 from grid.storage.files.slots import Slot
 from grid.storage.files.store import ShareStore
 from grid.storage.files.undo import Change
-from grid.values import define, frozen
+from grid.values import define, field, frozen
 
 
 @frozen

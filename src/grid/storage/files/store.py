@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from attrs import field
 from twisted.logger import Logger
 
 from grid.errors import ConflictError
@@ -35,7 +34,7 @@ from grid.storage.files.room_log import RoomLog
 from grid.storage.files.share_files import AnswerSize, opened, plan_lease, share_numbers, skipping
 from grid.storage.files.undo import Change, UndoLog
 from grid.storage.settings import StorageSettings
-from grid.values import define, frozen
+from grid.values import define, field, frozen
 
 log = Logger()
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from attrs import field
 from twisted.logger import Logger
 
 from grid.errors import NoSpaceError
@@ -27,7 +26,7 @@ from grid.storage.files.leases import ALLOCATION_OWNER, new_lease, pack_share_le
 from grid.storage.files.paths import SHARES, prefix_directory, share_directory, share_path, whole_path
 from grid.storage.files.share_files import share_numbers
 from grid.storage.files.store import Hidden, ShareStore
-from grid.values import define, frozen
+from grid.values import define, field, frozen
 
 log = Logger()
 

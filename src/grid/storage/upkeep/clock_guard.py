@@ -14,9 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from attrs import field
-
-from grid.values import define
+from grid.values import define, field
 
 JUMP_S = 3600.0
 CONFIRM_S = 86400.0

@@ -18,7 +18,7 @@ from OpenSSL._util import ffi, lib
 
 from grid.ports import Buffer
 
-CHUNK_SIZE = 2**18
+CHUNK_SIZE = 2**19
 """Most bytes to encrypt at once, so that the records are still in the processor's caches when the socket gets them."""
 
 _RECORD_ROOM = CHUNK_SIZE // 2**14 * 64 + 4096

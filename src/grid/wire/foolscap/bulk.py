@@ -25,8 +25,8 @@ from twisted.protocols.policies import ProtocolWrapper
 from twisted.protocols.tls import BufferingTLSTransport, TLSMemoryBIOProtocol
 from twisted.python.failure import Failure
 
-from grid.wire.connections.sockets import largest_chunk
-from grid.wire.connections.tls_records import CHUNK_SIZE, ENABLE_PARTIAL_WRITE, Room, TlsRecords
+from grid.wire.connections.sockets import LARGEST_CHUNK, largest_chunk
+from grid.wire.connections.tls_records import ENABLE_PARTIAL_WRITE, Room, TlsRecords
 
 _READ_CHUNKS = 4
 """Chunks to request from the socket at once."""
@@ -40,7 +40,7 @@ _RECORD_SIZE = 2**14
 _LARGE_WRITE = 2**16
 """A write of at least this many bytes is not joined with others."""
 
-_ROOM = Room(CHUNK_SIZE + _RECORD_SIZE)
+_ROOM = Room(LARGEST_CHUNK + _RECORD_SIZE)
 """Where the records of all connections are decrypted. The content is copied before it is delivered."""
 
 
@@ -189,7 +189,7 @@ class BulkTransport(BufferingTLSTransport):
                 self._hand_on(size)
                 break
             size += count
-            if size >= CHUNK_SIZE:
+            if size >= LARGEST_CHUNK:
                 self._hand_on(size)
                 size = 0
         self._flushSendBIO()

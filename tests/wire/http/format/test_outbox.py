@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grid.wire.connections.sockets import LARGEST_CHUNK as CHUNK_SIZE
+from grid.wire.connections.sockets import CLIENTS_CHUNK as CHUNK_SIZE
 from grid.wire.http.format.outbox import Outbox
 
 

@@ -9,13 +9,12 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from attrs import field
 from foolscap.api import DeadReferenceError
 from twisted.python.failure import Failure
 
 from grid.limits import CONNECT_DEADLINE_S
 from grid.ports import Clock, ServerVersion, ShareNumber, StorageIndex
-from grid.values import define
+from grid.values import define, field
 from grid.wire.connections.connect_watch import ConnectWatch, OnQuiet, ignore_quiet
 from grid.wire.foolscap.negotiation import watch_connections
 from grid.wire.foolscap.remote_errors import REMOTE_ERRORS, from_remote

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from attrs import field
 from twisted.internet.defer import Deferred, DeferredSemaphore
 
 from grid.ports import Buffer
-from grid.values import define
+from grid.values import define, field
 from grid.wire.http.client.connection import IDLE_S, LONG_IDLE_S, ClientConnection
 from grid.wire.http.client.spread import MUCH_SLOWER, TURNS, Direction, Line
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from attrs import field
 from twisted.internet.defer import Deferred, DeferredList
 
 from grid.errors import (
@@ -23,7 +22,7 @@ from grid.errors import (
 )
 from grid.limits import MAX_HTTP_CBOR_ANSWER, MAX_HTTP_ERROR_BODY
 from grid.ports import Buffer
-from grid.values import frozen
+from grid.values import field, frozen
 from grid.wire.connections.connect_watch import OnQuiet, ignore_quiet
 from grid.wire.http.client.connection import ChooseReceiver, Collector, Receiver
 from grid.wire.http.client.pool import Address, Pool

@@ -13,10 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
-from attrs import field
-
 from grid.ports import Buffer, Range, ShareNumber, ShareWrite
-from grid.values import define
+from grid.values import define, field
 
 LONG_LINE_S = 0.02
 """Split messages only if the round trip is at least this long. On shorter lines, an extra message costs more than the wait."""

@@ -12,13 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from attrs import field
-
 from grid.errors import ConflictingWriteError, DataTooLargeError, PeerError, PeerGoneError
 from grid.limits import WRITE_CALL_BYTES
 from grid.ports import Buffer, ShareNumber, ShareWrite, StorageIndex
 from grid.under_way import WritesUnderWay
-from grid.values import frozen
+from grid.values import field, frozen
 from grid.wire.http.client import single_requests, wide_requests
 from grid.wire.http.client.link import Session
 from grid.wire.http.client.requester import Requester, all_of

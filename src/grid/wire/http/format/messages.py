@@ -10,12 +10,10 @@ import re
 from collections.abc import Iterable, Mapping, MutableSequence
 from typing import Protocol
 
-from attrs import field
-
 from grid.errors import FormatError
 from grid.limits import MAX_HTTP_HEAD, MAX_HTTP_HEADERS
 from grid.ports import Buffer
-from grid.values import frozen
+from grid.values import field, frozen
 
 Headers = Mapping[bytes, list[bytes]]
 """Values by lower-case header name, in the order received."""

@@ -14,14 +14,14 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from grid.ports import Buffer
-from grid.wire.connections.sockets import largest_chunk
+from grid.wire.connections.sockets import clients_chunk
 from grid.wire.http.format.tls import send_pieces
 
 
 class Outbox:
     """The unsent pieces, in order. They are borrowed until they are sent."""
 
-    def __init__(self, transport: Any, chunk_size: Callable[[], int] = largest_chunk) -> None:
+    def __init__(self, transport: Any, chunk_size: Callable[[], int] = clients_chunk) -> None:
         """chunk_size: bytes to pass to the transport at once."""
         self._transport = transport
         self._chunk_size = chunk_size

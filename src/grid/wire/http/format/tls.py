@@ -22,12 +22,12 @@ from twisted.python.failure import Failure
 
 from grid.errors import ConfigError, FormatError
 from grid.ports import Buffer
-from grid.wire.connections.sockets import largest_chunk, send_now, set_wake_mark
+from grid.wire.connections.sockets import clients_chunk, send_now, set_wake_mark
 from grid.wire.connections.tls_records import CHUNK_SIZE, ENABLE_PARTIAL_WRITE, Room, TlsRecords
 
 _READ_SIZE = 128 * 1024
 """Bytes to decrypt and deliver at once: beyond the processor's caches, the copies cost more than the cipher."""
-_SEND_SIZE = 512 * 1024
+_SEND_SIZE = 768 * 1024
 """Bytes to pass to the socket at once: a chunk, the heads of its records, and whatever joins it."""
 _WAKE_SIZE = 512 * 1024
 """Most bytes for which a socket waits before it wakes its reader, if they are sure to come."""
@@ -124,7 +124,7 @@ class TlsLayer(Protocol):
         server_side: bool,
         accept_peer: Callable[[bytes | None], bool] = lambda _: True,
         on_open: Callable[[], None] = lambda: None,
-        chunk_size: Callable[[], int] = largest_chunk,
+        chunk_size: Callable[[], int] = clients_chunk,
     ) -> None:
         """accept_peer: receives the peer's certificate (DER) after the handshake; if it returns False, the connection ends.
         on_open: called when the peer is accepted and data can be sent. chunk_size: bytes to request from the socket at once,

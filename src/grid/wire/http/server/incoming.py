@@ -10,13 +10,12 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping, Sequence
 
-from attrs import field
 from twisted.internet.defer import DeferredLock
 
 from grid.errors import PeerRefusedError
 from grid.limits import MAX_HTTP_UPLOAD_IDLE_S, MAX_UPLOAD_SPANS
 from grid.ports import Clock, ShareNumber, ShareWrite, StorageIndex, Upload
-from grid.values import define
+from grid.values import define, field
 from grid.wire.http.format.ranges import Coverage
 from grid.wire.http.format.refusals import RefusedError
 
