@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import copy
+import functools
+import pickle
 import subprocess
 import sys
+import typing
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from threading import Barrier, Thread
 from typing import Any, ClassVar, Generic, TypeVar
+from unittest import mock
 
 import attrs
 import pytest
 
 import grid.values
+from grid.ports import LeaseSecrets
 from grid.values import define, frozen
 
 T = TypeVar("T")
@@ -188,6 +193,67 @@ def test_exceptions_and_classes_with_their_own_methods_are_left_to_attrs() -> No
     assert Problem("t") != Problem("t")
     with pytest.raises(Problem):
         raise Problem("t")
+
+
+def test_changing_class_below_a_frozen_one_is_frozen_as_with_attrs() -> None:
+    for with_frozen, with_define in ((frozen, define), (attrs.frozen, attrs.define)):
+
+        @with_frozen
+        class Fixed:
+            number: int = 1
+
+        @with_define
+        class Below(Fixed):
+            more: int = 2
+
+        made: Any = Below
+        assert (made().number, made(3, 4).more) == (1, 4)
+        with pytest.raises(attrs.exceptions.FrozenInstanceError):
+            made().more = 5
+
+
+def test_classes_that_need_more_of_attrs_get_it() -> None:
+    begun: list[type] = []
+
+    class Registered:
+        def __init_subclass__(cls) -> None:
+            begun.append(cls)
+
+    @frozen
+    class Lazy:
+        number: int
+
+        @functools.cached_property
+        def double(self) -> int:
+            return 2 * self.number
+
+    @frozen
+    class Known(Registered):
+        number: int
+        kept: typing.ClassVar[int] = 3
+
+    assert Lazy(4).double == 8 and Known.kept == 3
+    assert Known(1).number == 1 and begun[-1] is Known and len(begun) == 2
+    assert Lazy.__qualname__.endswith("<locals>.Lazy")
+    assert repr(decorated(frozen, define)["Box"](1)) == repr(decorated(attrs.frozen, attrs.define)["Box"](1))
+
+
+def test_methods_that_were_replaced_for_a_while_work_again() -> None:
+    @frozen
+    class Plain:
+        number: int
+
+    with mock.patch.object(Plain, "__init__", return_value=None), mock.patch.object(Plain, "__repr__", str):
+        Plain(1)
+    assert (Plain(1), repr(Plain(2))) == (Plain(1), repr(Plain(2)))
+
+
+def test_value_is_read_in_a_process_that_has_made_none() -> None:
+    secrets = pickle.dumps(LeaseSecrets(renew=bytes(32), cancel=bytes(32)))
+    script = "import pickle, sys; made = pickle.loads(bytes.fromhex(sys.argv[1])); print(made.renew == bytes(32), made)"
+    command = [sys.executable, "-c", script, secrets.hex()]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert answer.stdout == "True LeaseSecrets()\n"
 
 
 def test_import_writes_few_methods() -> None:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import cached_property
 from inspect import get_annotations
 from threading import RLock
 from types import CellType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import attrs
 
@@ -50,6 +51,8 @@ _BUILT_IN = {"__dict__", "__weakref__"}
 _WRITTEN_BY_HAND = {"__init__", "__new__", "__setattr__", "__getstate__", "__slots__", *_COMPARING}
 """What attrs would take account of: classes with any of these get their methods at once."""
 
+_CLASS_VARIABLES = ("ClassVar", "typing.ClassVar", "t.ClassVar")
+
 _lock = RLock()
 """Held while methods are written: two threads may make the first object of a class."""
 
@@ -59,6 +62,7 @@ def _decorate(decorate: Decorator, cls: type | None, options: Mapping[str, objec
         return lambda cls: _decorate(decorate, cls, options)
     is_hashable = decorate is attrs.frozen or options.get("eq") is False
     if not _can_wait(cls, options) or not (is_hashable or cls.__bases__ == (object,)):
+        _begin_bases(cls)
         return decorate(cls, **options)
     return _Draft(decorate, cls, options, is_hashable=is_hashable).made
 
@@ -69,7 +73,9 @@ def _can_wait(cls: type, options: Mapping[str, object]) -> bool:
         options.keys() <= _OPTIONS
         and not _WRITTEN_BY_HAND & body.keys()
         and not issubclass(cls, BaseException)
+        and not any(isinstance(value, cached_property) for value in body.values())
         and not any(isinstance(value, _FIELD) and name not in names for name, value in body.items())
+        and not any("__init_subclass__" in base.__dict__ and base is not Generic for base in cls.__mro__[1:-1])
     )
 
 
@@ -83,13 +89,16 @@ class _Draft:
         """cls: the class as written, from which attrs makes another, for its methods."""
         self._decorate, self._cls, self._options = decorate, cls, options
         self._is_begun = self._is_finished = False
+        self._written: dict[str, Any] = {}
         names = _annotated(cls)
         body: dict[str, Any] = {
             name: value for name, value in cls.__dict__.items() if name not in names and name not in _BUILT_IN
         }
         body["__slots__"] = tuple(_new_slots(cls, names))
         body["__attrs_attrs__"] = _Fields(self)
-        body["__init__"] = self._beginning()
+        body["__qualname__"] = cls.__qualname__
+        for name in ("__init__", "__setstate__"):
+            body[name] = self._beginning(name)
         for name in ("__repr__",) if options.get("eq") is False else _COMPARING:
             body[name] = self._finishing(name)
         if not is_hashable:
@@ -100,17 +109,17 @@ class _Draft:
                 if cell.cell_contents is cls:
                     cell.cell_contents = self.made
 
-    def _beginning(self) -> Callable[..., None]:
+    def _beginning(self, name: str) -> Callable[..., None]:
         def initialize(made: object, /, *arguments: object, **named: object) -> None:
             self.begin()
-            self.made.__init__(made, *arguments, **named)
+            self._written[name](made, *arguments, **named)
 
         return initialize
 
     def _finishing(self, name: str) -> Callable[..., object]:
         def method(made: object, /, *arguments: object) -> object:
             self.finish()
-            written: Callable[..., object] = getattr(self.made, name)
+            written: Callable[..., object] = self._written[name]
             return written(made, *arguments)
 
         method.__name__ = name
@@ -121,8 +130,7 @@ class _Draft:
         with _lock:
             if self._is_begun:
                 return
-            for base in self.made.__mro__[1:]:
-                getattr(base, "__attrs_attrs__", None)  # This begins it, too.
+            _begin_bases(self.made)
             self._take(self._decorate(self._cls, **{**self._options, "eq": False, "repr": False}), _OTHERS)
             self._is_begun = True
 
@@ -130,12 +138,14 @@ class _Draft:
         """Write the methods that compare, hash and print."""
         with _lock:
             if not self._is_finished:
+                _begin_bases(self.made)
                 self._take(self._decorate(self._cls, **self._options), _COMPARING)
                 self._is_finished = True
 
     def _take(self, built: type, names: Iterable[str]) -> None:
         for name in names:
             if name in built.__dict__:
+                self._written[name] = built.__dict__[name]
                 setattr(self.made, name, built.__dict__[name])
 
 
@@ -151,10 +161,16 @@ class _Fields:
         return known
 
 
+def _begin_bases(cls: type) -> None:
+    """Attrs looks at the methods of bases, too."""
+    for base in cls.__mro__[1:]:
+        getattr(base, "__attrs_attrs__", None)
+
+
 def _annotated(cls: type) -> list[str]:
     """The names of the class's own fields."""
     kinds = get_annotations(cls)
-    return [name for name, kind in kinds.items() if not str(kind).startswith(("ClassVar", "typing.ClassVar"))]
+    return [name for name, kind in kinds.items() if not str(kind).strip("'\"").startswith(_CLASS_VARIABLES)]
 
 
 def _new_slots(cls: type, names: Iterable[str]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import zlib
 from pathlib import Path
 
 import cffi  # type: ignore[import-untyped]
@@ -57,10 +58,17 @@ def test_multiply_when_cut_into_strips_makes_what_row_after_row_makes(
     assert made == right
 
 
+@given(st.binary(max_size=5000), st.integers(0, 100))
+def test_crc32_is_that_of_zlib(data: bytes, offset: int) -> None:
+    library = next(load_isal())
+    assert library.crc32(data) == zlib.crc32(data)
+    assert library.crc32(memoryview(data)[offset:]) == zlib.crc32(data[offset:])
+
+
 def test_declarations_are_what_cffi_makes_of_those_in_the_text(tmp_path: Path) -> None:
     text = isal_declarations.__doc__ or ""
     builder = cffi.FFI()
-    builder.cdef("\n".join(line for line in text.splitlines() if line.startswith("    void ")))
+    builder.cdef("\n".join(line for line in text.splitlines() if line.startswith(("    void ", "    uint32_t "))))
     builder.set_source("made", None)
     builder.emit_python_code(str(tmp_path / "made.py"))
     calls = [node for node in ast.walk(ast.parse((tmp_path / "made.py").read_text())) if isinstance(node, ast.Call)]

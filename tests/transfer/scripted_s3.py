@@ -5,13 +5,15 @@ It knows what the client of a transfer asks for: listing, HEAD, GET with ranges,
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape, unescape
 
@@ -47,6 +49,8 @@ class ScriptedS3:
     ignores_conditions: bool = False
     page_of: Callable[[str, str], bytes] | None = None
     """The page of a long listing of a prefix that follows a token."""
+    checksums: Literal["ignored", "kept", "refused"] = "ignored"
+    """What an upload with checksums of its parts meets. kept: then each part needs one."""
     lock: Lock = field(factory=Lock)
 
     def count(self, method: str) -> int:
@@ -89,8 +93,8 @@ class _Request(BaseHTTPRequestHandler):
         fault = state.fault_of(self.command, self.path)
         if fault is not None and fault.status != 1:
             self._spoil(fault)
-        elif self.headers.get("x-amz-content-sha256", UNSIGNED) not in (UNSIGNED, hashlib.sha256(data).hexdigest()):
-            self._answer(400, _xml("Error", Code="XAmzContentSHA256Mismatch", Message="scripted"))
+        elif (wrong := self._wrong_with(query, data)) is not None:
+            self._answer(400, _xml("Error", Code=wrong, Message="scripted"))
         elif self.command in ("GET", "HEAD") and not key:
             token = query.get("continuation-token", [""])[0]
             after, most = query.get("start-after", [""])[0], int(query.get("max-keys", ["1000"])[0])
@@ -121,12 +125,37 @@ class _Request(BaseHTTPRequestHandler):
         elif "uploads" in query:
             upload = f"upload-{len(state.asked)}"
             state.uploads[upload] = {}
-            self._answer(200, _xml("InitiateMultipartUploadResult", Bucket=BUCKET, Key=key, UploadId=upload))
+            begun = _xml("InitiateMultipartUploadResult", Bucket=BUCKET, Key=key, UploadId=upload)
+            algorithm = "CRC32" if state.checksums == "kept" and self._names_checksums() else ""
+            self._answer(200, begun, {"x-amz-checksum-algorithm": algorithm})
         else:
             pieces = state.uploads.pop(query["uploadId"][0])
             state.objects[key] = b"".join(pieces[number] for number in sorted(pieces))
             tag = state.tag_of(state.objects[key])
             self._answer(200, _xml("CompleteMultipartUploadResult", Bucket=BUCKET, Key=key, ETag=tag))
+
+    def _wrong_with(self, query: dict[str, list[str]], data: bytes) -> str | None:
+        """What is wrong with the hash of the body or the checksums."""
+        if self.headers.get("x-amz-content-sha256", UNSIGNED) not in (UNSIGNED, hashlib.sha256(data).hexdigest()):
+            return "XAmzContentSHA256Mismatch"
+        is_there = query.get("uploadId", [""])[0] in {"", *self.server_state.uploads}
+        return "InvalidRequest" if is_there and not self._has_right_checksums(query, data) else None
+
+    def _names_checksums(self) -> bool:
+        return any(name.lower().startswith("x-amz-checksum-") for name in self.headers)
+
+    def _has_right_checksums(self, query: dict[str, list[str]], data: bytes) -> bool:
+        """Whether the request has the checksums that it needs, and no others."""
+        state = self.server_state
+        if state.checksums == "refused" or (state.checksums == "ignored" and "uploads" not in query):
+            return not self._names_checksums()
+        if "partNumber" in query:
+            return state.checksums != "kept" or self.headers.get("x-amz-checksum-crc32") == _crc32(data)
+        if "uploadId" in query and self.command == "POST" and state.checksums == "kept":
+            pieces = state.uploads[query["uploadId"][0]]
+            listed = re.findall("<ChecksumCRC32>([^<]*)</ChecksumCRC32>", data.decode())
+            return listed == [_crc32(pieces[number]) for number in sorted(pieces)]
+        return True
 
     def _body(self) -> bytes:
         return self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -171,16 +200,22 @@ class _Request(BaseHTTPRequestHandler):
         body = f"<ListBucketResult><Name>{BUCKET}</Name><IsTruncated>{str(len(keys) > most).lower()}</IsTruncated>{found}</ListBucketResult>"
         self._answer(200, body.encode(), is_half=is_half)
 
-    def _answer(self, status: int, body: bytes = b"", *, is_half: bool = False, **headers: str) -> None:
+    def _answer(
+        self, status: int, body: bytes = b"", about: Mapping[str, str] = {}, /, *, is_half: bool = False, **headers: str
+    ) -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
-        for name, value in headers.items():
+        for name, value in {**about, **headers}.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body[: len(body) // 2] if is_half else body)
         if is_half:
             self.close_connection = True
+
+
+def _crc32(data: bytes) -> str:
+    return base64.b64encode(zlib.crc32(data).to_bytes(4, "big")).decode()
 
 
 def _xml(name: str, **children: str) -> bytes:

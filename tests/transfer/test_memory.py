@@ -166,10 +166,10 @@ class _Uploads(S3Uploads):
         self.now = self.most = self.completed = 0
         self.failing = False
 
-    async def begin(self, key: str, headers: Mapping[str, str]) -> str:
-        return key
+    async def begin(self, key: str, headers: Mapping[str, str]) -> tuple[str, bool]:
+        return key, False
 
-    async def put_part(self, key: str, upload: str, number: int, data: Buffer) -> str:
+    async def put_part(self, key: str, upload: str, number: int, data: Buffer, checksum: str = "") -> str:
         self.now += 1
         self.most = max(self.most, self.now)
         try:
@@ -181,7 +181,7 @@ class _Uploads(S3Uploads):
             self.now -= 1
         return "tag"
 
-    async def complete(self, key: str, upload: str, tags: object) -> None:
+    async def complete(self, key: str, upload: str, parts: object) -> None:
         self.completed += 1
 
     async def abort(self, key: str, upload: str) -> None:

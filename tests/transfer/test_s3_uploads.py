@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -73,6 +74,47 @@ def test_upload_when_interrupted_goes_on_with_the_parts_that_the_server_has(
     assert outcome.sent_bytes == second.count <= SIZE - 3 * MIB
     assert parts_sent(s3) == 7 and sent == 4
     assert (s3.objects, s3.uploads) == ({"out/large": (source / "large").read_bytes()}, {})
+
+
+def test_upload_when_interrupted_keeps_the_checksums_of_the_parts_that_the_server_has(
+    s3: ScriptedS3, source: Path, tmp_path: Path
+) -> None:
+    s3.checksums = "kept"
+    assert len(upload(InterruptedEnd(source, 4 * MIB), tmp_path).failures) == 1
+    assert not upload(InterruptedEnd(source), tmp_path).failures
+    assert parts_sent(s3) == 7
+    assert s3.objects == {"out/large": (source / "large").read_bytes()}
+
+
+def test_upload_begun_with_checksums_goes_on_with_them_where_none_would_be_begun(
+    s3: ScriptedS3, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s3.checksums = "kept"
+    upload(InterruptedEnd(source, 4 * MIB), tmp_path)
+    monkeypatch.setattr("grid.transfer.s3_uploads.quick_crc32", lambda: None)
+    assert not upload(InterruptedEnd(source), tmp_path).failures
+    assert parts_sent(s3) == 7
+
+
+@pytest.mark.parametrize(("checksums", "begun"), [("kept", 2), ("ignored", 2), ("refused", 3)])
+def test_upload_without_checksums_where_the_server_does_not_keep_them(
+    s3: ScriptedS3, source: Path, tmp_path: Path, checksums: Any, begun: int
+) -> None:
+    """A server that refuses them is asked once."""
+    (source / "other").write_bytes(os.urandom(SIZE))
+    s3.checksums = checksums
+    assert not upload(InterruptedEnd(source), tmp_path, evolve(PLAN, transfers=1)).failures
+    assert {key: len(data) for key, data in s3.objects.items()} == {"out/large": SIZE, "out/other": SIZE}
+    assert sum(each.startswith("POST") and "uploads" in each for each in s3.asked) == begun
+
+
+def test_upload_when_the_user_wants_no_checksums_has_none(
+    s3: ScriptedS3, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required")
+    s3.checksums = "refused"
+    assert not upload(InterruptedEnd(source), tmp_path).failures
+    assert sum(each.startswith("POST") and "uploads" in each for each in s3.asked) == 1
 
 
 def test_upload_when_the_server_has_dropped_it_starts_over(s3: ScriptedS3, source: Path, tmp_path: Path) -> None:

@@ -111,9 +111,7 @@ class IntroducerClient:
         return self._is_settled
 
     def start(self) -> None:
-        """Start connecting; only the first call does."""
-        if self._status.state is not ConnectionState.IDLE:
-            return
+        """Start connecting; call this once."""
         self._tasks.start(self._keep_connected(), on_error=self._ended)
         if self._settings.cache_file is not None:
             self._silence = self._clock.call_later(SILENCE_S, self._use_cache)

@@ -90,15 +90,6 @@ class _Machine:
     server: RemoteServer
 
 
-@frozen
-class _Expected:
-    """A server that has not been announced yet."""
-
-    announcement: Announcement
-    identity: ServerIdentity
-    server: RemoteServer
-
-
 class ServerSet:
     """All known storage servers, each with one client, whatever names announce it."""
 
@@ -117,7 +108,6 @@ class ServerSet:
         self._manager_keys = tuple(manager_keys)
         self._known: dict[ServerId, _Known] = {}
         self._machines: dict[Address, _Machine] = {}
-        self._expected: dict[Address, _Expected] = {}
         self._on_return = on_return
 
     @property
@@ -171,21 +161,6 @@ class ServerSet:
         if is_new and announcement.service_name == STORAGE_SERVICE:
             self._try_to_put(announcement, is_recalled=True)
 
-    def expect(self, announcement: Announcement) -> RemoteServer | None:
-        """A client of a server that will probably be announced, which is none of the set until then; it can connect meanwhile.
-
-        None if the server is known, or unusable.
-        """
-        if announcement.service_name != STORAGE_SERVICE or announcement.server_id in self._known:
-            return None
-        try:
-            identity = self._identity(announcement)
-            server = self._make_server(identity, announcement)
-        except FormatError:
-            return None
-        self._expected[address_of(announcement)] = _Expected(announcement, identity, server)
-        return server
-
     def _try_to_put(self, announcement: Announcement, *, is_recalled: bool = False) -> None:
         try:
             self._put(announcement, is_static=False, is_recalled=is_recalled)
@@ -196,11 +171,11 @@ class ServerSet:
         """Close all connections."""
         for machine in self._machines.values():
             machine.server.close()
-        for expected in self._expected.values():
-            expected.server.close()
 
     def _put(self, announcement: Announcement, *, is_static: bool, is_recalled: bool = False) -> None:
-        identity = self._identity(announcement, is_recalled=is_recalled)
+        certificates = announcement.fields.get("grid-manager-certificates")
+        expires = permit_expires(certificates, announcement.server_id, self._manager_keys)
+        identity = identify(announcement, -inf if is_recalled else expires)
         new = _Known(announcement, identity, is_static, is_recalled)
         known = self._known.get(announcement.server_id)
         if known is not None and known.identity == new.identity and _same_place(known.announcement, announcement):
@@ -218,17 +193,13 @@ class ServerSet:
             self._on_return(self._machine_of(new).leader.identity.server_id)
         self._known[announcement.server_id] = new
 
-    def _identity(self, announcement: Announcement, *, is_recalled: bool = False) -> ServerIdentity:
-        certificates = announcement.fields.get("grid-manager-certificates")
-        expires = permit_expires(certificates, announcement.server_id, self._manager_keys)
-        return identify(announcement, -inf if is_recalled else expires)
-
     def _join(self, new: _Known) -> None:
         """Add it to the servers at its address. FormatError if no client can be made."""
         server_id, address = new.identity.server_id, address_of(new.announcement)
         machine = self._machines.get(address)
         if machine is None:
-            self._machines[address] = _Machine({server_id: new}, new, self._client_of(new, address))
+            server = self._make_server(new.identity, new.announcement)
+            self._machines[address] = _Machine({server_id: new}, new, server)
             return
         members = {**machine.members, server_id: new}
         if server_id not in machine.members:
@@ -241,14 +212,6 @@ class ServerSet:
                 machine.members = members
                 return
         self._machines[address] = self._machine(members)
-
-    def _client_of(self, new: _Known, address: Address) -> RemoteServer:
-        expected = self._expected.pop(address, None)
-        if expected is not None:
-            if expected.identity == new.identity and _same_place(expected.announcement, new.announcement):
-                return expected.server
-            expected.server.close()
-        return self._make_server(new.identity, new.announcement)
 
     def _leave(self, old: _Known, new: _Known) -> None:
         """Remove it from its old address, because it has moved."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -17,6 +16,7 @@ from attrs import evolve
 
 from grid.codec.key_text import parse_verifying_key
 from grid.crypto.ed25519 import VerifyingKey
+from grid.discovery.announcement import STORAGE_SERVICE
 from grid.discovery.condition import Condition
 from grid.discovery.factories import Transports
 from grid.discovery.server_files import read_cache, read_static_servers
@@ -27,7 +27,6 @@ from grid.engine.server_memory import ServerMemory
 from grid.errors import ConfigError, FormatError, NoServersError
 from grid.node.config import require_plain_tcp
 from grid.node.directory import NodeDirectory
-from grid.node.greetings import Greetings
 from grid.node.introducers import STATIC_FILE_NAME, cache_file, read_introducers
 from grid.node.memory_file import MemoryFile
 from grid.node.prober import Prober
@@ -44,8 +43,8 @@ DISCOVERY_S = 20.0
 OTHERS_S = 2.0
 """Seconds to wait for the other introducers after the first has answered."""
 
-
-INTRODUCER_CLIENT = "grid.discovery.introducer_client"
+MEMORY_S = 12 * 3600.0
+"""The greatest age, in seconds, of a remembered list of servers with which reads may begin."""
 
 
 class Client:
@@ -84,7 +83,7 @@ class Client:
         self._introducers: list[IntroducerClient] | None = None
         for announcement in read_static_servers(directory.private / STATIC_FILE_NAME):
             self.server_set.add_static(announcement)
-        self._greetings = Greetings(self.server_set, runtime)
+        self._started = False
 
     @property
     def introducers(self) -> list[IntroducerClient]:
@@ -130,8 +129,10 @@ class Client:
 
     def start(self) -> None:
         """Start connecting to the introducers; servers() does this too."""
-        for introducer in self.introducers:
-            introducer.start()
+        if not self._started:
+            self._started = True
+            for introducer in self.introducers:
+                introducer.start()
 
     def start_probing(self) -> None:
         """From now until close(), ask servers in doubt in the background: for long-running clients."""
@@ -146,7 +147,7 @@ class Client:
         if not in_doubt:
             return
         for petname in self._furls:
-            for announcement in read_cache(cache_file(self.directory.private, petname)):
+            for announcement in read_cache(self._cache_file(petname)):
                 if announcement.server_id in in_doubt:
                     self.server_set.announced(announcement)
         self._prober.ask_once()
@@ -155,9 +156,6 @@ class Client:
         """All known servers, once an introducer has announced its own; NoServersError with the reason if there are
         none.
         """
-        if self._introducers is None and self._greetings.send(self._cache_files()):
-            # It takes as long as the servers' answers, for which this thread must be free.
-            await self.runtime.cpu.run(import_module, INTRODUCER_CLIENT)
         self.start()
         await self._condition.wait_until(self._some_settled, DISCOVERY_S)
         await self._condition.wait_until(self._all_settled, OTHERS_S)
@@ -171,21 +169,25 @@ class Client:
 
         For reads only: a missing server costs a read time, but a put must not overlook a new one.
         """
-        if self._introducers is not None and self._all_settled():
+        if self._started and self._all_settled():
             return self.server_set.servers
-        for announcement in self._greetings.remembered(self._cache_files()):
-            self.server_set.announced(announcement)
+        now = self.runtime.clock.unix_time()
+        for petname in self._furls:
+            file = self._cache_file(petname)
+            if not _is_recent(file, now):
+                return []
+            for announcement in read_cache(file):
+                if announcement.service_name == STORAGE_SERVICE:
+                    self.server_set.announced(announcement)
         return self.server_set.servers
 
     async def close(self) -> None:
         """Close all connections, and save for the next process which servers are in doubt."""
         self._prober.close()
-        self._greetings.close()
         self.remembered.of(RestOfRuns).cancel()
         self._memory_file.save()
         for introducer in self._introducers or ():
             introducer.close()
-        self._introducers = []  # What still waits starts nothing.
         self.server_set.close()
         if self._pool is not None:
             self._pool.close()
@@ -197,8 +199,8 @@ class Client:
     def _returned(self, server_id: ServerId) -> None:
         self.memory.heard(server_id, self.runtime.clock.now())
 
-    def _cache_files(self) -> list[Path]:
-        return [cache_file(self.directory.private, petname) for petname in self._furls]
+    def _cache_file(self, petname: str) -> Path:
+        return cache_file(self.directory.private, petname)
 
     def _make_introducers(self) -> list[IntroducerClient]:
         from grid.discovery.introducer_client import IntroducerClient, IntroducerSettings
@@ -210,7 +212,7 @@ class Client:
                     petname=petname,
                     nickname=self.directory.settings.nickname,
                     version=f"grid/{__version__}",
-                    cache_file=cache_file(self.directory.private, petname),
+                    cache_file=self._cache_file(petname),
                     enough=self.directory.settings.client.happy,
                 ),
                 self._foolscap_tub(),
@@ -276,6 +278,13 @@ class LiveServers(Sequence[StorageServer]):
 
     def __iter__(self) -> Iterator[StorageServer]:
         return iter(self._client.server_set.servers)
+
+
+def _is_recent(file: Path, now: float) -> bool:
+    try:
+        return 0 <= now - file.stat().st_mtime <= MEMORY_S
+    except OSError:
+        return False
 
 
 def _manager_keys(directory: NodeDirectory) -> list[VerifyingKey]:

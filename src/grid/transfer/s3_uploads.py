@@ -11,6 +11,8 @@ import hashlib
 import os
 import re
 import urllib.request
+import zlib
+from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -21,11 +23,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from grid.codec.buffers import unwiped
+from grid.codec.isal import quick_crc32
 from grid.errors import GridError
 from grid.ports import Buffer
 from grid.s3.signature import ALGORITHM, Pairs, RequestHead, Scope, encode, request_text, sign, signing_key
 from grid.transfer.digest import BLOCK
-from grid.transfer.ends import Body, KeptPart, NotThereError, PassingError, SourceChangedError, first_error
+from grid.transfer.ends import Body, EndError, KeptPart, NotThereError, PassingError, SourceChangedError, first_error
 from grid.transfer.object_errors import of_answer
 from grid.transfer.partial_files import can_resume, of_resumed
 from grid.values import field, frozen
@@ -45,6 +48,11 @@ MAX_ANSWER = 2**20
 LISTED_AT_ONCE = 200
 """Objects of a page of a listing, so that it is shorter than MAX_ANSWER whatever their keys are."""
 
+CHECKSUM = "x-amz-checksum-crc32"
+_CHECKSUMS = {"x-amz-checksum-algorithm": "CRC32", "x-amz-checksum-type": "FULL_OBJECT"}
+"""Headers by which the server keeps our checksum of an object. It would compute one that takes longer."""
+
+_MISUNDERSTOOD = re.compile("<Code>(InvalidArgument|InvalidRequest|NotImplemented)</Code>")
 _OTHER_WAYS = re.compile(
     "AWS_(SERVER_SIDE_|SSE_|VIRTUAL_HOSTED_|S3_EXPRESS|SKIP_SIGNATURE|UNSIGNED_|REQUEST_PAYER|CHECKSUM_|CONDITIONAL_)"
 )
@@ -92,6 +100,24 @@ def open_uploads(bucket: str, arguments: Mapping[str, Any]) -> S3Uploads | None:
     return S3Uploads(account, bucket)
 
 
+def _import_urllib3() -> None:
+    with suppress(ImportError):  # The first request says so.
+        import_module("urllib3")
+
+
+class _MisunderstoodError(EndError):
+    """The server does not know all that was asked, for example checksums."""
+
+
+@frozen
+class _Answer:
+    """What matters of an answer. algorithm: of the checksums that the server will keep."""
+
+    text: str
+    tag: str
+    algorithm: str
+
+
 class S3Uploads:
     """The requests of multipart uploads."""
 
@@ -100,43 +126,57 @@ class S3Uploads:
         self.slots = asyncio.Semaphore(PARTS_AT_ONCE)
         """Of parts in transit, for all uploads together."""
         self._connections: urllib3.PoolManager | None = None
+        self._crc32 = None if os.environ.get("AWS_REQUEST_CHECKSUM_CALCULATION") == "when_required" else quick_crc32()
 
     def prepare(self) -> None:
         """Import on a thread what requests need, which takes tens of milliseconds, while the other end is being opened."""
-        Thread(target=import_module, args=("urllib3",), daemon=True).start()
+        with suppress(RuntimeError):  # The system has no thread for it: the first request imports it.
+            Thread(target=_import_urllib3, daemon=True).start()
 
     def close(self) -> None:
         """Close idle connections."""
         if self._connections is not None:
             self._connections.clear()
 
-    async def begin(self, key: str, headers: Mapping[str, str]) -> str:
-        """Begin an upload; return its ID. Like all of these: NotThereError, PassingError, EndError."""
+    async def begin(self, key: str, headers: Mapping[str, str]) -> tuple[str, bool]:
+        """Begin an upload; return its ID, and whether its parts need checksums. Like all of these: NotThereError, PassingError, EndError."""
+        if self._crc32 is not None:
+            try:
+                return await self._begin(key, {**headers, **_CHECKSUMS})
+            except _MisunderstoodError:
+                self._crc32 = None
+        return await self._begin(key, headers)
+
+    async def _begin(self, key: str, headers: Mapping[str, str]) -> tuple[str, bool]:
         from xml.sax.saxutils import unescape
 
-        found = re.search(
-            "<UploadId>([^<>]{1,2000})</UploadId>", await self._try("POST", key, [("uploads", "")], headers)
-        )
+        answer = await self._try("POST", key, [("uploads", "")], headers)
+        found = re.search("<UploadId>([^<>]{1,2000})</UploadId>", answer.text)
         if found is None:
             raise PassingError(f"{self._shown(key)}: the server began no upload")
-        return unescape(found[1])
+        return unescape(found[1]), answer.algorithm == _CHECKSUMS["x-amz-checksum-algorithm"]
 
-    async def put_part(self, key: str, upload: str, number: int, data: Buffer) -> str:
+    async def checksum(self, data: Buffer) -> str:
+        """The checksum of a part."""
+        return b64encode((await asyncio.to_thread(self._crc32 or zlib.crc32, data)).to_bytes(4, "big")).decode("ascii")
+
+    async def put_part(self, key: str, upload: str, number: int, data: Buffer, checksum: str = "") -> str:
         """Send a part, counted from 1, with its SHA-256; return its entity tag."""
         query = [("partNumber", str(number)), ("uploadId", upload)]
-        return await self._try("PUT", key, query, {}, data, wants_tag=True)
+        return (await self._try("PUT", key, query, {CHECKSUM: checksum} if checksum else {}, data)).tag
 
-    async def complete(self, key: str, upload: str, tags: Sequence[str]) -> None:
-        """Make one object of all parts. tags: theirs, in order."""
+    async def complete(self, key: str, upload: str, parts: Sequence[tuple[str, str]]) -> None:
+        """Make one object of all parts. parts: their entity tags and checksums, in order."""
         from xml.sax.saxutils import escape
 
         listed = "".join(
-            f"<Part><PartNumber>{number}</PartNumber><ETag>{escape(tag)}</ETag></Part>"
-            for number, tag in enumerate(tags, start=1)
+            f"<Part><PartNumber>{number}</PartNumber><ETag>{escape(tag)}</ETag>"
+            + (f"<ChecksumCRC32>{checksum}</ChecksumCRC32></Part>" if checksum else "</Part>")
+            for number, (tag, checksum) in enumerate(parts, start=1)
         )
         document = f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>".encode()
-        text = await self._try("POST", key, [("uploadId", upload)], {}, document)
-        if "<CompleteMultipartUploadResult" not in text:  # Errors can follow after the status was sent.
+        answer = await self._try("POST", key, [("uploadId", upload)], {}, document)
+        if "<CompleteMultipartUploadResult" not in answer.text:  # Errors can follow after the status was sent.
             raise PassingError(f"{self._shown(key)}: the server did not complete the upload")
 
     async def abort(self, key: str, upload: str) -> None:
@@ -147,7 +187,7 @@ class S3Uploads:
     async def list_page(self, prefix: str, after: str) -> str:
         """The answer that lists objects whose keys begin with the prefix, from those after `after` on."""
         query = [("encoding-type", "url"), ("list-type", "2"), ("max-keys", str(LISTED_AT_ONCE)), ("prefix", prefix)]
-        return await self._try("GET", "", [*query, ("start-after", after)] if after else query, {})
+        return (await self._try("GET", "", [*query, ("start-after", after)] if after else query, {})).text
 
     def _shown(self, key: str) -> str:
         return f"s3://{self._bucket}/{key}"
@@ -159,10 +199,8 @@ class S3Uploads:
         query: Pairs,
         headers: Mapping[str, str],
         body: Buffer = b"",
-        *,
-        wants_tag: bool = False,
-    ) -> str:
-        ask = partial(self._ask, method, key, query, headers, body, wants_tag=wants_tag)
+    ) -> _Answer:
+        ask = partial(self._ask, method, key, query, headers, body)
         for attempt in range(TRIES - 1):
             with suppress(PassingError):
                 return await asyncio.to_thread(ask)
@@ -176,10 +214,8 @@ class S3Uploads:
         query: Pairs,
         headers: Mapping[str, str],
         body: Buffer,
-        *,
-        wants_tag: bool,
-    ) -> str:
-        """Send one request; return the body of its answer, or its entity tag."""
+    ) -> _Answer:
+        """Send one request."""
         import urllib3
 
         if self._connections is None:
@@ -199,14 +235,16 @@ class S3Uploads:
                 answer.release_conn()
         except urllib3.exceptions.HTTPError as error:
             raise PassingError(f"{self._shown(key)}: {type(error).__name__}") from None
-        text, tag = data.decode("utf-8", "replace"), answer.headers.get("ETag", "")
+        text = data.decode("utf-8", "replace")
         if answer.status == 404:
             raise NotThereError(f"{self._shown(key)}: there is no such upload, or no such bucket")
         if not 200 <= answer.status < 300:
-            raise of_answer(self._shown(key), answer.status, text)
-        if wants_tag and not (tag and tag.isascii() and tag.isprintable()):
+            refusal = of_answer(self._shown(key), answer.status, text)
+            raise _MisunderstoodError(str(refusal)) if _MISUNDERSTOOD.search(text) else refusal
+        tag = answer.headers.get("ETag", "")
+        if method == "PUT" and not (tag and tag.isascii() and tag.isprintable()):
             raise PassingError(f"{self._shown(key)}: the server sent no entity tag")
-        return tag if wants_tag else text
+        return _Answer(text, tag, answer.headers.get("x-amz-checksum-algorithm", ""))
 
     def _signed(
         self, method: str, key: str, query: Pairs, headers: Mapping[str, str], body_digest: bytes
@@ -232,15 +270,16 @@ class S3Uploads:
 
 @frozen(kw_only=True)
 class _Upload:
-    """An upload, as it is recorded: its ID and the size of its parts, and the tags of parts by their offset."""
+    """An upload, as it is recorded: its ID and the size of its parts, and the tags and checksums of parts by their offset."""
 
     id: str
     part_size: int
-    tags: dict[int, str] = field(factory=dict)
+    has_checksums: bool
+    parts: dict[int, tuple[str, str]] = field(factory=dict)
 
-    def token(self, tag: str) -> str:
+    def token(self, tag: str, checksum: str = "") -> str:
         """The token of a part."""
-        return f"{self.id} {self.part_size} {tag}"
+        return f"{self.id} {self.part_size}{f',{checksum}' if self.has_checksums else ''} {tag}"
 
 
 async def upload_in_parts(uploads: S3Uploads, key: str, headers: Mapping[str, str], body: Body) -> None:
@@ -248,7 +287,8 @@ async def upload_in_parts(uploads: S3Uploads, key: str, headers: Mapping[str, st
     await abort_outdated(uploads, key, body)
     upload = _recorded(body)
     if upload is None:
-        upload = _Upload(id=await uploads.begin(key, headers), part_size=part_size_of(body.size))
+        id_, has_checksums = await uploads.begin(key, headers)
+        upload = _Upload(id=id_, part_size=part_size_of(body.size), has_checksums=has_checksums)
         body.parts.forget()
         body.parts.keep(KeptPart(offset=body.size, length=0, token=upload.token(""), digest=b""))
     try:
@@ -272,7 +312,7 @@ async def _finish(uploads: S3Uploads, key: str, upload: _Upload, body: Body) -> 
     try:
         await _send(uploads, key, upload, body)
         await body.require_unchanged()
-        await uploads.complete(key, upload.id, [upload.tags[offset] for offset in sorted(upload.tags)])
+        await uploads.complete(key, upload.id, [upload.parts[offset] for offset in sorted(upload.parts)])
     except NotThereError as error:  # The server has dropped the upload.
         raise SourceChangedError(f"{error}; starting over") from None
 
@@ -286,11 +326,13 @@ async def _send(uploads: S3Uploads, key: str, upload: _Upload, body: Body) -> No
             position += part.length
 
     async def put(offset: int, data: Buffer) -> None:
-        if offset not in upload.tags:
-            tag = await uploads.put_part(key, upload.id, offset // size + 1, data)
+        if offset not in upload.parts:
+            checksum = await uploads.checksum(data) if upload.has_checksums else ""
+            tag = await uploads.put_part(key, upload.id, offset // size + 1, data, checksum)
             digest = body.digests(offset, len(data))
-            body.parts.keep(KeptPart(offset=offset, length=len(data), token=upload.token(tag), digest=digest))
-            upload.tags[offset] = tag
+            token = upload.token(tag, checksum)
+            body.parts.keep(KeptPart(offset=offset, length=len(data), token=token, digest=digest))
+            upload.parts[offset] = tag, checksum
 
     failure: GridError | OSError | None = None
     try:
@@ -303,7 +345,7 @@ async def _send(uploads: S3Uploads, key: str, upload: _Upload, body: Body) -> No
                     position += len(data)
                     del data  # Its task has it, until it is sent.
             except (GridError, OSError) as error:  # Of the source: the parts in transit still arrive.
-                failure = of_resumed(error, upload.tags)
+                failure = of_resumed(error, upload.parts)
     except BaseExceptionGroup as errors:
         raise first_error(errors) from None
     if failure is not None:
@@ -330,16 +372,16 @@ def _recorded(body: Body) -> _Upload | None:
     found: _Upload | None = None
     for part in body.parts.load():
         id_, _, rest = part.token.partition(" ")
-        size, _, tag = rest.partition(" ")
-        if (
-            not size.isdecimal()
-            or not int(size)
-            or (found is not None and (found.id, found.part_size) != (id_, int(size)))
-        ):
+        how, _, tag = rest.partition(" ")
+        size, comma, checksum = how.partition(",")
+        if not size.isdecimal() or not int(size):
             return None
-        found = found or _Upload(id=id_, part_size=int(size))
+        this = _Upload(id=id_, part_size=int(size), has_checksums=bool(comma))
+        found = found or this
+        if (this.id, this.part_size, this.has_checksums) != (found.id, found.part_size, found.has_checksums):
+            return None
         if part.length:
-            found.tags[part.offset] = tag
+            found.parts[part.offset] = tag, checksum
     return found
 
 
