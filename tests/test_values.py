@@ -270,6 +270,26 @@ def test_import_writes_few_methods() -> None:
     assert int(answer.stdout) <= 16
 
 
+def test_methods_of_every_class_can_be_written() -> None:
+    """What attrs refuses would be found only with the first object, which may be rare."""
+    script = (
+        "import importlib, pkgutil, grid, grid.values\n"
+        "drafts, prepare = [], grid.values._Draft.__init__\n"
+        "def noting(draft, *arguments, **options):\n"
+        "    prepare(draft, *arguments, **options)\n"
+        "    drafts.append(draft)\n"
+        "grid.values._Draft.__init__ = noting\n"
+        "for module in pkgutil.walk_packages(grid.__path__, 'grid.'):\n"
+        "    importlib.import_module(module.name)\n"
+        "for draft in drafts:\n"
+        "    draft.begin()\n"
+        "    draft.finish()\n"
+        "print(len(drafts))\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    assert int(answer.stdout) > 500
+
+
 def test_checkers_see_attrs() -> None:
     """Type checkers have plugins for attrs, and know nothing of ours."""
     assert grid.values.__all__ == ["define", "field", "frozen"]
