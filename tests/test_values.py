@@ -280,7 +280,8 @@ def test_methods_of_every_class_can_be_written() -> None:
         "    drafts.append(draft)\n"
         "grid.values._Draft.__init__ = noting\n"
         "for module in pkgutil.walk_packages(grid.__path__, 'grid.'):\n"
-        "    importlib.import_module(module.name)\n"
+        "    if not module.name.endswith('._lanes'):\n"  # It is no module of Python.
+        "        importlib.import_module(module.name)\n"
         "for draft in drafts:\n"
         "    draft.begin()\n"
         "    draft.finish()\n"
