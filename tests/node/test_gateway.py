@@ -132,12 +132,11 @@ def test_gateway_when_it_listens_on_a_socket_in_the_file_system_answers_there(tm
     directory = _client_directory(tmp_path)
     process = _run(directory, "gateway", "--listen", f"unix:{tmp_path}/s")
     try:
-        for _ in range(2400):
-            if (tmp_path / "s").exists():
-                break
-            time.sleep(0.05)
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(f"{tmp_path}/s")
+            for _ in range(2400):
+                if connection.connect_ex(f"{tmp_path}/s") == 0:  # It is there before it listens.
+                    break
+                time.sleep(0.05)
             connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             assert connection.recv(12) == b"HTTP/1.1 200"
         assert not (directory / "node.url").exists()
