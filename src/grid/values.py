@@ -88,7 +88,6 @@ class _Draft:
     def __init__(self, decorate: Decorator, cls: type, options: Mapping[str, object], *, is_hashable: bool) -> None:
         """cls: the class as written, from which attrs makes another, for its methods."""
         self._decorate, self._cls, self._options = decorate, cls, options
-        self._is_begun = self._is_finished = False
         self._written: dict[str, Any] = {}
         names = _annotated(cls)
         body: dict[str, Any] = {
@@ -110,11 +109,11 @@ class _Draft:
                     cell.cell_contents = self.made
 
     def _beginning(self, name: str) -> Callable[..., None]:
-        def initialize(made: object, /, *arguments: object, **named: object) -> None:
+        def first(made: object, /, *arguments: object, **named: object) -> None:
             self.begin()
             self._written[name](made, *arguments, **named)
 
-        return initialize
+        return first
 
     def _finishing(self, name: str) -> Callable[..., object]:
         def method(made: object, /, *arguments: object) -> object:
@@ -128,19 +127,16 @@ class _Draft:
     def begin(self) -> None:
         """Write the methods that the first object needs."""
         with _lock:
-            if self._is_begun:
-                return
-            _begin_bases(self.made)
-            self._take(self._decorate(self._cls, **{**self._options, "eq": False, "repr": False}), _OTHERS)
-            self._is_begun = True
+            if "__init__" not in self._written:
+                _begin_bases(self.made)
+                self._take(self._decorate(self._cls, **{**self._options, "eq": False, "repr": False}), _OTHERS)
 
     def finish(self) -> None:
         """Write the methods that compare, hash and print."""
         with _lock:
-            if not self._is_finished:
+            if "__repr__" not in self._written:
                 _begin_bases(self.made)
                 self._take(self._decorate(self._cls, **self._options), _COMPARING)
-                self._is_finished = True
 
     def _take(self, built: type, names: Iterable[str]) -> None:
         for name in names:

@@ -1,4 +1,4 @@
-"""Intel's ISA-L through its C interface: multiplies a matrix with blocks over GF(2^8).
+"""Intel's ISA-L through its C interface: multiplies a matrix with blocks over GF(2^8), and computes CRC-32.
 
 Owns the search for the library, and the lifetime of the memory passed to its functions. It knows nothing of codes: callers
 supply the matrices. The calls release the interpreter's lock.

@@ -126,7 +126,7 @@ class S3Uploads:
         self.slots = asyncio.Semaphore(PARTS_AT_ONCE)
         """Of parts in transit, for all uploads together."""
         self._connections: urllib3.PoolManager | None = None
-        self._crc32 = None if os.environ.get("AWS_REQUEST_CHECKSUM_CALCULATION") == "when_required" else quick_crc32()
+        self._names_checksums = os.environ.get("AWS_REQUEST_CHECKSUM_CALCULATION") != "when_required"
 
     def prepare(self) -> None:
         """Import on a thread what requests need, which takes tens of milliseconds, while the other end is being opened."""
@@ -140,11 +140,11 @@ class S3Uploads:
 
     async def begin(self, key: str, headers: Mapping[str, str]) -> tuple[str, bool]:
         """Begin an upload; return its ID, and whether its parts need checksums. Like all of these: NotThereError, PassingError, EndError."""
-        if self._crc32 is not None:
+        if self._names_checksums and quick_crc32() is not None:
             try:
                 return await self._begin(key, {**headers, **_CHECKSUMS})
             except _MisunderstoodError:
-                self._crc32 = None
+                self._names_checksums = False
         return await self._begin(key, headers)
 
     async def _begin(self, key: str, headers: Mapping[str, str]) -> tuple[str, bool]:
@@ -158,7 +158,9 @@ class S3Uploads:
 
     async def checksum(self, data: Buffer) -> str:
         """The checksum of a part."""
-        return b64encode((await asyncio.to_thread(self._crc32 or zlib.crc32, data)).to_bytes(4, "big")).decode("ascii")
+        return b64encode((await asyncio.to_thread(quick_crc32() or zlib.crc32, data)).to_bytes(4, "big")).decode(
+            "ascii"
+        )
 
     async def put_part(self, key: str, upload: str, number: int, data: Buffer, checksum: str = "") -> str:
         """Send a part, counted from 1, with its SHA-256; return its entity tag."""
