@@ -74,7 +74,6 @@ def blank(cell: Cell, scenario: str) -> Sample:
 def take(system: System, blank: Sample, operation: Callable[[], Usage]) -> Sample:
     """Carry out the operation; a failure is a sample too."""
     touch_for(blank.size)
-    os.sync()
     before = system.server_cpus_s()
     blank = evolve(blank, load=round(os.getloadavg()[0], 2), unix_time=time.time())
     try:

@@ -5,7 +5,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
 
 PIECE = 1 << 20
 
@@ -14,20 +20,60 @@ MOST_TOUCHED = 6144 * PIECE
 TOUCHED_PER_BYTE = 6
 """Bytes of memory touched per byte of an operation: its shares on all servers, and data in transit."""
 
+GROUPS = Path("/proc/self/cgroup")
+LIMITS = {
+    "": (Path("/sys/fs/cgroup"), "memory.max"),
+    "memory": (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
+}
+"""Where control groups are, and the file that has their limit, by controller: version 2 names none, version 1 this one."""
+
+_TOUCH = """
+import mmap, sys
+pieces, size = map(int, sys.argv[1:])
+mapping = mmap.mmap(-1, pieces * size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+try:
+    mapping.madvise(mmap.MADV_HUGEPAGE)
+except OSError:
+    pass  # A kernel without huge pages has small ones.
+piece = bytes(size)
+for _ in range(pieces):
+    mapping.write(piece)
+"""
+
 
 def touch_for(size: int) -> None:
-    """Touch what an operation with that many bytes may need."""
-    touch_memory(min(MOST_TOUCHED, total_memory() // 4, LEAST_TOUCHED + TOUCHED_PER_BYTE * size))
+    """Write out what waits for the disk, then touch what an operation with that many bytes may need. It should begin at once: the
+    host takes the memory back within seconds.
+    """
+    os.sync()
+    touch_memory(min(MOST_TOUCHED, spare_memory(), LEAST_TOUCHED + TOUCHED_PER_BYTE * size))
 
 
-def total_memory() -> int:
-    """Bytes of this machine's memory."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+def spare_memory() -> int:
+    """Bytes that may be touched: a quarter of this machine's memory or of what its control groups allow, and half of what is available."""
+    memory = psutil.virtual_memory()
+    return min(memory.available // 2, *(limit // 4 for limit in [memory.total, *_group_limits()]))
 
 
 def touch_memory(size: int) -> None:
-    """Allocate this much page cache and release it, so the memory needed next is in place."""
-    piece = bytes(PIECE)
-    with tempfile.TemporaryFile(buffering=0) as file:
-        for _ in range(size // PIECE):
-            file.write(piece)
+    """Have another process allocate this much memory in huge pages and end, so the memory needed next is in place.
+
+    In this process, it would count as the peak of each command that it starts: they inherit its highest until then.
+    """
+    if pieces := size // PIECE:
+        subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _TOUCH, str(pieces), str(PIECE)], check=False, stderr=subprocess.DEVNULL
+        )
+
+
+def _group_limits() -> Iterator[int]:
+    """Bytes that this process's control groups may use, from its own to the outermost."""
+    with suppress(OSError):
+        for line in GROUPS.read_text().splitlines():
+            _, controllers, group = line.split(":", 2)
+            if (known := LIMITS.get(controllers)) is not None:
+                root, name = known
+                own = root / group.strip("/")
+                for folder in [own, *own.parents][: len(own.parts) - len(root.parts) + 1]:
+                    with suppress(OSError, ValueError):  # The outermost has no limit, and "max" is none.
+                        yield int((folder / name).read_text())

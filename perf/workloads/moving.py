@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import time
@@ -87,7 +86,6 @@ def _stored(table: Table, sample: Sample, peer: GridPeer, sources: Path, name: s
     """Put the folder; the sample says what it left on the disks of all servers. Return its seconds."""
     files, held = len(peer.share_files()), peer.stored_bytes()
     touch_for(sample.size)
-    os.sync()
     try:
         with Meter(peer) as meter:
             cost = peer.put_folder(sources, name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -166,7 +165,6 @@ def take_checked(
     """
     transfers: Sequence[Line] = ()
     touch_for(sample.size)
-    os.sync()
     try:
         with Meter(peer) as meter:
             cost = operation(*arguments, **named)
@@ -191,7 +189,6 @@ def take_many(
     costs: list[Cost] = []
     transfers: Sequence[Transfer] = ()
     touch_for(sample.size)
-    os.sync()
     try:
         with Meter(peer) as meter:
             transfers = run_schedule(plan, lambda index: costs.append(operation(index)))

@@ -62,10 +62,6 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("module too short", "src/grid/discovery/plain_yaml.py"): "imported only for what has not the form of JSON",
     ("module too short", "src/grid/discovery/yaml_files.py"): "what it reads of JSON's form does without plain_yaml",
     ("module too short", "perf/systems/tahoe.py"): "one module for each system",
-    (
-        "module too short",
-        "perf/sampling/touched.py",
-    ): "campaigns and workloads use it, which know nothing of each other",
     ("module too short", "scripts/make_debian.py"): "one script for each task",
     ("module too short", "scripts/room_map.py"): "one script for each task",
     ("module too short", "src/grid/cli/terminal/quoting.py"): "pure, and one section of the specification",
