@@ -283,6 +283,23 @@ def test_object_when_its_tag_changes_with_each_answer_fails_and_leaves_nothing(s
     assert contents(tmp_path / "target") == {"small": b"small"}
 
 
+def test_large_object_is_asked_for_and_then_sent_in_ranges_while_a_small_one_is_sent_at_once(
+    s3: ScriptedS3, tmp_path: Path
+) -> None:
+    s3.objects["in/larger"] = os.urandom(11 * 2**20)
+
+    outcome = fetch(tmp_path, evolve(FAST, mode="auto", chunk_size=None))
+
+    assert not outcome.failures
+    assert contents(tmp_path / "target") == wanted(s3)
+    asked = [line for line in s3.asked if "list-type" not in line]
+    assert sorted(line for line in asked if "small" in line) == [f"GET /{BUCKET}/in/small"]
+    assert sorted(line for line in asked if "larger" in line) == [
+        *[f"GET /{BUCKET}/in/larger"] * 3,
+        f"HEAD /{BUCKET}/in/larger",
+    ], "two whole ranges and the rest: nothing is sent in vain"
+
+
 def test_upload_when_its_source_ends_early_leaves_no_object_and_no_parts(s3: ScriptedS3, tmp_path: Path) -> None:
     from tests.transfer.test_engine import LyingEnd
 

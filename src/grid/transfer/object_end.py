@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from grid.directory.metadata import seconds_in
 from grid.errors import GridError
 from grid.ports import Buffer
+from grid.transfer.choices import LEAST_CHUNK
 from grid.transfer.ends import (
     PIECE_SIZE,
     Body,
@@ -145,20 +146,23 @@ class ObjectEnd:
             yield _entry(self._prefix.rpartition("/")[2], meta)
 
     async def open(self, entry: Entry) -> OpenedSource:
-        """Request the object, but do not read its body yet."""
+        """Request the object, but do not read its body yet; a large one is only asked for."""
         import obstore
 
         key, shown = self._key(entry.name), f"{self.label.rstrip('/')}/{entry.name}"
         try:
             with as_end_errors(shown):
                 # If it changed since it was listed, send its current version; further ranges require this answer's tag.
-                result = await obstore.get_async(self._store, key)
+                # A large object is read in ranges, as a rule: its server need not begin to send the whole.
+                options: Any = {"head": (entry.size or 0) >= 2 * LEAST_CHUNK}
+                result = await obstore.get_async(self._store, key, options=options)
                 found = _entry(entry.name, result.meta)
         except NotThereError:
             if entry.size == 0:  # obstore lists `folder/` as `folder`.
                 raise NoFileError("a marker of a directory, or gone") from None
             raise
-        return _OpenedObject(self._store, key, _with_attributes(found, result.attributes), shown, result)
+        first = None if options["head"] else result
+        return _OpenedObject(self._store, key, _with_attributes(found, result.attributes), shown, first)
 
     async def close(self) -> None:
         """Close idle connections; those of obstore end with the store."""
@@ -284,13 +288,14 @@ class ObjectEnd:
 
 
 class _OpenedObject:
-    """A requested object: the first read uses the open answer, others request ranges."""
+    """A requested object: a first read of the whole uses the open answer, if there is one, others request ranges."""
 
     shortcut: object = None
 
-    def __init__(self, store: ObjectStore, key: str, entry: Entry, shown: str, result: Any) -> None:  # noqa: ANN401
+    def __init__(self, store: ObjectStore, key: str, entry: Entry, shown: str, first: Any) -> None:  # noqa: ANN401
+        """first: the open answer to a request of the whole; None if it was only asked for."""
         self._store, self._key, self.entry, self._shown = store, key, entry, shown
-        self._first: Any = result
+        self._first = first
 
     async def read(self, offset: int, length: int) -> AsyncIterator[Buffer]:
         import obstore
