@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import platform
 import socket
-import subprocess
-import sys
 import threading
 import time
 import weakref
 from collections.abc import Awaitable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -289,52 +285,6 @@ async def test_event_of_a_socket_when_it_fails_then_is_logged_and_the_loop_goes_
         theirs.close()
         legacy_log.removeObserver(heard.append)
     assert any("a defect" in str(event.get("failure")) for event in heard)
-
-
-def test_freed_memory_when_kept_then_taking_it_again_costs_no_page_faults() -> None:
-    program = (
-        "import resource, sys\n"
-        "from grid.runtime import keep_freed_memory\n"
-        "if sys.argv[1] == 'keep': keep_freed_memory()\n"
-        "faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
-        "bytearray(b'x') * 2**22\n"
-        "before = faults()\n"
-        "for _ in range(10): bytearray(b'x') * 2**22\n"
-        "print(faults() - before)\n"
-    )
-    faults = {
-        choice: int(subprocess.run([sys.executable, "-c", program, choice], capture_output=True, check=True).stdout)
-        for choice in ("keep", "leave")
-    }
-    if platform.libc_ver()[0] == "glibc":
-        assert faults["keep"] < faults["leave"] / 4
-
-
-def test_freed_memory_when_kept_then_all_threads_take_from_one_place(tmp_path: Path) -> None:
-    program = (
-        "import ctypes, sys, threading\n"
-        "from grid.runtime import keep_freed_memory\n"
-        "if sys.argv[1] == 'keep': keep_freed_memory()\n"
-        "libc = ctypes.CDLL(None)\n"
-        "gate = threading.Barrier(5)\n"
-        "def work():\n"
-        "    held = [bytearray(2**16) for _ in range(8)]\n"
-        "    gate.wait(), gate.wait()\n"
-        "threads = [threading.Thread(target=work) for _ in range(4)]\n"
-        "for thread in threads: thread.start()\n"
-        "gate.wait()\n"
-        "libc.fopen.restype = ctypes.c_void_p\n"
-        "file = ctypes.c_void_p(libc.fopen(sys.argv[2].encode(), b'w'))\n"
-        "libc.malloc_info(0, file), libc.fclose(file)\n"
-        "gate.wait()\n"
-    )
-    if platform.libc_ver()[0] == "glibc":
-        arenas = {}
-        for choice in ("keep", "leave"):
-            path = tmp_path / choice
-            subprocess.run([sys.executable, "-c", program, choice, str(path)], check=True)
-            arenas[choice] = path.read_text().count("<heap ")
-        assert arenas["keep"] == 1 < arenas["leave"]
 
 
 async def test_pool_when_no_thread_can_be_started_says_so_and_works_again_later(

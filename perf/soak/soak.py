@@ -22,9 +22,9 @@ from typing import Any, TextIO
 
 from attrs import field, frozen
 
+from grid.allocator import KEPT_MEMORY
 from grid.caps import ChkCap, parse_cap
 from grid.codec import base32
-from grid.runtime import KEPT_MEMORY
 from grid.wire.http.client.connection import IDLE_S, TICK_S
 from grid.wire.http.client.pool import CONNECTIONS_PER_SERVER
 from perf.processes.clients import GridGateway

@@ -23,6 +23,7 @@ from twisted.internet import reactor as global_reactor
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.threads import deferToThread
 
+from grid.allocator import return_freed_memory
 from grid.caps import ChkCap, LitCap, parse_cap
 from grid.engine.grid import Encoding, Remembered
 from grid.immutable.get import ImmutableFile
@@ -31,7 +32,7 @@ from grid.node.client import Client
 from grid.node.directory import open_directory
 from grid.node.readiness import wait_for_servers
 from grid.ports import Buffer, Runtime
-from grid.runtime import make_runtime, return_freed_memory
+from grid.runtime import make_runtime
 from perf.soak.soak_mutable import MutableWork
 from perf.soak.soak_web import WebWork, contents
 

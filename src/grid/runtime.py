@@ -22,6 +22,7 @@ from twisted.internet.defer import CancelledError, Deferred, DeferredList
 from twisted.python import log as legacy_log
 from twisted.python.failure import Failure
 
+from grid.allocator import keep_freed_memory
 from grid.errors import BusyError
 from grid.ports import Clock, CpuPool, Entropy, Timer
 from grid.values import define, frozen
@@ -38,30 +39,6 @@ class _ReactorTimer:
     def cancel(self) -> None:
         if self._call.active():
             self._call.cancel()
-
-
-KEPT_MEMORY = 32 * 2**20
-"""Bytes of freed memory that a process keeps: several batches of one operation."""
-
-_TRIM_THRESHOLD = -1
-_MMAP_THRESHOLD = -3
-_ARENA_MAX = -8
-"""Parameter numbers of glibc's mallopt."""
-
-
-_ALLOCATOR_COUNTS = [
-    "arena",
-    "ordblks",
-    "smblks",
-    "hblks",
-    "hblkhd",
-    "usmblks",
-    "fsmblks",
-    "uordblks",
-    "fordblks",
-    "keepcost",
-]
-"""The fields of glibc's struct mallinfo2; fordblks is the free memory."""
 
 
 class ReactorClock:
@@ -202,48 +179,10 @@ class RealRuntime:
     entropy: Entropy
 
 
-def keep_freed_memory() -> None:
-    """Make glibc's allocator keep up to KEPT_MEMORY of freed memory instead of returning it to the kernel.
-
-    Every batch takes megabytes and frees them. Obtaining them from the kernel each time costs a page fault per 4 KiB,
-    a tenth of all processor time of a put. All threads use one arena; otherwise each would have its own, and
-    keep memory there that the others need. Call this before there are threads. Without glibc it does nothing.
-    """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
-        return
-    mallopt(_MMAP_THRESHOLD, KEPT_MEMORY // 2)
-    mallopt(_TRIM_THRESHOLD, KEPT_MEMORY)
-    mallopt(_ARENA_MAX, 1)
-
-
 def collect_garbage() -> None:
     """Turn on Python's garbage collector, which commands turn off while they import. What exists by now is not scanned again."""
     gc.freeze()
     gc.enable()
-
-
-EXCESS_MEMORY = 20 * 2**20
-"""Return freed memory to the system only if it is at least this much."""
-
-
-class _AllocatorState(ctypes.Structure):
-    """The result of glibc's mallinfo2."""
-
-    _fields_ = tuple((name, ctypes.c_size_t) for name in _ALLOCATOR_COUNTS)
-
-
-def return_freed_memory() -> None:
-    """Return the freed memory that glibc's allocator keeps to the kernel, if it is much. Without glibc it does nothing.
-
-    Otherwise free memory between used blocks stays resident. It takes some milliseconds, and page faults later.
-    """
-    with suppress(OSError, AttributeError):
-        library = ctypes.CDLL(None)
-        library.mallinfo2.restype = _AllocatorState
-        if library.mallinfo2().fordblks >= EXCESS_MEMORY:
-            library.malloc_trim(0)
 
 
 _PR_SET_DUMPABLE = 4

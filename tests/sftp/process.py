@@ -15,7 +15,7 @@ from pathlib import Path
 from twisted.conch.ssh.keys import Key
 from twisted.internet.endpoints import TCP4ServerEndpoint
 
-from grid.runtime import keep_freed_memory
+from grid.allocator import keep_freed_memory
 from grid.sftp.accounts import parse_accounts
 from grid.sftp.door import Door
 from grid.sftp.server import SftpFactory

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from grid.runtime import keep_freed_memory
+from grid.allocator import keep_freed_memory
 
 
 class Listening(Protocol):

@@ -153,9 +153,12 @@ def open_client_directory(context: click.Context) -> NodeDirectory:
 
 def run_with_client(directory: NodeDirectory, operation: Callable[[Client], Awaitable[T]]) -> T:
     """Open the client, run the operation, close the client in any event, and return the result."""
+    from grid.allocator import use_huge_pages
     from grid.cli.terminal.runner import run_task
     from grid.node.client import Client
     from grid.runtime import make_runtime
+
+    use_huge_pages()
 
     async def task(reactor: Any) -> T:  # noqa: ANN401
         client = Client(directory, make_runtime(reactor), reactor)

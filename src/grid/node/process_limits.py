@@ -12,9 +12,9 @@ import resource
 from collections.abc import Callable
 from time import process_time
 
+from grid.allocator import return_freed_memory
 from grid.limits import MAX_CONNECTIONS
 from grid.ports import Clock, Timer
-from grid.runtime import return_freed_memory
 from grid.values import frozen
 
 WANTED = 65536

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred
 
+from grid.allocator import return_freed_memory
 from grid.codec import base32
 from grid.discovery.announcement import SignedAnnouncement, sign, storage_fields
 from grid.discovery.introducer_client import IntroducerClient, IntroducerSettings
@@ -27,7 +28,7 @@ from grid.node.process_limits import MemoryReturn, descriptor_limit, descriptors
 from grid.node.storage_node import read_certificates
 from grid.node.tubs import listen_as_configured, node_tub
 from grid.ports import Runtime
-from grid.runtime import ThreadCpuPool, return_freed_memory
+from grid.runtime import ThreadCpuPool
 from grid.version import __version__
 from grid.wire.connections.connection_limit import ConnectionLimit
 from grid.wire.foolscap.negotiation import FoolscapEndpoint

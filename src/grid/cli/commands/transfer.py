@@ -202,9 +202,11 @@ def _request(arguments: tuple[str, ...], options: dict[str, object]) -> Request:
 
 
 async def _run(ctx: click.Context, request: Request, display: TransferDisplay, *, unique: bool) -> Outcome:
+    from grid.allocator import use_huge_pages
     from grid.runtime import collect_garbage
     from grid.transfer.opening import transfer as run_transfer
 
+    use_huge_pages()
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
@@ -275,7 +277,7 @@ class EndOpener:
 
         Make it before there are threads.
         """
-        from grid.runtime import keep_freed_memory
+        from grid.allocator import keep_freed_memory
 
         keep_freed_memory()
         self._ctx, self._unique, self._packs, self._retries = ctx, unique, packs, retries

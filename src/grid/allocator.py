@@ -1,0 +1,107 @@
+"""What a process asks of glibc's allocator, which keeps freed memory or returns it to the kernel. Without glibc nothing here does anything.
+
+Call these before there are threads, except for `return_freed_memory`. [docs/decisions/0086-one-arena.md;
+docs/decisions/0519-huge-pages-for-commands.md]
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from contextlib import suppress
+from functools import cache
+
+KEPT_MEMORY = 32 * 2**20
+"""Bytes of freed memory that a process keeps: several batches of one operation."""
+
+HUGE_ROOM = 192 * 2**20
+"""Bytes of a command's memory that are laid out in huge pages: more than a transfer takes."""
+
+EXCESS_MEMORY = 20 * 2**20
+"""Return freed memory to the system only if it is at least this much."""
+
+_TRIM_THRESHOLD = -1
+_TOP_PAD = -2
+_MMAP_THRESHOLD = -3
+_ARENA_MAX = -8
+"""Parameter numbers of glibc's mallopt."""
+
+_USUAL_PAD = 128 * 2**10
+"""Bytes that glibc takes from the kernel beyond what is asked for, by default."""
+
+_MADV_HUGEPAGE = 14
+_PAGE = 4096
+
+_ALLOCATOR_COUNTS = (
+    "arena",
+    "ordblks",
+    "smblks",
+    "hblks",
+    "hblkhd",
+    "usmblks",
+    "fsmblks",
+    "uordblks",
+    "fordblks",
+    "keepcost",
+)
+"""The fields of glibc's struct mallinfo2; fordblks is the free memory."""
+
+
+class _AllocatorState(ctypes.Structure):
+    """The result of glibc's mallinfo2."""
+
+    _fields_ = tuple((name, ctypes.c_size_t) for name in _ALLOCATOR_COUNTS)
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Make glibc's allocator keep up to KEPT_MEMORY of freed memory instead of returning it to the kernel.
+
+    Every batch takes megabytes and frees them. Obtaining them from the kernel each time costs a page fault per 4 KiB,
+    a tenth of all processor time of a put. All threads use one arena; otherwise each would have its own, and
+    keep memory there that the others need.
+    """
+    with suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_MMAP_THRESHOLD, KEPT_MEMORY // 2)
+        mallopt(_TRIM_THRESHOLD, KEPT_MEMORY)
+        mallopt(_ARENA_MAX, 1)
+
+
+@cache
+def use_huge_pages() -> None:
+    """The same for a process that carries out one command and ends: it keeps all that it frees, and has it in huge pages.
+
+    So whatever it takes costs a page fault per 2 MiB, and fewer misses of the translations of addresses. The room is taken at
+    once, but nothing of it is resident before it is used. Where the kernel has no huge pages, or grants no such room, only the usual pages are kept.
+    """
+    keep_freed_memory()
+    if sys.platform != "linux":
+        return
+    with suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        library.malloc.argtypes, library.malloc.restype = (ctypes.c_size_t,), ctypes.c_void_p
+        library.sbrk.argtypes, library.sbrk.restype = (ctypes.c_ssize_t,), ctypes.c_void_p
+        library.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+        library.free.argtypes = (ctypes.c_void_p,)
+        library.mallopt(_TOP_PAD, HUGE_ROOM)
+        block = library.malloc(KEPT_MEMORY // 2 - _PAGE)  # The longest that is not mapped on its own.
+        library.mallopt(_TOP_PAD, _USUAL_PAD)
+        end = library.sbrk(0)
+        if block is not None and 0 < end - block <= KEPT_MEMORY + HUGE_ROOM:
+            library.mallopt(_TRIM_THRESHOLD, KEPT_MEMORY + HUGE_ROOM)
+            begin = -(-block // _PAGE) * _PAGE
+            library.madvise(begin, (end - begin) // _PAGE * _PAGE, _MADV_HUGEPAGE)
+        library.free(block)
+
+
+def return_freed_memory() -> None:
+    """Return the freed memory that glibc's allocator keeps to the kernel, if it is much.
+
+    Otherwise free memory between used blocks stays resident. It takes some milliseconds, and page faults later.
+    """
+    with suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        library.mallinfo2.restype = _AllocatorState
+        if library.mallinfo2().fordblks >= EXCESS_MEMORY:
+            library.malloc_trim(0)
