@@ -88,7 +88,7 @@ def use_huge_pages() -> None:
         block = library.malloc(KEPT_MEMORY // 2 - _PAGE)  # The longest that is not mapped on its own.
         library.mallopt(_TOP_PAD, _USUAL_PAD)
         end = library.sbrk(0)
-        if block is not None and 0 < end - block <= KEPT_MEMORY + HUGE_ROOM:
+        if block is not None and HUGE_ROOM <= end - block <= KEPT_MEMORY + HUGE_ROOM:
             library.mallopt(_TRIM_THRESHOLD, KEPT_MEMORY + HUGE_ROOM)
             begin = -(-block // _PAGE) * _PAGE
             library.madvise(begin, (end - begin) // _PAGE * _PAGE, _MADV_HUGEPAGE)
