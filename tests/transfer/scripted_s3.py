@@ -47,6 +47,8 @@ class ScriptedS3:
     deleted: list[str] = field(factory=list)
     tag_of: Callable[[bytes], str] = lambda data: f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
     ignores_conditions: bool = False
+    heads: Literal["right", "empty", "untagged"] = "right"
+    """What answers to HEAD say: some servers answer with a length of 0, or leave out what they send with a body."""
     page_of: Callable[[str, str], bytes] | None = None
     """The page of a long listing of a prefix that follows a token."""
     checksums: Literal["ignored", "kept", "refused"] = "ignored"
@@ -179,6 +181,10 @@ class _Request(BaseHTTPRequestHandler):
             self._answer(412, _xml("Error", Code="PreconditionFailed", Message="scripted"))
             return
         about = {"ETag": tag, "Last-Modified": "Sun, 22 Nov 2026 12:00:00 GMT"}
+        if self.command == "HEAD" and state.heads == "untagged":
+            del about["ETag"]
+        if self.command == "HEAD" and state.heads == "empty":
+            data = b""
         asked = self.headers.get("Range")
         if asked is None:
             self._answer(200, data, is_half=is_half, **about)

@@ -6,6 +6,7 @@ import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from attrs import evolve
@@ -298,6 +299,60 @@ def test_large_object_is_asked_for_and_then_sent_in_ranges_while_a_small_one_is_
         *[f"GET /{BUCKET}/in/larger"] * 3,
         f"HEAD /{BUCKET}/in/larger",
     ], "two whole ranges and the rest: nothing is sent in vain"
+
+
+@pytest.mark.parametrize("status", [405, 501, 0])
+def test_large_object_when_the_server_answers_no_head_is_fetched(s3: ScriptedS3, tmp_path: Path, status: int) -> None:
+    s3.objects["in/larger"] = os.urandom(11 * 2**20)
+    s3.faults = [Fault("HEAD", status, "MethodNotAllowed") for _ in range(20)]
+
+    outcome = fetch(tmp_path)
+
+    assert not outcome.failures
+    assert contents(tmp_path / "target") == wanted(s3)
+    assert len(s3.faults) < 20
+
+
+@pytest.mark.parametrize("heads", ["empty", "untagged"])
+def test_large_object_when_a_head_says_too_little_is_neither_cut_nor_a_mixture(
+    s3: ScriptedS3, tmp_path: Path, heads: Literal["empty", "untagged"]
+) -> None:
+    s3.objects["in/larger"], new = os.urandom(11 * 2**20), os.urandom(11 * 2**20)
+    s3.heads = heads
+    count = itertools.count()
+
+    def replace(path: str) -> bool:
+        if "larger" in path and next(count) == 3:
+            s3.objects["in/larger"] = new
+        return False
+
+    s3.faults = [Fault("GET", 500, is_for=replace)]
+    outcome = fetch(tmp_path, evolve(FAST, mode="chunked"))
+
+    assert next(count) > 3
+    assert s3.count("HEAD") >= 1
+    assert not outcome.failures
+    assert contents(tmp_path / "target")["larger"] == new
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "words"),
+    [
+        (400, "ExpiredToken", "ExpiredToken"),
+        (403, "InvalidAccessKeyId", "InvalidAccessKeyId"),
+        (403, "AccessDenied", "permit"),
+    ],
+)
+def test_large_object_when_refused_says_why_though_a_head_has_no_body(
+    s3: ScriptedS3, tmp_path: Path, status: int, code: str, words: str
+) -> None:
+    s3.objects["in/larger"] = os.urandom(11 * 2**20)
+    s3.faults = [Fault(method, status, code, is_for=lambda path: "larger" in path) for method in ["HEAD", "GET"]]
+
+    outcome = fetch(tmp_path)
+
+    assert [name for name, _ in outcome.failures] == ["larger"]
+    assert words in str(outcome.failures[0][1])
 
 
 def test_upload_when_its_source_ends_early_leaves_no_object_and_no_parts(s3: ScriptedS3, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence, Set
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from grid.directory.metadata import seconds_in
@@ -151,18 +152,33 @@ class ObjectEnd:
 
         key, shown = self._key(entry.name), f"{self.label.rstrip('/')}/{entry.name}"
         try:
+            # If it changed since it was listed, send its current version; further ranges require this answer's tag.
+            if (asked := await self._ask(key, entry)) is not None:
+                found = _entry(entry.name, asked.meta)
+                return _OpenedObject(self._store, key, _with_attributes(found, asked.attributes), shown, None)
             with as_end_errors(shown):
-                # If it changed since it was listed, send its current version; further ranges require this answer's tag.
-                # A large object is read in ranges, as a rule: its server need not begin to send the whole.
-                options: Any = {"head": (entry.size or 0) >= 2 * LEAST_CHUNK}
-                result = await obstore.get_async(self._store, key, options=options)
+                result = await obstore.get_async(self._store, key)
                 found = _entry(entry.name, result.meta)
         except NotThereError:
             if entry.size == 0:  # obstore lists `folder/` as `folder`.
                 raise NoFileError("a marker of a directory, or gone") from None
             raise
-        first = None if options["head"] else result
-        return _OpenedObject(self._store, key, _with_attributes(found, result.attributes), shown, first)
+        return _OpenedObject(self._store, key, _with_attributes(found, result.attributes), shown, result)
+
+    async def _ask(self, key: str, entry: Entry) -> Any:  # noqa: ANN401 - obstore's result
+        """Facts of a large object, which is read in ranges as a rule: its server need not begin to send all of it.
+
+        None for a small one; and if it is not as it was listed, has no tag, or there is no answer: a HEAD has no body to say why.
+        """
+        import obstore
+
+        if (entry.size or 0) < 2 * LEAST_CHUNK:
+            return None
+        with suppress(EndError), as_end_errors(entry.name):
+            asked = await obstore.get_async(self._store, key, options={"head": True})
+            if asked.meta["e_tag"] and asked.meta["size"] == entry.size:
+                return asked
+        return None
 
     async def close(self) -> None:
         """Close idle connections; those of obstore end with the store."""
