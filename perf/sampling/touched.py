@@ -58,12 +58,12 @@ def spare_memory() -> int:
 def touch_memory(size: int) -> None:
     """Have another process allocate this much memory in huge pages and end, so the memory needed next is in place.
 
-    In this process, it would count as the peak of each command that it starts: they inherit its highest until then.
+    It is another process, because the kernel counts the peak of this one towards each command that it starts.
     """
     if pieces := size // PIECE:
-        subprocess.run(
-            [sys.executable, "-I", "-S", "-c", _TOUCH, str(pieces), str(PIECE)], check=False, stderr=subprocess.DEVNULL
-        )
+        command = [sys.executable, "-I", "-S", "-c", _TOUCH, str(pieces), str(PIECE)]
+        if subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode:
+            print(f"perf: {pieces} MiB of memory could not be touched; what follows may take longer", file=sys.stderr)
 
 
 def _group_limits() -> Iterator[int]:
@@ -71,8 +71,7 @@ def _group_limits() -> Iterator[int]:
     with suppress(OSError):
         for line in GROUPS.read_text().splitlines():
             _, controllers, group = line.split(":", 2)
-            if (known := LIMITS.get(controllers)) is not None:
-                root, name = known
+            for root, name in (LIMITS[one] for one in controllers.split(",") if one in LIMITS):
                 own = root / group.strip("/")
                 for folder in [own, *own.parents][: len(own.parts) - len(root.parts) + 1]:
                     with suppress(OSError, ValueError):  # The outermost has no limit, and "max" is none.

@@ -17,10 +17,12 @@ MIB = 1 << 20
 def test_memory_when_touched_then_another_process_had_all_of_it_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     run, said = subprocess.run, []
 
-    def ask(command: list[str], **_: object) -> None:
+    def ask(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
         python, *options, program, pieces, size = command
         program += "\nprint(open('/proc/self/status').read())"
-        said.append(run([python, *options, program, pieces, size], check=True, capture_output=True, text=True).stdout)
+        done = run([python, *options, program, pieces, size], check=True, capture_output=True, text=True)
+        said.append(done.stdout)
+        return done
 
     monkeypatch.setattr(subprocess, "run", ask)
     own = psutil.Process().memory_info().rss
@@ -28,6 +30,14 @@ def test_memory_when_touched_then_another_process_had_all_of_it_in_place(monkeyp
     resident = dict(line.split(":", 1) for line in said[0].splitlines() if ":" in line)["VmRSS"]
     assert int(resident.split()[0]) * 1024 >= 64 * MIB
     assert psutil.Process().memory_info().rss < own + 8 * MIB
+
+
+def test_memory_when_it_cannot_be_touched_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(touched, "_TOUCH", "raise MemoryError")
+    touched.touch_memory(2 * MIB)
+    assert capsys.readouterr().err.startswith("perf: 2 MiB of memory could not be touched")
 
 
 def test_memory_of_less_than_a_piece_is_not_touched() -> None:
@@ -88,7 +98,7 @@ def test_no_more_memory_is_touched_than_can_be_spared(
     for name, text in limits.items():
         (tmp_path / names[name]).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / names[name]).write_text(f"{text}\n")
-    (tmp_path / "groups").write_text("5:cpu:/\n4:memory:/group\n0::/outer/own\n")
+    (tmp_path / "groups").write_text("5:cpu:/\n4:hugetlb,memory:/group\n0::/outer/own\n")
     monkeypatch.setattr(touched, "GROUPS", tmp_path / "groups")
     monkeypatch.setattr(
         touched, "LIMITS", {"": (tmp_path / "two", "memory.max"), "memory": (tmp_path / "one", "memory.limit_in_bytes")}
