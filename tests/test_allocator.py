@@ -7,19 +7,17 @@ import platform
 import subprocess
 import sys
 from pathlib import Path
-from typing import cast
 
 import pytest
 from click.testing import CliRunner
 
 from grid.allocator import HUGE_ROOM, KEPT_MEMORY
-from grid.cli.connection import run_with_client
 from grid.cli.main import cli
-from grid.node.client import Client
-from grid.node.directory import NodeDirectory
+from grid.node.create import NewClient, create_client
 
 MIB = 2**20
 IS_GLIBC = platform.libc_ver()[0] == "glibc"
+FURL = "pb://l2rdxsw4e5nqqud4h4cj7uuaz2s6is2e@tcp:127.0.0.1:9/ln3ddyjdlt3cxe5uujeubs3ho2cl4jht"
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
@@ -122,15 +120,31 @@ def test_memory_that_a_command_frees_costs_nothing_when_taken_again_even_if_aske
         assert found["faults"] < 128
 
 
-@pytest.mark.parametrize("limit", [HUGE_ROOM // 2, 32 * MIB])
-def test_command_when_its_address_space_is_limited_has_the_rest_of_it(limit: int) -> None:
+@pytest.mark.parametrize("limit", [HUGE_ROOM + 24 * MIB, HUGE_ROOM, 48 * MIB])
+def test_command_when_its_address_space_is_limited_has_all_of_it(limit: int) -> None:
     found = memory_of(
+        "import threading",
         "use_huge_pages()",
-        "held = [bytearray(b'x') * 2**16 for _ in range(16 * LIMIT // 2**20 // 2)]",
+        "threads = [threading.Thread(target=int) for _ in range(4)]",
+        "for thread in threads: thread.start()",
+        "for thread in threads: thread.join()",
+        "held = [bytearray(b'x') * 2**16 for _ in range(16 * LIMIT // 2**20 // 4)]",
         "print(json.dumps({'held': sum(map(len, held))}))",
         limit=limit,
     )
-    assert found["held"] == limit // 2
+    assert found["held"] == limit // 4
+
+
+def test_command_takes_no_room_where_the_kernel_promises_only_what_there_is(tmp_path: Path) -> None:
+    (tmp_path / "overcommit").write_text("2\n")
+    found = memory_of(
+        "import grid.allocator, pathlib",
+        f"grid.allocator.OVERCOMMIT = pathlib.Path({str(tmp_path / 'overcommit')!r})",
+        "before = status('VmSize')",
+        "use_huge_pages()",
+        "print(json.dumps({'room': status('VmSize') - before}))",
+    )
+    assert found["room"] * 1024 < HUGE_ROOM
 
 
 def test_commands_that_move_files_use_huge_pages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -142,11 +156,10 @@ def test_commands_that_move_files_use_huge_pages(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("grid.allocator.use_huge_pages", note)
 
-    async def operation(client: Client) -> None:
-        raise AssertionError
-
-    with pytest.raises(AskedError):
-        run_with_client(cast("NodeDirectory", None), operation)
+    create_client(tmp_path / "client", NewClient(introducer_furl=FURL))
     (tmp_path / "file").write_bytes(b"x")
-    ended = CliRunner().invoke(cli, ["transfer", str(tmp_path / "file"), str(tmp_path / "copy")])
-    assert isinstance(ended.exception, AskedError)
+    for command in (["put"], ["transfer", str(tmp_path / "copy")]):
+        ended = CliRunner().invoke(
+            cli, ["-d", str(tmp_path / "client"), command[0], str(tmp_path / "file"), *command[1:]]
+        )
+        assert isinstance(ended.exception, AskedError), ended.exception

@@ -7,15 +7,18 @@ docs/decisions/0519-huge-pages-for-commands.md]
 from __future__ import annotations
 
 import ctypes
+import mmap
+import resource
 import sys
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 
 KEPT_MEMORY = 32 * 2**20
 """Bytes of freed memory that a process keeps: several batches of one operation."""
 
 HUGE_ROOM = 192 * 2**20
-"""Bytes of a command's memory that are laid out in huge pages: more than a transfer takes."""
+"""Bytes of a command's memory for which huge pages are asked: more than a transfer takes."""
 
 EXCESS_MEMORY = 20 * 2**20
 """Return freed memory to the system only if it is at least this much."""
@@ -29,8 +32,8 @@ _ARENA_MAX = -8
 _USUAL_PAD = 128 * 2**10
 """Bytes that glibc takes from the kernel beyond what is asked for, by default."""
 
-_MADV_HUGEPAGE = 14
-_PAGE = 4096
+OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
+"""2 if the kernel promises no more memory than there is. [proc(5)]"""
 
 _ALLOCATOR_COUNTS = (
     "arena",
@@ -70,13 +73,14 @@ def keep_freed_memory() -> None:
 
 @cache
 def use_huge_pages() -> None:
-    """The same for a process that carries out one command and ends: it keeps all that it frees, and has it in huge pages.
+    """Have this process keep all memory that it frees, up to HUGE_ROOM, and have it in huge pages: for commands that end soon.
 
-    So whatever it takes costs a page fault per 2 MiB, and fewer misses of the translations of addresses. The room is taken at
-    once, but nothing of it is resident before it is used. Where the kernel has no huge pages, or grants no such room, only the usual pages are kept.
+    Whatever they take costs a page fault per 2 MiB, and fewer misses of the translations of addresses. The room is taken at
+    once, but nothing of it is resident before it is used. Where memory is limited beforehand, or there is no room or no huge page,
+    it does the same as `keep_freed_memory`.
     """
     keep_freed_memory()
-    if sys.platform != "linux":
+    if sys.platform != "linux" or _is_promise_limited():
         return
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)
@@ -85,14 +89,26 @@ def use_huge_pages() -> None:
         library.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
         library.free.argtypes = (ctypes.c_void_p,)
         library.mallopt(_TOP_PAD, HUGE_ROOM)
-        block = library.malloc(KEPT_MEMORY // 2 - _PAGE)  # The longest that is not mapped on its own.
+        block = library.malloc(KEPT_MEMORY // 2 - mmap.PAGESIZE)  # The longest that is not mapped on its own.
         library.mallopt(_TOP_PAD, _USUAL_PAD)
         end = library.sbrk(0)
         if block is not None and HUGE_ROOM <= end - block <= KEPT_MEMORY + HUGE_ROOM:
-            library.mallopt(_TRIM_THRESHOLD, KEPT_MEMORY + HUGE_ROOM)
-            begin = -(-block // _PAGE) * _PAGE
-            library.madvise(begin, (end - begin) // _PAGE * _PAGE, _MADV_HUGEPAGE)
+            begin = -(-block // mmap.PAGESIZE) * mmap.PAGESIZE
+            if library.madvise(begin, end - begin, mmap.MADV_HUGEPAGE) == 0:
+                library.mallopt(_TRIM_THRESHOLD, KEPT_MEMORY + HUGE_ROOM)
         library.free(block)
+
+
+def _is_promise_limited() -> bool:
+    """Whether addresses are limited, or the kernel counts what it has promised: stacks of threads would lack what nobody uses yet."""
+    if any(
+        resource.getrlimit(kind)[0] != resource.RLIM_INFINITY for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)
+    ):
+        return True
+    try:
+        return OVERCOMMIT.read_text().strip() == "2"
+    except OSError:
+        return False
 
 
 def return_freed_memory() -> None:

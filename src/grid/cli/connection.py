@@ -153,12 +153,9 @@ def open_client_directory(context: click.Context) -> NodeDirectory:
 
 def run_with_client(directory: NodeDirectory, operation: Callable[[Client], Awaitable[T]]) -> T:
     """Open the client, run the operation, close the client in any event, and return the result."""
-    from grid.allocator import use_huge_pages
     from grid.cli.terminal.runner import run_task
     from grid.node.client import Client
     from grid.runtime import make_runtime
-
-    use_huge_pages()
 
     async def task(reactor: Any) -> T:  # noqa: ANN401
         client = Client(directory, make_runtime(reactor), reactor)
@@ -173,9 +170,11 @@ def run_with_client(directory: NodeDirectory, operation: Callable[[Client], Awai
 
 def run_connected(home: Home, operation: Callable[[Connection], Awaitable[T]]) -> T:
     """Like `run_with_client`, but directly or through the gateway."""
+    from grid.allocator import use_huge_pages
     from grid.node.directory import NodeDirectory
 
     if isinstance(home, NodeDirectory):
+        use_huge_pages()
         return run_with_client(home, lambda client: operation(DirectConnection(client)))
     return run_with_gateway(home, operation)
 
