@@ -22,8 +22,8 @@ MANY = [30_000, pytest.param(10**6, marks=[pytest.mark.deep, pytest.mark.timeout
 COUNTS = pytest.mark.parametrize("count", MANY)
 BYTES_A_FILE = 40
 """What each file beyond a few may cost: less than its name does in Python."""
-NOISE = 5 * 2**20
-"""What the same command takes now more, now less, also with threads' arenas; and pages of databases that fill up. Where 30,000 files once took
+NOISE = 7 * 2**20
+"""What the same command takes now more, now less, also with threads' arenas and a huge page of 2 MiB; and pages of databases that fill up. Where 30,000 files once took
 4.3 MiB more, a million took 2.1."""
 
 
