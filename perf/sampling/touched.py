@@ -17,8 +17,10 @@ PIECE = 1 << 20
 
 LEAST_TOUCHED = 64 * PIECE
 MOST_TOUCHED = 6144 * PIECE
-TOUCHED_PER_BYTE = 6
-"""Bytes of memory touched per byte of an operation: its shares on all servers, and data in transit."""
+TOUCHED_PER_BYTE = 12
+"""Bytes of memory touched per byte of an operation: for its shares on all servers, data in transit, and as much again, since the host takes
+back some of it meanwhile.
+"""
 
 GROUPS = Path("/proc/self/cgroup")
 LIMITS = {

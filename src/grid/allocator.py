@@ -76,8 +76,8 @@ def use_huge_pages() -> None:
     """Have this process keep all memory that it frees, up to HUGE_ROOM, and have it in huge pages: for commands that end soon.
 
     Whatever they take costs a page fault per 2 MiB, and fewer misses of the translations of addresses. The room is taken at
-    once, but nothing of it is resident before it is used. Where memory is limited beforehand, or there is no room or no huge page,
-    it does the same as `keep_freed_memory`.
+    once, but nothing of it is resident before it is used. Where memory is limited beforehand, or such room is not granted, it does
+    the same as `keep_freed_memory`.
     """
     keep_freed_memory()
     if sys.platform != "linux" or _is_promise_limited():
