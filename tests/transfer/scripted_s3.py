@@ -47,6 +47,7 @@ class ScriptedS3:
     deleted: list[str] = field(factory=list)
     tag_of: Callable[[bytes], str] = lambda data: f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
     ignores_conditions: bool = False
+    ignores_ranges: bool = False
     heads: Literal["right", "empty", "untagged"] = "right"
     """What answers to HEAD say: some servers answer with a length of 0, or leave out what they send with a body."""
     page_of: Callable[[str, str], bytes] | None = None
@@ -186,7 +187,7 @@ class _Request(BaseHTTPRequestHandler):
         if self.command == "HEAD" and state.heads == "empty":
             data = b""
         asked = self.headers.get("Range")
-        if asked is None:
+        if asked is None or state.ignores_ranges:
             self._answer(200, data, is_half=is_half, **about)
             return
         begin, end = asked.removeprefix("bytes=").split("-")

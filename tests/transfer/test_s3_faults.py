@@ -35,6 +35,18 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedS3]:
         yield state
 
 
+def replacement(state: ScriptedS3, key: str, new: bytes, at: int) -> tuple[Fault, itertools.count[int]]:
+    """No fault at all: the request of that number for the object replaces it. Also the numbers of these requests."""
+    count = itertools.count()
+
+    def replace(path: str) -> bool:
+        if key in path and next(count) == at:
+            state.objects[key] = new
+        return False
+
+    return Fault("GET", 500, is_for=replace), count
+
+
 def wanted(state: ScriptedS3) -> dict[str, bytes]:
     """What a copy of `in` has."""
     return {key.removeprefix("in/"): data for key, data in state.objects.items() if key.startswith("in/")}
@@ -256,14 +268,8 @@ def test_object_when_replaced_while_it_is_read_is_never_a_mixture(
 ) -> None:
     old, new = s3.objects["in/deep/large"], os.urandom(LARGE)
     s3.ignores_conditions = ignores
-    count = itertools.count()
-
-    def replace(path: str) -> bool:
-        if "large" in path and next(count) == 2:
-            s3.objects["in/deep/large"] = new
-        return False
-
-    s3.faults = [Fault("GET", 500, is_for=replace)]
+    fault, count = replacement(s3, "in/deep/large", new, at=2)
+    s3.faults = [fault]
     outcome = fetch(tmp_path, evolve(FAST, mode="chunked"))
 
     assert next(count) > 3, "it was read again"
@@ -301,6 +307,17 @@ def test_large_object_is_asked_for_and_then_sent_in_ranges_while_a_small_one_is_
     ], "two whole ranges and the rest: nothing is sent in vain"
 
 
+def test_large_object_read_in_one_stream_needs_no_server_that_knows_ranges(s3: ScriptedS3, tmp_path: Path) -> None:
+    s3.objects["in/larger"] = os.urandom(11 * 2**20)
+    s3.ignores_ranges = True
+
+    outcome = fetch(tmp_path, evolve(FAST, mode="stream"))
+
+    assert not outcome.failures
+    assert contents(tmp_path / "target") == wanted(s3)
+    assert s3.count("HEAD") == 1
+
+
 @pytest.mark.parametrize("status", [405, 501, 0])
 def test_large_object_when_the_server_answers_no_head_is_fetched(s3: ScriptedS3, tmp_path: Path, status: int) -> None:
     s3.objects["in/larger"] = os.urandom(11 * 2**20)
@@ -319,14 +336,8 @@ def test_large_object_when_a_head_says_too_little_is_neither_cut_nor_a_mixture(
 ) -> None:
     s3.objects["in/larger"], new = os.urandom(11 * 2**20), os.urandom(11 * 2**20)
     s3.heads = heads
-    count = itertools.count()
-
-    def replace(path: str) -> bool:
-        if "larger" in path and next(count) == 3:
-            s3.objects["in/larger"] = new
-        return False
-
-    s3.faults = [Fault("GET", 500, is_for=replace)]
+    fault, count = replacement(s3, "in/larger", new, at=3)
+    s3.faults = [fault]
     outcome = fetch(tmp_path, evolve(FAST, mode="chunked"))
 
     assert next(count) > 3

@@ -152,18 +152,17 @@ class ObjectEnd:
 
         key, shown = self._key(entry.name), f"{self.label.rstrip('/')}/{entry.name}"
         try:
-            # If it changed since it was listed, send its current version; further ranges require this answer's tag.
-            if (asked := await self._ask(key, entry)) is not None:
-                found = _entry(entry.name, asked.meta)
-                return _OpenedObject(self._store, key, _with_attributes(found, asked.attributes), shown, None)
+            asked = await self._ask(key, entry)
             with as_end_errors(shown):
-                result = await obstore.get_async(self._store, key)
+                # If it changed since it was listed, send its current version; further ranges require this answer's tag.
+                result = await obstore.get_async(self._store, key) if asked is None else asked
                 found = _entry(entry.name, result.meta)
         except NotThereError:
             if entry.size == 0:  # obstore lists `folder/` as `folder`.
                 raise NoFileError("a marker of a directory, or gone") from None
             raise
-        return _OpenedObject(self._store, key, _with_attributes(found, result.attributes), shown, result)
+        first = result if asked is None else None
+        return _OpenedObject(self._store, key, _with_attributes(found, result.attributes), shown, first)
 
     async def _ask(self, key: str, entry: Entry) -> Any:  # noqa: ANN401 - obstore's result
         """Facts of a large object, which is read in ranges as a rule: its server need not begin to send all of it.
@@ -304,7 +303,7 @@ class ObjectEnd:
 
 
 class _OpenedObject:
-    """A requested object: a first read of the whole uses the open answer, if there is one, others request ranges."""
+    """A requested object: a first read of the whole uses the open answer, if there is one; others request what they read."""
 
     shortcut: object = None
 
@@ -320,11 +319,12 @@ class _OpenedObject:
         if length <= 0:
             return
         with as_end_errors(self._shown):
-            if offset == 0 and first is not None and length >= (self.entry.size or 0):
+            is_whole = offset == 0 and length >= (self.entry.size or 0)
+            if is_whole and first is not None:
                 result = first
             else:
                 del first
-                options: Any = {"range": (offset, offset + length)}
+                options: Any = {} if is_whole else {"range": (offset, offset + length)}
                 if self.entry.tag:
                     options["if_match"] = self.entry.tag
                 result = await obstore.get_async(self._store, self._key, options=options)
