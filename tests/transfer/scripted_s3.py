@@ -169,7 +169,9 @@ class _Request(BaseHTTPRequestHandler):
         self.close_connection = True
         if fault.status:
             body = _xml("Error", Code=fault.code or "InternalError", Message="scripted")
-            self._answer(fault.status, body)
+            self._answer(
+                fault.status, body, Connection="close"
+            )  # Otherwise a client may use it once more, and say so instead.
 
     def _get(self, key: str, *, is_half: bool) -> None:
         state = self.server_state
